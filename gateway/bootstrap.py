@@ -3,29 +3,23 @@
 from dataclasses import dataclass
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from gateway import VERSION
-from gateway.access.auth import AUDIENCE, Authenticator, Keys
-from gateway.access.authorizer import Judge
+from gateway.access.auth import AUDIENCE, Authenticator, KeyAuthentication
+from gateway.access.authorizer import Authorizer
 from gateway.access.credentials import Credentials
-from gateway.access.origin_check import OpenDoor
+from gateway.access.origin_check import OriginCheck
 from gateway.access.rate_limits import RateLimits
 from gateway.agent_files import routes as agent_transfer
 from gateway.catalogue import Catalogue
-from gateway.errors import dialects as error_forms
-from gateway.errors.table import TRACE_HEADER, UNKNOWN_ERROR, Problem, invalid
+from gateway.errors.problems import TRACE_HEADER
 from gateway.git import routes as git_memory
 from gateway.mcp_api.endpoint import McpEndpoint
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api import routes as openai_compatible
-from gateway.openai_api.errors import speaks_openai
 from gateway.openapi import pages
 from gateway.peers import Peers
 from gateway.resources.accounts import access_tokens, api_keys, organizations
@@ -69,13 +63,12 @@ from gateway.resources.tools import runs as tool_runs
 from gateway.resources.usage import budgets
 from gateway.resources.usage import routes as usage
 from gateway.rest.services import Services
-from gateway.server.dispatcher import Shortcut
-from gateway.server.middleware import Edge
+from gateway.server.dispatcher import Dispatcher
+from gateway.server.middleware import RequestMiddleware
 from gateway.settings import Settings
 from gateway.sockets import routes as sockets
 from gateway.vendors import routes as vendors
 from services.common.context import Signer, Verifier
-from services.common.errors import LociError
 
 # In the order in which they are asked whether a request is theirs: turns first.
 _ROUTERS = (
@@ -139,7 +132,6 @@ _EXPOSED = [
     "x-ratelimit-reset",
     "x-should-retry",
 ]
-_NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,10 @@ class Gateway:
 def build(
     settings: Settings, signer: Signer, *, verifier: Verifier | None = None, peers: Peers | None = None
 ) -> Gateway:
-    """The gateway of `settings`. Call it inside the event loop that will run it. No verifier: tools are not let in."""
+    """Returns the gateway of `settings`.
+
+    Call it inside the event loop that will run it. No verifier: tools are not let in.
+    """
     peers = peers or Peers(settings)
     app = FastAPI(
         title="Loci",
@@ -178,17 +173,12 @@ def build(
     mcp = McpEndpoint(app.state.services)
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
     pages.add(app)
-    app.add_exception_handler(LociError, _failed)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(Exception, _unexpected)
     credentials = Credentials(peers, signer, settings.key_cache, AUDIENCE)
-    judge = Judge(peers, app.state.services.conversations)
-    keys = Keys(credentials, judge, signer, required=settings.require_api_key)
-    door = OpenDoor(settings.known_hosts, settings.cors_origins)
-    turns = {messages.send, messages.send_streaming, conversations.send_to_conversation}
-    edge: ASGIApp = Edge(
-        Shortcut(app, (*messages.router.routes, *conversations.router.routes), turns, prefix="/v1"),
+    judge = Authorizer(peers, app.state.services.conversations)
+    keys = KeyAuthentication(credentials, judge, signer, required=settings.require_api_key)
+    door = OriginCheck(settings.known_hosts, settings.cors_origins)
+    served: ASGIApp = RequestMiddleware(
+        Dispatcher(app),
         authenticator=Authenticator(settings.password, verifier, keys, door),
         signer=signer,
         max_body_bytes=settings.max_body_bytes,
@@ -198,39 +188,12 @@ def build(
         key_cache=settings.key_cache,
     )
     if settings.cors_origins:
-        # Outermost: errors of the edge can be read by pages, too, and a preflight shows no key.
-        edge = CORSMiddleware(
-            edge,
+        # Outermost: its errors can be read by pages, too, and a preflight shows no key.
+        served = CORSMiddleware(
+            served,
             allow_origins=settings.cors_origins,
             allow_methods=["*"],
             allow_headers=["*"],
             expose_headers=_EXPOSED,
         )
-    return Gateway(edge, app, peers, mcp)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, LociError)
-    return error_forms.failed(error, request.scope).response()
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    errors = error.errors()
-    prefix = next((one["ctx"]["prefix"] for one in errors if one["type"] == "invalid_id"), None)
-    if any(isinstance(one.get("input"), bytes) for one in errors):
-        errors = [{"type": "not_json", "loc": ("body",), "msg": _NOT_JSON}]
-    if speaks_openai(request.scope):
-        return openai_errors.invalid(errors).response()
-    return invalid(errors, prefix).response()
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    problem = Problem(error.status_code, {"detail": error.detail}, error.headers or {})
-    return error_forms.refused(problem, request.scope).response()
-
-
-async def _unexpected(request: Request, error: Exception) -> Response:
-    # Raised again after this answer, and logged by `server/middleware.py`.
-    return error_forms.refused(Problem(500, {"detail": UNKNOWN_ERROR}), request.scope).response()
+    return Gateway(served, app, peers, mcp)

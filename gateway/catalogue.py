@@ -1,4 +1,4 @@
-"""What the gateway knows of models: one copy per tenant, renewed behind the back of requests."""
+"""The models that the gateway knows: one copy per tenant, renewed behind the back of requests."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ class Catalogue:
         self._fetches: dict[UUID, asyncio.Task[Models]] = {}
 
     async def models(self) -> Models:
-        """What is known for the current tenant; never raises, and may be empty."""
+        """Returns what is known for the current tenant; never raises, and may be empty."""
         tenant = current().organization_id
         models, stale_at = self._copies.get(tenant, (None, 0.0))
         if time.monotonic() < stale_at and models is not None:
@@ -42,7 +42,7 @@ class Catalogue:
         return models if models is not None else await asyncio.shield(fetch)
 
     def forget(self) -> None:
-        """The current tenant's models changed: the next request reads them anew."""
+        """Forgets the current tenant's models, which changed: the next request reads them anew."""
         tenant = current().organization_id
         self._copies.pop(tenant, None)
         # One that is under way may have been answered before the change.

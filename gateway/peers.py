@@ -54,10 +54,10 @@ _LOST = frozenset({"PEER_UNAVAILABLE", "CANCELLED"})
 async def _asked(service: "tuple[str, Any]") -> tuple[str, bool]:
     name, health = service
     try:
-        said = await health.Check(HealthCheckRequest(), timeout=READY_SECONDS)
+        response = await health.Check(HealthCheckRequest(), timeout=READY_SECONDS)
     except grpc.RpcError:
         return name, False
-    return name, said.status == HealthCheckResponse.SERVING
+    return name, response.status == HealthCheckResponse.SERVING
 
 
 class Patience:
@@ -68,7 +68,7 @@ class Patience:
         self.renew()
 
     def renew(self) -> None:
-        """The peer was reached: the next failure is the first."""
+        """Notes that the peer was reached: the next failure is the first."""
         self._until: float | None = None
         self._pause = 0.05
 
@@ -157,7 +157,7 @@ class Peers:
             await patience.wait(failure)
 
     async def silent(self) -> list[str]:
-        """The services that do not say within READY_SECONDS that they serve."""
+        """Returns the services that do not say within READY_SECONDS that they serve."""
         return [name for name, serves in await asyncio.gather(*map(_asked, self._health.items())) if not serves]
 
     async def close(self) -> None:

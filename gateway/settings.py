@@ -1,4 +1,4 @@
-"""What an operator can set. Read once, in `__main__.py`."""
+"""The settings of an operator, read once, in `__main__.py`."""
 
 import ipaddress
 import re
@@ -137,26 +137,26 @@ def _key_cache(env: Env) -> float:
 
 
 def _cors_origins(env: Env) -> tuple[str, ...]:
-    found = tuple(each.strip().rstrip("/") for each in env.text("LOCI_CORS_ORIGINS", default="").split(","))
-    for origin in filter(None, found):
+    origins = tuple(each.strip().rstrip("/") for each in env.text("LOCI_CORS_ORIGINS", default="").split(","))
+    for origin in filter(None, origins):
         parts = urlsplit(origin)
         if origin != "*" and (parts.scheme not in ("http", "https") or not parts.netloc or parts.path or parts.query):
             raise SettingsError(
                 f"LOCI_CORS_ORIGINS names {origin!r}; expected origins and commas between them, or *, for example "
                 "LOCI_CORS_ORIGINS=https://app.example.com,http://localhost:3000"
             )
-    return tuple(filter(None, found))
+    return tuple(filter(None, origins))
 
 
 def _allowed_hosts(env: Env) -> tuple[str, ...]:
-    found = tuple(each.strip() for each in env.text("LOCI_ALLOWED_HOSTS", default="").split(","))
-    for host in filter(None, found):
+    hosts = tuple(each.strip() for each in env.text("LOCI_ALLOWED_HOSTS", default="").split(","))
+    for host in filter(None, hosts):
         if host != "*" and not _HOST.fullmatch(host):
             raise SettingsError(
                 f"LOCI_ALLOWED_HOSTS names {host!r}; expected names without scheme and port, and commas between them, "
                 "or *, for example LOCI_ALLOWED_HOSTS=loci.example.com,loci.internal"
             )
-    return tuple(filter(None, found))
+    return tuple(filter(None, hosts))
 
 
 def _public_url(env: Env) -> str:
@@ -168,9 +168,9 @@ def _public_url(env: Env) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether every address that `host` stands for is one of this machine only. False for unknown names."""
+    """Returns whether every address that `host` stands for is one of this machine only. False for unknown names."""
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    return all(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]).is_loopback for entry in found)
+    return all(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]).is_loopback for entry in addresses)

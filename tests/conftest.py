@@ -1,4 +1,4 @@
-"""Fixtures that every test may use: a real Postgres, and the table of what was skipped and why.
+"""Fixtures that every test may use: a real Postgres, the spans of a test, and the table of what was skipped and why.
 
 A test that needs a database asks for `database_url`:
 
@@ -18,7 +18,11 @@ import gc
 from collections.abc import Callable, Iterator
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from services.common import telemetry
 from tests.postgres import Postgres
 
 pytest_plugins = ["tests.skip_table", "tests.standstill", "tests.workers"]
@@ -27,8 +31,8 @@ DatabaseUrl = Callable[[str], str]
 
 
 def pytest_collection_finish() -> None:
-    """What was collected, a million objects, is there to the end: a look through them for garbage takes half a second,
-    in which some test's timeout runs out."""
+    """Takes what was collected, a million objects, out of the search for garbage. They are there to the end, and a look
+    through them takes half a second, in which some test's timeout runs out."""
     gc.collect()
     gc.freeze()
 
@@ -60,3 +64,13 @@ def fresh_database_url(postgres: Postgres) -> Iterator[DatabaseUrl]:
     yield make
     for name in names:
         postgres.drop_database(name)
+
+
+@pytest.fixture
+def spans() -> Iterator[InMemorySpanExporter]:
+    """The spans that end in this process during the test: `spans.get_finished_spans()`."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    telemetry.install(provider)
+    yield exporter
+    telemetry.install(None)

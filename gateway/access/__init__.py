@@ -1,1 +1,1 @@
-"""Who calls and what that opens: credentials, roles, limits."""
+"""Authentication and authorization: credentials, roles, limits."""

@@ -1,13 +1,13 @@
-"""Who is calling: credentials of a request become a call context, or a 401."""
+"""Authentication: the credentials of a request become a call context, or a 401."""
 
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from gateway.access.authorizer import Judge
+from gateway.access.authorizer import Authorizer
 from gateway.access.credentials import PREFIXES, Credentials
-from gateway.access.origin_check import OpenDoor
+from gateway.access.origin_check import OriginCheck
 from gateway.access.roles import Right, right_of
 from gateway.access.run_tokens import acting, bearer_of, check_route, run_context, shows_run_token
 from gateway.git.requests import with_bearer
@@ -23,7 +23,7 @@ AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who a request is made for."""
+    """The tenant and the user that a request is made for."""
 
     # Unsigned; `use_context(..., signer=...)` signs it when the first call needs a token and renews it.
     context: CallContext
@@ -36,11 +36,11 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    """What keys are judged with."""
+class KeyAuthentication:
+    """The collaborators that authenticate keys."""
 
     credentials: Credentials
-    judge: Judge
+    judge: Authorizer
     signer: Signer
     # Whether nobody is let in without one.
     required: bool = False
@@ -57,16 +57,16 @@ class Authenticator:
         self,
         password: str,
         verifier: Verifier | None = None,
-        keys: Keys | None = None,
-        door: OpenDoor | None = None,
+        keys: KeyAuthentication | None = None,
+        door: OriginCheck | None = None,
     ) -> None:
         self._password = password.encode()
         self._verifier = verifier
         self._keys = keys
-        self._door = door or OpenDoor()
+        self._door = door or OriginCheck()
 
     async def caller(self, method: str, path: str, headers: Mapping[bytes, bytes], query: bytes = b"") -> Caller:
-        """The caller behind a request's headers (names in lower case, as ASGI gives them).
+        """Returns the caller behind a request's headers (names in lower case, as ASGI gives them).
 
         Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID, RUN_TOKEN_INVALID) for a missing or wrong
         password, key or token; PermissionDenied where its role, its policy or a tool may not go (ROLE_NOT_PERMITTED,
@@ -81,8 +81,8 @@ class Authenticator:
             # Not the token: a call that is made again after a crash has another.
             return Caller(acting(context, AUDIENCE), f"run {context.run_id}".encode())
         exempt = right_of(method, path) is Right.OPEN
-        if not exempt and (shown := bearer_of(headers)).startswith(PREFIXES):
-            return await self._known(shown, method, path, headers, query)
+        if not exempt and (bearer := bearer_of(headers)).startswith(PREFIXES):
+            return await self._known(bearer, method, path, headers, query)
         if not exempt and self._keys and self._keys.required:
             raise Unauthenticated("Unauthorized", reason="CREDENTIAL_INVALID")
         if not exempt and self._password and not self._knows_password(headers):
@@ -95,15 +95,15 @@ class Authenticator:
         return Caller(context, self._password, None if exempt else "")
 
     async def _known(
-        self, shown: bytes, method: str, path: str, headers: Mapping[bytes, bytes], query: bytes
+        self, bearer: bytes, method: str, path: str, headers: Mapping[bytes, bytes], query: bytes
     ) -> Caller:
         if self._keys is None:
             raise Unauthenticated("Unauthorized", reason="CREDENTIAL_INVALID")
-        known = await self._keys.credentials.known(shown)
+        principal = await self._keys.credentials.known(bearer)
         origin = headers.get(b"origin", b"").decode("latin-1")
-        with use_context(known.context, signer=self._keys.signer):
-            await self._keys.judge.check(known.reach, method, path, query, origin)
-        return Caller(known.context, known.id.encode(), known.id, known.requests_per_minute)
+        with use_context(principal.context, signer=self._keys.signer):
+            await self._keys.judge.check(principal.reach, method, path, query, origin)
+        return Caller(principal.context, principal.id.encode(), principal.id, principal.requests_per_minute)
 
     def _knows_password(self, headers: Mapping[bytes, bytes]) -> bool:
         by_bearer = hmac.compare_digest(bearer_of(headers), self._password)

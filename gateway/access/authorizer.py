@@ -1,4 +1,4 @@
-"""What a caller's credential opens: routes by its role, and agents where it is limited to some."""
+"""Authorization: the routes that a role opens, and the agents that a credential is limited to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Grant:
     """How far a credential goes."""
 
     role: str
@@ -25,13 +25,13 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Judge:
+class Authorizer:
     """Decides about requests. What it has to look up, it looks up as the caller."""
 
     peers: Peers
     conversations: ConversationAgents
 
-    async def check(self, reach: Reach, method: str, path: str, query: bytes, origin: str) -> None:
+    async def check(self, reach: Grant, method: str, path: str, query: bytes, origin: str) -> None:
         """Raises PermissionDenied (ROLE_NOT_PERMITTED, ORIGIN_NOT_ALLOWED), and NotFound for what is looked up."""
         if reach.role == ADMIN:
             return
@@ -60,8 +60,8 @@ class Judge:
                 request = run_service_pb2.GetRunRequest(run_id=name)
                 return frozenset({(await self.peers.call(self.peers.runs.GetRun, request)).run.agent_id})
             case Target(kind="step", id=name):
-                wanted = step_service_pb2.GetStepRequest(step_id=name)
-                return frozenset({(await self.peers.call(self.peers.steps.GetStep, wanted)).step.agent_id})
+                rpc_request = step_service_pb2.GetStepRequest(step_id=name)
+                return frozenset({(await self.peers.call(self.peers.steps.GetStep, rpc_request)).step.agent_id})
         return target.agents
 
 

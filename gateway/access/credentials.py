@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from gateway.access.authorizer import Reach
+from gateway.access.authorizer import Grant
 from gateway.access.roles import ACCESS, CLIENT, MAY
 from gateway.peers import Peers
 from loci.agent.v1 import access_service_pb2 as wire
@@ -24,14 +24,14 @@ _MOST_KNOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Whom a credential stands for."""
+class Principal:
+    """The user, role and limits that a credential stands for."""
 
     # Unsigned.
     context: CallContext
     # Of which key or token: prefixed `key-` or `ct-`.
     id: str
-    reach: Reach
+    reach: Grant
     # None: the gateway's setting.
     requests_per_minute: int | None
     # Seconds since the epoch.
@@ -46,56 +46,59 @@ class Credentials:
         self._signer = signer
         self._seconds = seconds
         self._audience = audience
-        self._good: OrderedDict[bytes, tuple[float, Known]] = OrderedDict()
+        self._good: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
         # Apart, so that whoever tries thousands of keys does not push out those that are known.
         self._bad: OrderedDict[bytes, float] = OrderedDict()
 
-    async def known(self, shown: bytes) -> Known:
+    async def known(self, bearer: bytes) -> Principal:
         """Raises Unauthenticated (CREDENTIAL_INVALID), and Unavailable where nobody can be asked."""
-        digest, now = hashlib.sha256(shown).digest(), time.monotonic()
-        until, known = self._good.get(digest, (0.0, None))
-        if known is None or until <= now:
+        digest, now = hashlib.sha256(bearer).digest(), time.monotonic()
+        until, principal = self._good.get(digest, (0.0, None))
+        if principal is None or until <= now:
             if self._bad.get(digest, 0.0) > now:
                 raise _unknown()
-            known = await self._ask(digest, now + self._seconds)
-        if known.ends_at <= time.time():
+            principal = await self._ask(digest, now + self._seconds)
+        if principal.ends_at <= time.time():
             raise _unknown()
-        return known
+        return principal
 
-    async def _ask(self, digest: bytes, until: float) -> Known:
+    async def _ask(self, digest: bytes, until: float) -> Principal:
         # From before the question on: what is revoked meanwhile is known no longer than said.
         edge = CallContext(_NOBODY, _NOBODY, "edge", ("agent",))
         request = wire.AuthenticateRequest(credential_hash=digest)
         try:
             with use_context(edge, signer=self._signer):
-                found = await self._peers.call(self._peers.access.Authenticate, request)
+                response = await self._peers.call(self._peers.access.Authenticate, request)
         except Unauthenticated as error:
             self._good.pop(digest, None)
             if error.reason != "CREDENTIAL_INVALID":
                 raise
             _remember(self._bad, digest, until)
             raise _unknown() from None
-        known = self._read(found)
-        _remember(self._good, digest, (until, known))
-        return known
+        principal = self._read(response)
+        _remember(self._good, digest, (until, principal))
+        return principal
 
-    def _read(self, found: wire.AuthenticateResponse) -> Known:
+    def _read(self, response: wire.AuthenticateResponse) -> Principal:
         context = CallContext(
-            from_public("org", found.organization_id), from_public("user", found.user_id), found.role, self._audience
+            from_public("org", response.organization_id),
+            from_public("user", response.user_id),
+            response.role,
+            self._audience,
         )
-        limit = found.requests_per_minute if found.HasField("requests_per_minute") else None
-        ends_at = found.expires_at.ToNanoseconds() / 1e9 if found.HasField("expires_at") else float("inf")
-        return Known(context, found.credential_id, _reach(found), limit, ends_at)
+        limit = response.requests_per_minute if response.HasField("requests_per_minute") else None
+        ends_at = response.expires_at.ToNanoseconds() / 1e9 if response.HasField("expires_at") else float("inf")
+        return Principal(context, response.credential_id, _reach(response), limit, ends_at)
 
 
-def _reach(found: wire.AuthenticateResponse) -> Reach:
-    if found.role == CLIENT:
-        token = found.client_token
+def _reach(response: wire.AuthenticateResponse) -> Grant:
+    if response.role == CLIENT:
+        token = response.client_token
         policy = {each.agent_id: frozenset(ACCESS[name] for name in each.access) for each in token.policy}
-        return Reach(CLIENT, policy, token.hostname)
-    if found.agent_ids:
-        return Reach(found.role, dict.fromkeys(found.agent_ids, MAY.get(found.role, frozenset())))
-    return Reach(found.role)
+        return Grant(CLIENT, policy, token.hostname)
+    if response.agent_ids:
+        return Grant(response.role, dict.fromkeys(response.agent_ids, MAY.get(response.role, frozenset())))
+    return Grant(response.role)
 
 
 def _remember(cache: OrderedDict[K, V], key: K, value: V) -> None:

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import Receive, Scope, Send
 
-from gateway.errors.table import Problem
+from gateway.errors.problems import Problem
 
 # What stands for the method of a handshake where routes are judged: it may do all that its socket can.
 METHOD = "WEBSOCKET"
@@ -13,7 +13,7 @@ _DENIAL = "websocket.http.response"
 
 
 def shown_headers(scope: Scope) -> dict[bytes, bytes]:
-    """The headers of a handshake; `?token=` is the bearer of browsers, which cannot send a header.
+    """Returns the headers of a handshake; `?token=` is the bearer of browsers, which cannot send a header.
 
     The token is taken out of the scope's query, so that nothing further on shows or stores it.
     """

@@ -1,4 +1,6 @@
-"""What keeps websites out where nobody is asked for a credential: browsers let every page send requests to every host.
+"""The check that keeps websites out where nobody is asked for a credential.
+
+Browsers let every page send requests to every host.
 
 A page can do so in two ways. It asks across origins, which its browser says in `Origin`; or it has its own name resolve
 to our address, and then the name stands in `Host`. Whoever shows a credential that opens something is let in from
@@ -16,7 +18,7 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _REASON = "ORIGIN_NOT_ALLOWED"
 
 
-class OpenDoor:
+class OriginCheck:
     """Judges requests that show nothing. hosts: names by which we are reached, beside addresses, names of this machine
     and names without a dot, which nobody can register. origins: of pages that are let in. `*` in either: all.
     """
@@ -41,7 +43,7 @@ class OpenDoor:
 
 
 def _is_no_page(name: str) -> bool:
-    """Whether a host cannot be the name of somebody's website."""
+    """Returns whether a host cannot be the name of somebody's website."""
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:

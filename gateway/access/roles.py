@@ -1,4 +1,4 @@
-"""What each role may do: every route needs one right, and every role has some. Pure.
+"""Roles and rights: every route needs one right, and every role has some. Pure.
 
 A resource that has no row below is closed to all roles but admin; a test holds the rows to the routes there are.
 """
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 
 class Right(Enum):
-    """What a route needs. The four of agents are those that client-side tokens name."""
+    """The right that a route needs. The four of agents are those that client-side tokens name."""
 
     # Without any credential.
     OPEN = auto()
@@ -102,7 +102,7 @@ _RULES = [(re.compile(methods), re.compile(paths), right) for methods, paths, ri
 
 
 def right_of(method: str, path: str) -> Right | None:
-    """What a request needs; `path` in its canonical form. None: nothing was decided about it."""
+    """Returns what a request needs; `path` in its canonical form. None: nothing was decided about it."""
     for methods, paths, right in _RULES:
         if methods.fullmatch(method) and paths.fullmatch(path):
             return right
@@ -137,10 +137,10 @@ _BY_QUERY: Sequence[tuple[re.Pattern[str], frozenset[str]]] = (
 
 
 def target_of(method: str, path: str, query: bytes) -> Target | None:
-    """Whose agents a request is about, as far as its address tells; None where it does not."""
+    """Returns whose agents a request is about, as far as its address tells; None where it does not."""
     for kind, pattern in _TARGETS.items():
-        if found := pattern.fullmatch(path):
-            name = next(filter(None, found.groups())).lower()
+        if match := pattern.fullmatch(path):
+            name = next(filter(None, match.groups())).lower()
             return Target(frozenset({name})) if name.startswith("agent-") else Target(kind=kind, id=name)
     for route, names in _BY_QUERY:
         if route.fullmatch(f"{method} {path}"):

@@ -48,18 +48,18 @@ _WITHOUT_SECRETS = frozenset({RUN_ROLE, "agent-only", "read-only", CLIENT})
 
 
 def bearer_of(headers: Mapping[bytes, bytes]) -> bytes:
-    """What a request shows as `authorization: Bearer ...`; empty for nothing."""
+    """Returns what a request shows as `authorization: Bearer ...`; empty for nothing."""
     scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
     return bearer.strip() if scheme.lower() == b"bearer" else b""
 
 
 def shows_run_token(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a request comes with the token of a run. It is then no other's, whatever else it shows."""
+    """Returns whether a request comes with the token of a run. It is then no other's, whatever else it shows."""
     return bearer_of(headers).startswith(_PREFIX)
 
 
 def run_context(headers: Mapping[bytes, bytes], verifier: Verifier | None) -> CallContext:
-    """The context in the token, still with its token. Raises Unauthenticated (RUN_TOKEN_INVALID)."""
+    """Returns the context in the token, still with its token. Raises Unauthenticated (RUN_TOKEN_INVALID)."""
     encoded = bearer_of(headers).removeprefix(_PREFIX)
     try:
         token = base64.urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4))
@@ -73,15 +73,15 @@ def run_context(headers: Mapping[bytes, bytes], verifier: Verifier | None) -> Ca
 
 
 def acting(context: CallContext, audience: tuple[str, ...]) -> CallContext:
-    """The unsigned context of a request that came with `context`."""
+    """Returns the unsigned context of a request that came with `context`."""
     return replace(context, audience=audience, expires_at=0.0, token=b"")
 
 
 def check_route(method: str, path: str) -> None:
     """Raises PermissionDenied (RUN_NOT_PERMITTED) where a tool may not use the route; `path` in its canonical form."""
-    wanted = f"{method} {path}"
+    route = f"{method} {path}"
     closed = _SECRET.fullmatch(path) or _APPROVAL.fullmatch(path) or _MOVING.fullmatch(path)
-    if closed or _LATER.fullmatch(wanted) or not any(pattern.fullmatch(wanted) for pattern in _PERMITTED):
+    if closed or _LATER.fullmatch(route) or not any(pattern.fullmatch(route) for pattern in _PERMITTED):
         raise _refused(f"a tool may not {method} {path[:200]} with the token of its run")
 
 
@@ -106,13 +106,13 @@ def check_approvals(messages: Iterable[message_pb2.InputMessage]) -> None:
 
 
 def is_tool() -> bool:
-    """Whether the request being served is a tool's."""
+    """Returns whether the request being served is a tool's."""
     context = current_or_none()
     return context is not None and context.role == RUN_ROLE
 
 
 def sees_secrets() -> bool:
-    """Whether whoever is served may see that an agent has secrets, and their names."""
+    """Returns whether whoever is served may see that an agent has secrets, and their names."""
     context = current_or_none()
     return context is None or context.role not in _WITHOUT_SECRETS
 

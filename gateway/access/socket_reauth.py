@@ -19,7 +19,7 @@ _REFUSED = ("CREDENTIAL_INVALID", "ROLE_NOT_PERMITTED", "ORIGIN_NOT_ALLOWED")
 _PATIENCE_SECONDS = 1.0
 
 
-class Lasting:
+class SocketReauth:
     """The two ends of a socket. It closes (1008) with the first that comes or goes once its caller is let in no more.
 
     `ask` raises a LociError that says so for such a caller; it is called once in `seconds` at most. What it fails of
@@ -35,7 +35,7 @@ class Lasting:
         self._closed = False
 
     async def receive(self) -> Message:
-        """What comes next."""
+        """Returns what comes next."""
         message = await self._receive()
         if message["type"] == "websocket.receive" and not await self._is_welcome():
             return {"type": "websocket.disconnect", "code": _POLICY_VIOLATION}

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
-from loci.agent.v1 import agent_pb2, agent_service_pb2
-from loci.memory.v1 import block_service_pb2, folder_service_pb2
+from loci.agent.v1 import agent_pb2
+from loci.memory.v1 import block_pb2, folder_pb2
 from loci.tool.v1 import mcp_pb2, tool_service_pb2
 from services.common.fields import enum_numbers
 
@@ -43,8 +43,8 @@ class Options:
     deployment_id: str | None = None
 
 
-def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> agent_service_pb2.AgentDraft:
-    """The settings of an agent."""
+def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> agent_pb2.Agent:
+    """Returns the settings of an agent."""
     fields: Json = {
         "name": _name(agent.name, options),
         "description": agent.description,
@@ -69,7 +69,7 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
             fields[f"{name}_json"] = dump(value)
     if agent.tool_rules:
         fields["tool_rules_json"] = dump(agent.tool_rules)
-    return agent_service_pb2.AgentDraft(
+    return agent_pb2.Agent(
         tool_ids=tool_ids,
         tags=[*(agent.tags or ()), *options.tags],
         identity_ids=options.identity_ids,
@@ -78,17 +78,17 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
     )
 
 
-def _name(given: str | None, options: Options) -> str | None:
+def _name(name: str | None, options: Options) -> str | None:
     if options.name:
         return options.name
-    if not given:
+    if not name:
         return None
     suffix = "_copy" if options.append_copy_suffix else ""
-    return given[: _LONGEST_NAME - len(suffix)] + suffix
+    return name[: _LONGEST_NAME - len(suffix)] + suffix
 
 
 def _model(agent: FileAgent, options: Options) -> Json:
-    """The model and what goes with it; another model than the file's brings its own window and settings."""
+    """Returns the model and what goes with it; another model than the file's brings its own window and settings."""
     if options.model:
         return {"model": options.model}
     config = agent.llm_config or {}
@@ -106,7 +106,7 @@ def _model(agent: FileAgent, options: Options) -> Json:
 
 
 def handle_of(config: Json | None, kind: str) -> str | None:
-    """The handle in an llm_config or embedding_config; None without one."""
+    """Returns the handle in an llm_config or embedding_config; None without one."""
     if not config:
         return None
     if isinstance(handle := config.get("handle"), str) and "/" in handle:
@@ -117,8 +117,8 @@ def handle_of(config: Json | None, kind: str) -> str | None:
     return f"{provider}/{name}" if isinstance(provider, str) and isinstance(name, str) and name else None
 
 
-def block_draft(block: FileBlock, block_id: str, options: Options) -> block_service_pb2.BlockDraft:
-    """A block. Other servers do not enforce its limit: a longer value brings its own."""
+def block_draft(block: FileBlock, block_id: str, options: Options) -> block_pb2.Block:
+    """Returns a block. Other servers do not enforce its limit: a longer value brings its own."""
     limit = None if block.limit is None else max(block.limit, len(block.value))
     fields: Json = {
         "limit": limit,
@@ -135,7 +135,7 @@ def block_draft(block: FileBlock, block_id: str, options: Options) -> block_serv
         "deployment_id": options.deployment_id,
         "entity_id": block.id if options.deployment_id else None,
     }
-    return block_service_pb2.BlockDraft(
+    return block_pb2.Block(
         id=block_id,
         label=block.label,
         value=block.value,
@@ -144,38 +144,38 @@ def block_draft(block: FileBlock, block_id: str, options: Options) -> block_serv
     )
 
 
-def folder_draft(folder: FileFolder, folder_id: str, name: str, embedding: str) -> folder_service_pb2.FolderDraft:
-    """A folder."""
-    return folder_service_pb2.FolderDraft(
+def folder_draft(folder: FileFolder, folder_id: str, name: str, embedding: str) -> folder_pb2.Folder:
+    """Returns a folder."""
+    return folder_pb2.Folder(
         id=folder_id,
         name=name,
         description=folder.description,
         instructions=folder.instructions,
-        metadata_json=dump(folder.metadata) if folder.metadata else None,
+        metadata_json=dump(folder.metadata) if folder.metadata else "",
         embedding=embedding,
     )
 
 
 def tool_name(tool: FileTool) -> str:
-    """Its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     name = tool.name or (tool.json_schema or {}).get("name")
     if not isinstance(name, str) or not name:
-        raise wrong(f"{tool.id} has no name")
+        raise invalid_file(f"{tool.id} has no name")
     return name
 
 
 def is_builtin(tool: FileTool) -> bool:
-    """Whether the server brings it: it is found by its name."""
+    """Returns whether the server brings it: it is found by its name."""
     return (tool.tool_type or "").startswith("letta_")
 
 
 def is_mcp(tool: FileTool) -> bool:
-    """Whether a server of the Model Context Protocol brings it."""
+    """Returns whether a server of the Model Context Protocol brings it."""
     return tool.tool_type == "external_mcp"
 
 
 def server_name(tool: FileTool) -> str:
-    """The server that brings it; empty where the file does not say."""
+    """Returns the server that brings it; empty where the file does not say."""
     named = ((tool.metadata or {}).get("mcp") or {}) if tool.metadata else {}
     if isinstance(named, dict) and isinstance(named.get("server_name"), str):
         return str(named["server_name"])
@@ -183,7 +183,7 @@ def server_name(tool: FileTool) -> str:
 
 
 def tool_draft(tool: FileTool) -> tool_service_pb2.ToolDraft:
-    """A tool with source of its own."""
+    """Returns a tool with source of its own."""
     source = tool.source_code or ""
     # Python is also found under "json": judge by the text.
     language = tool.source_type if tool.source_type in LANGUAGES else "python"
@@ -222,12 +222,12 @@ def _schema(tool: FileTool, source: str) -> Json:
 
 
 def transport(server: FileServer) -> mcp_pb2.McpTransport:
-    """How a server is reached; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns how a server is reached; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     if server.server_type == "stdio":
         config = server.stdio_config or {}
         arguments = config.get("args") or []
         if not isinstance(config.get("command"), str) or not isinstance(arguments, list):
-            raise wrong(f"{server.id}.stdio_config has no command")
+            raise invalid_file(f"{server.id}.stdio_config has no command")
         program = mcp_pb2.StdioMcpTransport(command=config["command"], args=map(str, arguments))
         return mcp_pb2.McpTransport(stdio=program)
     http = mcp_pb2.HttpMcpTransport(server_url=server.server_url or "")
@@ -235,7 +235,9 @@ def transport(server: FileServer) -> mcp_pb2.McpTransport:
         return mcp_pb2.McpTransport(sse=http)
     if server.server_type == "streamable_http":
         return mcp_pb2.McpTransport(streamable_http=http)
-    raise wrong(f"{server.id}.server_type is {server.server_type[:40]!r}; it must be stdio, sse or streamable_http")
+    raise invalid_file(
+        f"{server.id}.server_type is {server.server_type[:40]!r}; it must be stdio, sse or streamable_http"
+    )
 
 
 def dump(value: Any) -> str:

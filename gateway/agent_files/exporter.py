@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import grpc
 
 from gateway.agent_files import writer as writing
-from gateway.agent_files.messages import Writing
+from gateway.agent_files.messages import MessageWriter
 from gateway.resources.agents import responses as agent_state
 from gateway.resources.agents.responses import Models
 from gateway.rest.convert import from_json
@@ -29,8 +29,8 @@ _FILES_PER_PAGE = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What an export shall hold. `conversation_id`: whose messages, instead of the default conversation's."""
+class ExportOptions:
+    """The options of an export. `conversation_id`: whose messages, instead of the default conversation's."""
 
     conversation_id: str | None = None
     scrub_messages: bool = False
@@ -47,12 +47,12 @@ class _Whole:
     opened: list[folder_pb2.AgentFile] = field(default_factory=list)
 
 
-async def export(loci: Services, agent_id: str, wanted: Wanted) -> Json:
-    """The document. Raises LociError."""
+async def export(loci: Services, agent_id: str, options: ExportOptions) -> Json:
+    """Returns the document. Raises LociError."""
     first = await _agent(loci, agent_id)
-    agents = [await _whole(loci, first, wanted)]
+    agents = [await _whole(loci, first, options)]
     group = first.managed_group if first.HasField("managed_group") else None
-    of_member = Wanted(scrub_messages=wanted.scrub_messages)
+    of_member = ExportOptions(scrub_messages=options.scrub_messages)
     for member_id in () if group is None else group.agent_ids:
         if member_id != agent_id:
             agents.append(await _whole(loci, await _agent(loci, member_id), of_member))
@@ -61,12 +61,12 @@ async def export(loci: Services, agent_id: str, wanted: Wanted) -> Json:
     files = {folder_id: await _files(loci, folder_id) for folder_id in folders}
     tools = {tool.id: tool for each in agents for tool in each.agent.tools}
     servers = await _servers(loci, tools.values())
-    numbers = writing.Numbers()
+    numbers = writing.FileIds()
     return {
         "agents": [_agent_json(each, numbers, models) for each in agents],
         "groups": [] if group is None else [writing.group(group, numbers)],
         "blocks": _each(agents, "blocks", lambda block: writing.block(block, numbers)),
-        "files": [writing.file(file, numbers) for found in files.values() for file in found],
+        "files": [writing.file(file, numbers) for of_folder in files.values() for file in of_folder],
         "sources": [
             writing.folder(folder, numbers, agent_state.embedding_config(folder.embedding, models))
             for folder in folders.values()
@@ -74,27 +74,27 @@ async def export(loci: Services, agent_id: str, wanted: Wanted) -> Json:
         ],
         "tools": [writing.tool(tool, numbers, servers) for tool in tools.values()],
         "mcp_servers": [writing.server(server, numbers) for server in servers.values()],
-        "skills": list(wanted.skills),
+        "skills": list(options.skills),
         "metadata": {"revision_id": writing.REVISION},
         "created_at": datetime.now(UTC).isoformat(),
     }
 
 
-def _each(agents: Iterable[_Whole], relation: str, made: Any) -> list[Json]:
-    """The entities of a relation, each once."""
-    found = {entity.id: entity for each in agents for entity in getattr(each.agent, relation)}
-    return [made(entity) for entity in found.values()]
+def _each(agents: Iterable[_Whole], relation: str, to_json: Any) -> list[Json]:
+    """Returns the entities of a relation, each once."""
+    entities = {entity.id: entity for each in agents for entity in getattr(each.agent, relation)}
+    return [to_json(entity) for entity in entities.values()]
 
 
-def _agent_json(each: _Whole, numbers: writing.Numbers, models: Models) -> Json:
+def _agent_json(each: _Whole, numbers: writing.FileIds, models: Models) -> Json:
     agent = each.agent
     settings = from_json(agent.model_settings_json) or {}
     model = models.chat.get(agent.model)
     # Without defaults: elsewhere there are others.
     llm_config = agent_state.llm_config(agent, model, settings)
     agent_type = str(enum_names(agent_pb2.AgentType.DESCRIPTOR)[agent.agent_type])
-    said = Writing(numbers.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
-    messages = [said.message(message, numbers.of(message.id)) for message in each.messages]
+    writer = MessageWriter(numbers.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
+    messages = [writer.message(message, numbers.of(message.id)) for message in each.messages]
     return writing.agent(
         agent,
         numbers,
@@ -115,27 +115,27 @@ async def _agent(loci: Services, agent_id: str) -> agent_pb2.Agent:
     return (await loci.peers.call(loci.peers.agents.GetAgent, request)).agent
 
 
-async def _whole(loci: Services, agent: agent_pb2.Agent, wanted: Wanted) -> _Whole:
+async def _whole(loci: Services, agent: agent_pb2.Agent, options: ExportOptions) -> _Whole:
     messages, secrets, opened = await asyncio.gather(
-        _messages(loci, agent.id, wanted), _secrets(loci, agent.id), _opened(loci, agent)
+        _messages(loci, agent.id, options), _secrets(loci, agent.id), _opened(loci, agent)
     )
     return _Whole(agent, messages, secrets, opened)
 
 
-async def _messages(loci: Services, agent_id: str, wanted: Wanted) -> list[wire.StoredMessage]:
-    if wanted.scrub_messages:
+async def _messages(loci: Services, agent_id: str, options: ExportOptions) -> list[wire.StoredMessage]:
+    if options.scrub_messages:
         return []
-    request = wire.StreamStoredMessagesRequest(agent_id=agent_id, conversation_id=wanted.conversation_id or "")
+    request = wire.StreamStoredMessagesRequest(agent_id=agent_id, conversation_id=options.conversation_id or "")
     stream: Any = loci.peers.transfers.StreamStoredMessages(request, timeout=_SECONDS, wait_for_ready=True)
     try:
-        said = [message async for frame in stream for message in frame.messages]
+        messages = [message async for frame in stream for message in frame.messages]
     except grpc.RpcError as error:
         raise from_rpc(error) from None
-    return [await _system_message(loci, request), *said]
+    return [await _system_message(loci, request), *messages]
 
 
 async def _system_message(loci: Services, of: wire.StreamStoredMessagesRequest) -> wire.StoredMessage:
-    """The compiled prompt: it is stored nowhere, and stands first in the form."""
+    """Returns the compiled prompt: it is stored nowhere, and stands first in the form."""
     request = message_service_pb2.ListMessagesRequest(
         agent_id=of.agent_id, conversation_id=of.conversation_id, page=PageRequest(page_size=1, order=ORDER_ASCENDING)
     )
@@ -158,34 +158,34 @@ async def _secrets(loci: Services, agent_id: str) -> list[str]:
 
 
 async def _opened(loci: Services, agent: agent_pb2.Agent) -> list[folder_pb2.AgentFile]:
-    found: list[folder_pb2.AgentFile] = []
+    files: list[folder_pb2.AgentFile] = []
     request = folder_service_pb2.ListAgentFilesRequest(agent_id=agent.id, page=PageRequest(page_size=1_000))
     while agent.folders:
         page = await loci.peers.call(loci.peers.folders.ListAgentFiles, request)
-        found += page.files
+        files += page.files
         request.page.page_token = page.next_page_token
         if not page.next_page_token:
             break
-    return found
+    return files
 
 
 async def _files(loci: Services, folder_id: str) -> list[folder_pb2.File]:
-    found: list[folder_pb2.File] = []
+    files: list[folder_pb2.File] = []
     page = PageRequest(page_size=_FILES_PER_PAGE)
     request = folder_service_pb2.ListFilesRequest(folder_id=folder_id, page=page, include_content=True)
     while True:
         response = await loci.peers.call(loci.peers.folders.ListFiles, request)
-        found += response.files
+        files += response.files
         request.page.page_token = response.next_page_token
         if not response.next_page_token:
-            return found
+            return files
 
 
 async def _servers(loci: Services, tools: Iterable[tool_pb2.Tool]) -> dict[str, mcp_pb2.McpServer]:
-    """The servers that the tools come from, by id."""
-    wanted = {tool.mcp_server_id for tool in tools if tool.mcp_server_id}
-    if not wanted:
+    """Returns the servers that the tools come from, by id."""
+    server_ids = {tool.mcp_server_id for tool in tools if tool.mcp_server_id}
+    if not server_ids:
         return {}
     request = mcp_service_pb2.ListMcpServersRequest()
     listed = await loci.peers.call(loci.peers.mcp_servers.ListMcpServers, request)
-    return {server.id: server for server in listed.servers if server.id in wanted}
+    return {server.id: server for server in listed.servers if server.id in server_ids}

@@ -15,7 +15,7 @@ from typing import Any
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.agent_files import drafts
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.drafts import Options
 from gateway.agent_files.messages import stored_messages
 from gateway.agent_files.schema import AgentFile, FileAgent, FileFile, FileFolder, FileServer, FileTool
@@ -50,16 +50,16 @@ _REPLACED = (
 
 
 @dataclass
-class Imported:
-    """What came of a file. Groups in its order."""
+class ImportResult:
+    """The agents and groups that came of a file, groups in its order."""
 
     agent_ids: list[str] = field(default_factory=list)
     group_ids: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
-async def import_file(loci: Services, file: AgentFile, options: Options) -> Imported:
-    """All of it or nothing. Raises LociError."""
+async def import_file(loci: Services, file: AgentFile, options: Options) -> ImportResult:
+    """Returns all of it or nothing. Raises LociError."""
     async with AsyncExitStack() as undo:
         importing = _Import(loci, file, options, undo)
         await importing.run()
@@ -84,7 +84,7 @@ class _Import:
         self._undo = undo
         self._ids: dict[str, str] = {}
         self._tool_names: dict[str, str] = {}
-        self.done = Imported()
+        self.done = ImportResult()
 
     async def run(self) -> None:
         await self._check_models()
@@ -108,13 +108,13 @@ class _Import:
         await self._agents()
 
     async def _check_models(self) -> None:
-        """Those that the request names; the file's own are taken as they are."""
+        """Checks the models that the request names; the file's own are taken as they are."""
         if self._options.model:
             request = model_service_pb2.GetModelRequest(handle=self._options.model)
             await self._peers.call(self._peers.models.GetModel, request)
         if self._options.embedding:
-            asked = model_service_pb2.GetEmbeddingModelRequest(handle=self._options.embedding)
-            await self._peers.call(self._peers.models.GetEmbeddingModel, asked)
+            rpc_request = model_service_pb2.GetEmbeddingModelRequest(handle=self._options.embedding)
+            await self._peers.call(self._peers.models.GetEmbeddingModel, rpc_request)
 
     # Servers and tools ----------------------------------------------------------------------------------------------
 
@@ -122,10 +122,10 @@ class _Import:
         if not self._file.mcp_servers:
             return
         listed = await self._peers.call(self._peers.mcp_servers.ListMcpServers, mcp_service_pb2.ListMcpServersRequest())
-        known = {server.name for server in listed.servers}
+        names = {server.name for server in listed.servers}
         for server in self._file.mcp_servers:
             # One that is there stays as it is: its address decides where its stored secrets are sent.
-            if server.server_name not in known:
+            if server.server_name not in names:
                 await self._server(server)
 
     async def _server(self, server: FileServer) -> None:
@@ -146,27 +146,27 @@ class _Import:
         """Those of the file, by name."""
         tools = {drafts.tool_name(tool): tool for tool in self._file.tools}
         names = list(tools)
-        found: dict[str, tool_pb2.Tool] = {}
+        stored: dict[str, tool_pb2.Tool] = {}
         for start in range(0, len(names), 1_000):
             request = tool_service_pb2.BatchGetToolsRequest(names=names[start : start + 1_000])
             response = await self._peers.call(self._peers.tools.BatchGetTools, request)
-            found |= {tool.name: tool for tool in response.tools}
+            stored |= {tool.name: tool for tool in response.tools}
         for name, tool in tools.items():
-            made = await self._tool(name, tool, found.get(name))
-            if made is not None:
-                self._tool_names[made] = name
+            tool_id = await self._tool(name, tool, stored.get(name))
+            if tool_id is not None:
+                self._tool_names[tool_id] = name
                 for each in self._file.tools:
                     if drafts.tool_name(each) == name:
-                        self._ids[each.id] = made
+                        self._ids[each.id] = tool_id
 
-    async def _tool(self, name: str, tool: FileTool, there: tool_pb2.Tool | None) -> str | None:
-        """The id of the tool; None where there is none and none could be made."""
+    async def _tool(self, name: str, tool: FileTool, stored: tool_pb2.Tool | None) -> str | None:
+        """Returns the id of the tool; None where there is none and none could be made."""
         own = not (drafts.is_builtin(tool) or drafts.is_mcp(tool))
-        if there is not None:
-            of_tenant = there.tool_type == tool_pb2.TOOL_TYPE_CUSTOM
+        if stored is not None:
+            of_tenant = stored.tool_type == tool_pb2.TOOL_TYPE_CUSTOM
             if own and of_tenant and tool.source_code and self._options.override_existing_tools:
-                await self._replace(tool, there)
-            return there.id
+                await self._replace(tool, stored)
+            return stored.id
         if not own or not tool.source_code:
             kind = tool.tool_type or "custom"
             self._warn(f"the tool {name[:100]} ({kind[:40]}) is not here and was left out")
@@ -178,31 +178,31 @@ class _Import:
         self._later(self._peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=tool_id))
         return created.id
 
-    async def _replace(self, tool: FileTool, there: tool_pb2.Tool) -> None:
+    async def _replace(self, tool: FileTool, stored: tool_pb2.Tool) -> None:
         before = tool_service_pb2.ToolDraft(
-            **{name: getattr(there, name) for name in _REPLACED if name != "tags"}, tags=there.tags
+            **{name: getattr(stored, name) for name in _REPLACED if name != "tags"}, tags=stored.tags
         )
         draft = drafts.tool_draft(tool)
-        if draft.source_type != there.source_type:
-            self._warn(f"the tool {there.name} is written in {there.source_type} here and was left as it is")
+        if draft.source_type != stored.source_type:
+            self._warn(f"the tool {stored.name} is written in {stored.source_type} here and was left as it is")
             return
         mask = FieldMask(paths=_REPLACED)
-        changed = tool_service_pb2.UpdateToolRequest(tool_id=there.id, tool=draft, update_mask=mask)
-        with _named(f"{tool.id} ({there.name})"):
+        changed = tool_service_pb2.UpdateToolRequest(tool_id=stored.id, tool=draft, update_mask=mask)
+        with _named(f"{tool.id} ({stored.name})"):
             await self._peers.call(self._peers.tools.UpdateTool, changed)
-        back = tool_service_pb2.UpdateToolRequest(tool_id=there.id, tool=before, update_mask=mask)
+        back = tool_service_pb2.UpdateToolRequest(tool_id=stored.id, tool=before, update_mask=mask)
         self._later(self._peers.tools.UpdateTool, back)
 
     # Folders --------------------------------------------------------------------------------------------------------
 
     async def _folder(self, folder: FileFolder) -> None:
-        wanted = self._options.embedding or drafts.handle_of(folder.embedding_config, "embedding")
+        embedding = self._options.embedding or drafts.handle_of(folder.embedding_config, "embedding")
         default = self._loci.settings.default_embedding
         folder_id = self._mint("source", folder.id)
         names = (folder.name, f"{folder.name}_{uuid.uuid4().hex[:8]}")
         for name, last in zip(names, (False, True), strict=True):
             try:
-                await self._create_folder(folder, folder_id, name, wanted, default)
+                await self._create_folder(folder, folder_id, name, embedding, default)
             except AlreadyExists:
                 if last:
                     raise
@@ -251,16 +251,16 @@ class _Import:
             await answered(call, requests, _nothing())
         except LociError as error:
             if isinstance(error, InvalidArgument | NotFound | AlreadyExists | FailedPrecondition):
-                raise wrong(error.message) from None
+                raise invalid_file(error.message) from None
             if not await self._are_there(agent_ids):
                 raise
         self.done.agent_ids, self.done.group_ids = agent_ids, group_ids
 
     async def _are_there(self, agent_ids: Sequence[str]) -> bool:
-        """Whether an import whose answer was lost was made after all."""
+        """Returns whether an import whose answer was lost was made after all."""
         request = wire.BatchFindAgentsRequest(agent_ids=agent_ids)
-        found = await self._peers.call(self._peers.transfers.BatchFindAgents, request)
-        return len(found.agent_ids) == len(agent_ids)
+        response = await self._peers.call(self._peers.transfers.BatchFindAgents, request)
+        return len(response.agent_ids) == len(agent_ids)
 
     def _requests(self) -> Iterator[wire.ImportAgentsRequest]:
         for agent in self._file.agents:
@@ -310,7 +310,7 @@ class _Import:
         self.done.warnings.append(sentence)
 
     def _later(self, rpc: Any, request: Any) -> None:
-        """What takes the last step back, should a later one fail."""
+        """Remembers how the last step is taken back, should a later one fail."""
 
         async def take_back() -> None:
             try:
@@ -332,7 +332,7 @@ class _named:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if isinstance(error, InvalidArgument | FailedPrecondition):
-            raise wrong(f"{self._entity}: {error.message}") from None
+            raise invalid_file(f"{self._entity}: {error.message}") from None
 
 
 def _frames(conversation_id: str, messages: Iterable[wire.StoredMessage]) -> Iterator[wire.ImportAgentsRequest]:
@@ -349,8 +349,8 @@ def _frames(conversation_id: str, messages: Iterable[wire.StoredMessage]) -> Ite
 
 
 def _said(conversation_id: str, messages: Sequence[wire.StoredMessage]) -> wire.ImportAgentsRequest:
-    said = wire.ImportedMessages(conversation_id=conversation_id, messages=messages)
-    return wire.ImportAgentsRequest(messages=said)
+    imported = wire.ImportedMessages(conversation_id=conversation_id, messages=messages)
+    return wire.ImportAgentsRequest(messages=imported)
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 
 Json = dict[str, Any]
 _SAME = (
@@ -27,12 +27,12 @@ _SPOKEN = "user_message"
 
 
 def is_legacy(document: Json) -> bool:
-    """Whether it is of that form."""
+    """Returns whether it is of that form."""
     return "agents" not in document and "core_memory" in document
 
 
 def to_current(document: Json) -> Json:
-    """The same agent. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns the same agent. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     blocks = [_block(each, place) for place, each in enumerate(_objects(document, "core_memory"))]
     tools = [each | {"id": f"tool-{place}"} for place, each in enumerate(_objects(document, "tools"))]
     messages = [_message(each, place) for place, each in enumerate(_objects(document, "messages"))]
@@ -64,10 +64,10 @@ def _context(document: Json) -> list[int]:
     if places is None:
         return [place for place, each in enumerate(document.get("messages") or ()) if each.get("in_context")]
     if not isinstance(places, list):
-        raise wrong("in_context_message_indices must be a list of places in messages")
+        raise invalid_file("in_context_message_indices must be a list of places in messages")
     for place in places:
         if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < count:
-            raise wrong(f"in_context_message_indices names {str(place)[:40]}; there are {count} messages")
+            raise invalid_file(f"in_context_message_indices names {str(place)[:40]}; there are {count} messages")
     return list(dict.fromkeys(places))
 
 
@@ -76,14 +76,14 @@ def _block(block: Json, place: int) -> Json:
 
 
 def _message(message: Json, place: int) -> Json:
-    made = message | {"id": f"message-{place}"}
+    current = message | {"id": f"message-{place}"}
     if message.get("role") == "user":
-        made["content"] = _spoken(message.get("content"))
-    return made
+        current["content"] = _spoken(message.get("content"))
+    return current
 
 
 def _spoken(content: Any) -> Any:
-    """What the user said, out of the object that it was packed in; what is not packed so stays as it is."""
+    """Returns what the user said, out of the object that it was packed in; what is not packed so stays as it is."""
     match content:
         case [{"type": "text", "text": str(text)} as part]:
             try:
@@ -105,14 +105,14 @@ def _either(holder: Json, *names: str) -> Any:
 
 
 def _objects(document: Json, name: str) -> list[Json]:
-    found = _list(document, name)
-    if not all(isinstance(each, dict) for each in found):
-        raise wrong(f"{name} must be a list of objects")
-    return found
+    items = _list(document, name)
+    if not all(isinstance(each, dict) for each in items):
+        raise invalid_file(f"{name} must be a list of objects")
+    return items
 
 
 def _list(document: Json, name: str) -> list[Any]:
-    found = document.get(name) or []
-    if not isinstance(found, list):
-        raise wrong(f"{name} must be a list")
-    return found
+    value = document.get(name) or []
+    if not isinstance(value, list):
+        raise invalid_file(f"{name} must be a list")
+    return value

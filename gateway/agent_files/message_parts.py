@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from loci.agent.v1 import message_pb2
 from loci.agent.v1.transfer_service_pb2 import StoredCall, StoredPart, StoredReasoning, StoredText
 
@@ -17,8 +17,8 @@ _PACKED = frozenset(("status", "message", "time"))
 
 
 def parts_of(content: str | list[Json] | None, where: str, *, thinks_in_text: bool = False) -> Iterator[StoredPart]:
-    """What a message says, without what says nothing. `thinks_in_text`: its text is a thought beside the calls that
-    follow, as agents of the older types have it. Raises InvalidArgument (AGENT_FILE_INVALID).
+    """Yields what a message says, without what says nothing. `thinks_in_text`: its text is a thought beside the calls
+    that follow, as agents of the older types have it. Raises InvalidArgument (AGENT_FILE_INVALID).
     """
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or ():
         match part:
@@ -49,7 +49,7 @@ def parts_of(content: str | list[Json] | None, where: str, *, thinks_in_text: bo
             case {"type": "tool_return", "tool_call_id": str(call_id), "content": str(text)}:
                 yield StoredPart(tool_return=unwrapped(call_id, "", text, is_error=bool(part.get("is_error"))))
             case _:
-                raise wrong(f"{where}.content has a part that cannot be read: {str(part.get('type'))[:80]}")
+                raise invalid_file(f"{where}.content has a part that cannot be read: {str(part.get('type'))[:80]}")
 
 
 def calls_of(calls: Iterable[Json] | None, where: str) -> Iterator[StoredCall]:
@@ -59,29 +59,29 @@ def calls_of(calls: Iterable[Json] | None, where: str) -> Iterator[StoredCall]:
             case {"id": str(call_id), "function": {"name": str(name), "arguments": str(arguments)}}:
                 yield StoredCall(id=call_id, name=name, arguments=arguments)
             case _:
-                raise wrong(f"{where}.tool_calls has an entry that is no call")
+                raise invalid_file(f"{where}.tool_calls has an entry that is no call")
 
 
 def returns_of(returns: Iterable[Json] | None, name: str, where: str) -> Iterator[message_pb2.ToolReturn]:
     """Raises InvalidArgument (AGENT_FILE_INVALID)."""
     for each in returns or ():
         words = each.get("func_response")
-        made = unwrapped(
+        part = unwrapped(
             str(each.get("tool_call_id") or ""),
             name,
             words if isinstance(words, str) else "" if words is None else orjson.dumps(words).decode(),
             is_error=each.get("status") == "error",
         )
-        made.stdout.extend(map(str, each.get("stdout") or ()))
-        made.stderr.extend(map(str, each.get("stderr") or ()))
+        part.stdout.extend(map(str, each.get("stdout") or ()))
+        part.stderr.extend(map(str, each.get("stderr") or ()))
         for image in each.get("images") or ():
             if isinstance(image, dict) and isinstance(image.get("source"), dict):
-                made.content.append(message_pb2.ContentPart(image=image_of(image["source"], where)))
-        yield made
+                part.content.append(message_pb2.ContentPart(image=image_of(image["source"], where)))
+        yield part
 
 
 def unwrapped(call_id: str, name: str, text: str, *, is_error: bool = False) -> message_pb2.ToolReturn:
-    """What a tool returned, out of `{"status", "message", "time"}` where it is packed so."""
+    """Returns what a tool returned, out of `{"status", "message", "time"}` where it is packed so."""
     try:
         packed = orjson.loads(text)
     except ValueError:
@@ -96,7 +96,7 @@ def unwrapped(call_id: str, name: str, text: str, *, is_error: bool = False) -> 
 
 
 def image_of(source: Json, where: str) -> message_pb2.ImageContent:
-    """A picture: its bytes, or where it is. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns a picture: its bytes, or where it is. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     match source:
         case {"type": "url", "url": str(url)}:
             return message_pb2.ImageContent(url=url)
@@ -104,16 +104,16 @@ def image_of(source: Json, where: str) -> message_pb2.ImageContent:
             try:
                 decoded = base64.b64decode(data, validate=True)
             except (binascii.Error, ValueError):
-                raise wrong(f"{where}.content has an image whose data is not base64") from None
+                raise invalid_file(f"{where}.content has an image whose data is not base64") from None
             return message_pb2.ImageContent(data=decoded, media_type=_text(source, "media_type") or "image/png")
-    raise wrong(f"{where}.content has an image without data or url")
+    raise invalid_file(f"{where}.content has an image without data or url")
 
 
 # Stored parts -> parts of a file ------------------------------------------------------------------------------------
 
 
 def part_to_json(part: StoredPart, *, thinks_in_text: bool = False) -> Json | None:
-    """What a part says; None for calls, returns and decisions, which have members of their own."""
+    """Returns what a part says; None for calls, returns and decisions, which have members of their own."""
     match part.WhichOneof("part"):
         case "text":
             return {"type": "text", "text": part.text.text, "signature": part.text.signature or None}
@@ -137,7 +137,7 @@ def part_to_json(part: StoredPart, *, thinks_in_text: bool = False) -> Json | No
 
 
 def image_to_json(image: message_pb2.ImageContent) -> Json:
-    """As clients write them."""
+    """Returns as clients write them."""
     if image.WhichOneof("source") == "url":
         return {"type": "image", "source": {"type": "url", "url": image.url}}
     source = {"type": "base64", "media_type": image.media_type, "data": base64.b64encode(image.data).decode()}
@@ -145,22 +145,22 @@ def image_to_json(image: message_pb2.ImageContent) -> Json:
 
 
 def call_to_json(call: StoredCall) -> Json:
-    """A call."""
+    """Returns a call."""
     function = {"arguments": call.arguments, "name": call.name}
     return {"id": call.id, "function": function, "type": "function"}
 
 
 def return_to_json(returned: message_pb2.ToolReturn, packed: str) -> Json:
-    """A return; `packed`: its text as the form has it. Pictures stand in a member that other servers ignore."""
+    """Returns a return; `packed`: its text as the form has it. Pictures stand in a member that other servers ignore."""
     pictures = [image_to_json(part.image) for part in returned.content if part.WhichOneof("part") == "image"]
-    said: Json = {
+    fields: Json = {
         "tool_call_id": returned.tool_call_id,
         "status": returned.status or "success",
         "stdout": list(returned.stdout) or None,
         "stderr": list(returned.stderr) or None,
         "func_response": packed,
     }
-    return said | ({"images": pictures} if pictures else {})
+    return fields | ({"images": pictures} if pictures else {})
 
 
 def _text(holder: Json, name: str) -> str:

@@ -32,7 +32,7 @@ _NAMES = {number: name for name, number in _ROLES.items()}
 
 
 def stored_messages(agent: FileAgent, tool_names: frozenset[str], begun: datetime) -> list[StoredMessage]:
-    """The messages of an agent: first those that are not in context, then those that are, in its order.
+    """Returns the messages of an agent: first those that are not in context, then those that are, in its order.
 
     tool_names: of the agent's tools; a call of another that waits is the client's. begun: the time of messages without.
     Raises InvalidArgument (AGENT_FILE_INVALID).
@@ -40,32 +40,32 @@ def stored_messages(agent: FileAgent, tool_names: frozenset[str], begun: datetim
     context = list(dict.fromkeys(agent.in_context_message_ids or ()))
     by_id = {message.id: message for message in agent.messages or ()}
     compiled = _compiled(agent, context, by_id)
-    shown = set(context)
-    older = [message for message in agent.messages or () if message.id not in shown]
-    reading = _Reading(agent, tool_names, agent.messages or (), begun)
-    found: list[StoredMessage] = []
+    in_window = set(context)
+    older = [message for message in agent.messages or () if message.id not in in_window]
+    reading = _MessageReader(agent, tool_names, agent.messages or (), begun)
+    messages: list[StoredMessage] = []
     for message in older:
         if message.id not in compiled:
-            found += reading.stored(message, in_context=False)
+            messages += reading.stored(message, in_context=False)
     summaries = [each for each in context if by_id[each].role == "summary"]
     for message_id in context:
         if message_id not in compiled:
             # The window has one summary: the newest.
             is_past = message_id in summaries[:-1]
-            found += reading.stored(by_id[message_id], in_context=True, role="user" if is_past else None)
-    return found
+            messages += reading.stored(by_id[message_id], in_context=True, role="user" if is_past else None)
+    return messages
 
 
 def _compiled(agent: FileAgent, context: Sequence[str], by_id: Mapping[str, FileMessage]) -> frozenset[str]:
-    """The system messages that somebody compiled: the first one in context, and older ones of its like."""
-    found = {context[0]} if context and by_id[context[0]].role == "system" else set()
+    """Returns the system messages that somebody compiled: the first one in context, and older ones of its like."""
+    ids = {context[0]} if context and by_id[context[0]].role == "system" else set()
     beginning = (agent.system or "")[:200]
     for message in by_id.values():
         if message.role == "system" and message.id not in context:
             text = _words(message.content)
             if (beginning and text.startswith(beginning)) or any(mark in text for mark in _COMPILED):
-                found.add(message.id)
-    return frozenset(found)
+                ids.add(message.id)
+    return frozenset(ids)
 
 
 def _words(content: str | list[Json] | None) -> str:
@@ -74,7 +74,7 @@ def _words(content: str | list[Json] | None) -> str:
     return "\n".join(str(part["text"]) for part in content or () if isinstance(part.get("text"), str))
 
 
-class _Reading:
+class _MessageReader:
     def __init__(
         self, agent: FileAgent, tool_names: frozenset[str], messages: Sequence[FileMessage], begun: datetime
     ) -> None:
@@ -96,11 +96,11 @@ class _Reading:
         self._time = begun
 
     def stored(self, message: FileMessage, *, in_context: bool, role: str | None = None) -> Iterator[StoredMessage]:
-        """None where it says nothing."""
+        """Yields None where it says nothing."""
         self._time = message.created_at or self._time
         kind = role or message.role
-        said = list(self._parts(message, kind))
-        if not said:
+        parts_of_it = list(self._parts(message, kind))
+        if not parts_of_it:
             return
         if kind == "approval" and message.tool_calls:
             kind = "assistant"
@@ -109,7 +109,7 @@ class _Reading:
         yield StoredMessage(
             id=to_public("message", uuid7()),
             role=_ROLES["tool" if kind == "function" else kind],
-            parts=said,
+            parts=parts_of_it,
             created_at=created_at,
             name=message.name if kind == "user" else None,
             otid=message.otid if kind in _CLIENTS else None,
@@ -127,9 +127,9 @@ class _Reading:
         calls = list(parts.calls_of(message.tool_calls, message.id))
         thinks = self._thinks_in_text and bool(calls)
         yield from parts.parts_of(message.content, message.id, thinks_in_text=thinks)
-        asked = [call.name for call in calls if call.name in self._asking or call.name not in self._tool_names]
+        waiting = [call.name for call in calls if call.name in self._asking or call.name not in self._tool_names]
         for call in calls:
-            if kind == "approval" and (call.name in asked or not asked):
+            if kind == "approval" and (call.name in waiting or not waiting):
                 by_client = call.id in self._run_by_client or call.name not in self._tool_names
                 call.gate = "client" if by_client else "approval"
             yield StoredPart(call=call)
@@ -166,7 +166,7 @@ class _Reading:
 # Stored messages -> messages of a file ------------------------------------------------------------------------------
 
 
-class Writing:
+class MessageWriter:
     """Puts stored messages of one agent into the form of a file. `next_id`: the next free `message-<n>`."""
 
     def __init__(self, agent_id: str, agent_type: str, model: str, timezone: Any) -> None:
@@ -177,7 +177,7 @@ class Writing:
         self._asked: str | None = None
 
     def message(self, stored: StoredMessage, message_id: str) -> Json:
-        """One message."""
+        """Returns one message."""
         role = _NAMES[stored.role]
         calls = [part.call for part in stored.parts if part.WhichOneof("part") == "call"]
         returns = [part.tool_return for part in stored.parts if part.WhichOneof("part") == "tool_return"]
@@ -224,23 +224,23 @@ class Writing:
         for part in stored.parts:
             match part.WhichOneof("part"):
                 case "decision":
-                    made = part.decision
+                    decision = part.decision
                     yield {
                         "type": "approval",
-                        "tool_call_id": made.tool_call_id,
-                        "approve": made.approve,
-                        "reason": made.reason or None,
+                        "tool_call_id": decision.tool_call_id,
+                        "approve": decision.approve,
+                        "reason": decision.reason or None,
                     }
                 case "tool_return":
                     yield parts.return_to_json(part.tool_return, next(texts))
 
     def _packed(self, returned: message_pb2.ToolReturn, at: Timestamp) -> str:
-        said = {
+        fields = {
             "status": "Failed" if returned.status == "error" else "OK",
             "message": returned.tool_return,
             "time": f"{at.ToDatetime(UTC).astimezone(self._zone):%Y-%m-%d %I:%M:%S %p %Z%z}",
         }
-        return orjson.dumps(said, option=orjson.OPT_INDENT_2).decode()
+        return orjson.dumps(fields, option=orjson.OPT_INDENT_2).decode()
 
 
 def _first_id(calls: Iterable[Any], returns: Iterable[Any]) -> str | None:
@@ -249,5 +249,5 @@ def _first_id(calls: Iterable[Any], returns: Iterable[Any]) -> str | None:
 
 
 def _before(message_id: str) -> Any:
-    """The id under which calls that wait are shown."""
+    """Returns the id under which calls that wait are shown."""
     return type(value := from_public("message", message_id))(int=value.int - 1)

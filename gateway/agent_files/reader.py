@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gateway.agent_files.checks import check, wrong
+from gateway.agent_files.checks import check, invalid_file
 from gateway.agent_files.legacy import is_legacy, to_current
 from gateway.agent_files.schema import AgentFile
 from gateway.rest import json_body as body
@@ -20,22 +20,22 @@ _MOST_WRAPPINGS = 5
 
 
 def read(data: bytes) -> AgentFile:
-    """The file, checked. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns the file, checked. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     return of_document(_unwrapped(data))
 
 
 def of_document(document: Any) -> AgentFile:
-    """The same of a file that is JSON already."""
+    """Returns the same of a file that is JSON already."""
     if not isinstance(document, dict):
-        raise wrong(_CORRUPTED)
+        raise invalid_file(_CORRUPTED)
     if is_legacy(document):
         document = to_current(document)
     if "agents" not in document:
-        raise wrong(f"{_CORRUPTED} It has neither `agents` nor, as older files, `core_memory`.")
+        raise invalid_file(f"{_CORRUPTED} It has neither `agents` nor, as older files, `core_memory`.")
     try:
         file = AgentFile.model_validate(document)
     except ValidationError as error:
-        raise wrong(_told(error)) from None
+        raise invalid_file(_told(error)) from None
     check(file)
     return file
 
@@ -46,12 +46,12 @@ def _unwrapped(data: bytes) -> Any:
         try:
             value = body.parse(value.encode() if isinstance(value, str) else value)
         except body.InvalidJson as error:
-            raise wrong(f"{_CORRUPTED} It is refused: {error.msg}.") from None
+            raise invalid_file(f"{_CORRUPTED} It is refused: {error.msg}.") from None
         except ValueError:
-            raise wrong(_CORRUPTED) from None
+            raise invalid_file(_CORRUPTED) from None
         if not isinstance(value, str):
             return value
-    raise wrong(_CORRUPTED)
+    raise invalid_file(_CORRUPTED)
 
 
 def _told(error: ValidationError) -> str:

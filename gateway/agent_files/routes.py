@@ -11,22 +11,21 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.agent_files.checks import wrong
+from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.drafts import Options
-from gateway.agent_files.exporter import Wanted, export
+from gateway.agent_files.exporter import ExportOptions, export
 from gateway.agent_files.importer import import_file
 from gateway.agent_files.reader import read
 from gateway.agent_files.schemas import AGENT_FILE, IMPORTED
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.resources.agents.requests import Handle
 from gateway.rest.body import Body, Json, deprecated
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 
-router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents", tags=["agents"])
 
 _LEGACY = "The legacy form is not written any more; leave use_legacy_format out."
 # Fields beside the file are short.
@@ -105,8 +104,8 @@ async def export_agent(
 ) -> Response:
     """The agent as an agent file, with the messages of its window."""
     if use_legacy_format:
-        raise wrong(_LEGACY)
-    return _document(await export(loci, agent_id, Wanted(conversation_id, scrub_messages)))
+        raise invalid_file(_LEGACY)
+    return _document(await export(loci, agent_id, ExportOptions(conversation_id, scrub_messages)))
 
 
 @router.post("/{agent_id}/export")
@@ -117,7 +116,7 @@ async def export_agent_with_skills(agent_id: AgentId, loci: Loci, body: ExportBo
     skills = [_skill(each, place) for place, each in enumerate(body.skills or ())]
     if len(skills) > _MOST_SKILLS:
         raise InvalidRequest(f"`skills` has {len(skills)} entries; at most {_MOST_SKILLS} go along", "body", "skills")
-    return _document(await export(loci, agent_id, Wanted(body.conversation_id, body.scrub_messages, skills)))
+    return _document(await export(loci, agent_id, ExportOptions(body.conversation_id, body.scrub_messages, skills)))
 
 
 def _document(document: Json) -> Response:
@@ -136,7 +135,7 @@ def _skill(skill: Json, place: int) -> Json:
 
 
 async def _sent(request: Request) -> tuple[bytes, ImportForm]:
-    """The file and the fields beside it. Raises InvalidRequest."""
+    """Returns the file and the fields beside it. Raises InvalidRequest."""
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise InvalidRequest("send the file as multipart/form-data, in a part named `file`", "header", "content-type")
     try:
@@ -176,7 +175,7 @@ def _secrets(text: str | None) -> dict[str, str]:
     try:
         value = orjson.loads(text)
     except ValueError:
-        raise wrong("secrets must be a JSON object") from None
+        raise invalid_file("secrets must be a JSON object") from None
     if not isinstance(value, dict):
-        raise wrong("secrets must be a JSON object")
+        raise invalid_file("secrets must be a JSON object")
     return {name: each if isinstance(each, str) else orjson.dumps(each).decode() for name, each in value.items()}

@@ -23,13 +23,13 @@ Number = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 
-class Shape(BaseModel):
+class FileModel(BaseModel):
     """An object of the file."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class FileMessage(Shape):
+class FileMessage(FileModel):
     """agents[].messages[]"""
 
     id: str
@@ -47,7 +47,7 @@ class FileMessage(Shape):
     sender_id: str | None = None
 
 
-class FileOpened(Shape):
+class FileOpened(FileModel):
     """agents[].files_agents[]"""
 
     file_id: str
@@ -56,7 +56,7 @@ class FileOpened(Shape):
     is_open: bool = False
 
 
-class FileAgent(Shape):
+class FileAgent(FileModel):
     """agents[]"""
 
     id: str
@@ -92,11 +92,11 @@ class FileAgent(Shape):
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """What its tools look for in their environment."""
+        """Returns what its tools look for in their environment."""
         return tuple({**(self.tool_exec_environment_variables or {}), **(self.secrets or {})})
 
 
-class FileBlock(Shape):
+class FileBlock(FileModel):
     """blocks[]"""
 
     id: str
@@ -113,7 +113,7 @@ class FileBlock(Shape):
     tags: list[str] | None = None
 
 
-class FileTool(Shape):
+class FileTool(FileModel):
     """tools[]"""
 
     id: str
@@ -133,7 +133,7 @@ class FileTool(Shape):
     metadata: Json | None = Field(None, validation_alias=AliasChoices("metadata_", "metadata"))
 
 
-class FileServer(Shape):
+class FileServer(FileModel):
     """mcp_servers[]"""
 
     id: str
@@ -144,7 +144,7 @@ class FileServer(Shape):
     metadata: Json | None = Field(None, validation_alias=AliasChoices("metadata_", "metadata"))
 
 
-class FileFolder(Shape):
+class FileFolder(FileModel):
     """sources[]"""
 
     id: str
@@ -155,7 +155,7 @@ class FileFolder(Shape):
     embedding_config: Json | None = None
 
 
-class FileFile(Shape):
+class FileFile(FileModel):
     """files[]"""
 
     id: str
@@ -171,7 +171,7 @@ class FileFile(Shape):
         return (self.original_file_name or self.file_name or "").rpartition("/")[2] or "file.txt"
 
 
-class FileGroup(Shape):
+class FileGroup(FileModel):
     """groups[]"""
 
     id: str
@@ -181,7 +181,7 @@ class FileGroup(Shape):
     shared_block_ids: list[str] | None = None
 
 
-class AgentFile(Shape):
+class AgentFile(FileModel):
     """The document."""
 
     agents: list[FileAgent]

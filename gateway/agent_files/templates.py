@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from gateway.agent_files.checks import MOST_MESSAGES, wrong
+from gateway.agent_files.checks import MOST_MESSAGES, invalid_file
 from gateway.agent_files.schema import AgentFile, FileAgent, FileMessage
 
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z0-9_.-]{1,128})\s*\}\}")
@@ -15,8 +15,8 @@ MOST_INSERTED = 4_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filling:
-    """What agents get beside what their template says; `variables` are those of its texts. See `drafts.Options`."""
+class TemplateValues:
+    """Values that agents get beside those of their template; `variables` are of its texts. See `drafts.Options`."""
 
     name: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -29,15 +29,15 @@ class Filling:
     project_id: str | None = None
 
 
-def filled_in(file: AgentFile, filling: Filling) -> AgentFile:
-    """The file with `{{variable}}` in blocks and instructions replaced. The first agent gets the name and begins with
-    the messages; all get the secrets. A variable that is not given stays as it is. Raises InvalidArgument
+def fill_template(file: AgentFile, filling: TemplateValues) -> AgentFile:
+    """Returns the file with `{{variable}}` in blocks and instructions replaced. The first agent gets the name and
+    begins with the messages; all get the secrets. A variable that is not given stays as it is. Raises InvalidArgument
     (AGENT_FILE_INVALID) where variables make more than MOST_INSERTED characters.
     """
     variables = filling.variables
     texts = (block.value for block in file.blocks), (agent.system or "" for agent in file.agents)
     if sum(_inserted(text, variables) for text in chain(*texts)) > MOST_INSERTED:
-        raise wrong(f"memory_variables put more than {MOST_INSERTED} characters into the texts of the template.")
+        raise invalid_file(f"memory_variables put more than {MOST_INSERTED} characters into the texts of the template.")
     for block in file.blocks:
         block.value = _filled(block.value, variables)
     for agent in file.agents:
@@ -70,8 +70,8 @@ def _begin(agent: FileAgent, messages: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _inserted(text: str, variables: Mapping[str, str]) -> int:
-    return sum(len(variables.get(found[1], "")) for found in _VARIABLE.finditer(text))
+    return sum(len(variables.get(match[1], "")) for match in _VARIABLE.finditer(text))
 
 
 def _filled(text: str, variables: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+    return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text)

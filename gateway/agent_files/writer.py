@@ -36,7 +36,7 @@ _BLANK: Json = {
 _BLOCK_BLANK = ("project_id", "template_id", "base_template_id", "deployment_id", "entity_id")
 
 
-class Numbers:
+class FileIds:
     """Ids of the file, by ids of the services: in the order in which they are first mentioned."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Numbers:
         self._next: dict[str, int] = {}
 
     def of(self, entity_id: str) -> str:
-        """The id of an entity."""
+        """Returns the id of an entity."""
         if entity_id not in self._given:
             prefix = entity_id.partition("-")[0]
             number = self._next.get(prefix, 0)
@@ -55,7 +55,7 @@ class Numbers:
 
 def agent(
     one: agent_pb2.Agent,
-    numbers: Numbers,
+    numbers: FileIds,
     *,
     agent_type: str,
     llm_config: Json,
@@ -64,7 +64,7 @@ def agent(
     messages: Sequence[Json],
     opened: Sequence[Json],
 ) -> Json:
-    """An agent. Beyond the form's own, its model settings and settings of compaction are told."""
+    """Returns an agent. Beyond the form's own, its model settings and settings of compaction are told."""
     variables = dict.fromkeys(secrets, "")
     rest = to_rest(one, leave=frozenset(("blocks", "tools", "folders", "pending_approval")))
     same = (
@@ -102,8 +102,8 @@ def _compaction(settings: Json | None, model: str) -> Json | None:
     return settings
 
 
-def group(one: group_pb2.Group, numbers: Numbers) -> Json:
-    """A group."""
+def group(one: group_pb2.Group, numbers: FileIds) -> Json:
+    """Returns a group."""
     config: Json = {"manager_type": one.manager_type}
     if one.manager_agent_id:
         config["manager_agent_id"] = numbers.of(one.manager_agent_id)
@@ -118,8 +118,8 @@ def group(one: group_pb2.Group, numbers: Numbers) -> Json:
     }
 
 
-def block(one: block_pb2.Block, numbers: Numbers) -> Json:
-    """A block."""
+def block(one: block_pb2.Block, numbers: FileIds) -> Json:
+    """Returns a block."""
     rest = block_to_rest(one)
     same = ("value", "limit", "template_name", "is_template", "preserve_on_migration", "label", "read_only")
     return {
@@ -133,8 +133,8 @@ def block(one: block_pb2.Block, numbers: Numbers) -> Json:
     }
 
 
-def tool(one: tool_pb2.Tool, numbers: Numbers, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
-    """A tool."""
+def tool(one: tool_pb2.Tool, numbers: FileIds, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
+    """Returns a tool."""
     rest = tool_to_rest(one)
     if one.mcp_server_id in servers:
         named = {"server_name": servers[one.mcp_server_id].name, "server_id": one.mcp_server_id}
@@ -142,8 +142,8 @@ def tool(one: tool_pb2.Tool, numbers: Numbers, servers: Mapping[str, mcp_pb2.Mcp
     return rest | {"id": numbers.of(one.id)}
 
 
-def server(one: mcp_pb2.McpServer, numbers: Numbers) -> Json:
-    """A server, without what it is let in by."""
+def server(one: mcp_pb2.McpServer, numbers: FileIds) -> Json:
+    """Returns a server, without what it is let in by."""
     transport = one.transport
     kind = str(transport.WhichOneof("transport"))
     stdio = None
@@ -160,8 +160,8 @@ def server(one: mcp_pb2.McpServer, numbers: Numbers) -> Json:
     }
 
 
-def folder(one: folder_pb2.Folder, numbers: Numbers, embedding_config: Json | None) -> Json:
-    """A folder."""
+def folder(one: folder_pb2.Folder, numbers: FileIds, embedding_config: Json | None) -> Json:
+    """Returns a folder."""
     return {
         "name": one.name,
         "description": one.description if one.HasField("description") else None,
@@ -174,8 +174,8 @@ def folder(one: folder_pb2.Folder, numbers: Numbers, embedding_config: Json | No
     }
 
 
-def file(one: folder_pb2.File, numbers: Numbers) -> Json:
-    """A file with its whole text."""
+def file(one: folder_pb2.File, numbers: FileIds) -> Json:
+    """Returns a file with its whole text."""
     status = enum_names(folder_pb2.FileStatus.DESCRIPTOR)[one.status]
     return {
         "source_id": numbers.of(one.folder_id),
@@ -195,8 +195,8 @@ def file(one: folder_pb2.File, numbers: Numbers) -> Json:
     }
 
 
-def opened(one: folder_pb2.AgentFile, agent_id: str, numbers: Numbers) -> Json:
-    """What an agent has of a file."""
+def opened(one: folder_pb2.AgentFile, agent_id: str, numbers: FileIds) -> Json:
+    """Returns what an agent has of a file."""
     return {
         "agent_id": numbers.of(agent_id),
         "file_id": numbers.of(one.file_id),

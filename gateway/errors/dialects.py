@@ -1,22 +1,45 @@
-"""In which form a client is told of a failure: OpenAI's, Anthropic's or the reference's, by where it asked. Pure."""
+"""The one place where a failure becomes an answer, in the form that its client reads, by where it asked.
 
+The reference's form is that of errors/problems.py; other dialects render it anew. Pure.
+"""
+
+from collections.abc import Callable, Sequence
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
-from gateway.errors.table import UNKNOWN_ERROR, Problem, problem_of
-from gateway.openai_api import errors as openai_errors
-from gateway.vendors import errors as anthropic_errors
+from gateway.errors.problems import UNKNOWN_ERROR, Problem, invalid, problem_of
+from gateway.openai_api import errors as openai
+from gateway.vendors import errors as anthropic
 from services.common.errors import LociError
 
+_DIALECTS: Sequence[tuple[Callable[[Scope], bool], Callable[[Problem], Problem]]] = (
+    (anthropic.speaks_anthropic, anthropic.render),
+    (openai.speaks_openai, openai.render),
+)
+_NOT_JSON = "the body is not JSON: send it with the header `content-type: application/json`"
 
-def failed(error: LociError, scope: Scope) -> Problem:
-    """A call that failed."""
-    if anthropic_errors.speaks_anthropic(scope):
-        return anthropic_errors.failed(error)
-    return (openai_errors.failed if openai_errors.speaks_openai(scope) else problem_of)(error)
+
+def answer(failure: Exception | Problem, scope: Scope) -> Problem:
+    """Returns the answer to a request that failed; `scope`: its path in canonical form."""
+    problem = _problem(failure)
+    return next((render(problem) for speaks, render in _DIALECTS if speaks(scope)), problem)
 
 
-def refused(problem: Problem, scope: Scope) -> Problem:
-    """A request that was refused before a route saw it."""
-    if anthropic_errors.speaks_anthropic(scope):
-        return anthropic_errors.told(problem, str(problem.body.get("detail", UNKNOWN_ERROR)))
-    return openai_errors.refused(problem, scope)
+def _problem(failure: Exception | Problem) -> Problem:
+    match failure:
+        case Problem():
+            return failure
+        case LociError():
+            return problem_of(failure)
+        case RequestValidationError():
+            errors = failure.errors()
+            prefix = next((one["ctx"]["prefix"] for one in errors if one["type"] == "invalid_id"), None)
+            if any(isinstance(one.get("input"), bytes) for one in errors):
+                errors = [{"type": "not_json", "loc": ("body",), "msg": _NOT_JSON}]
+            return invalid(errors, prefix)
+        case HTTPException():
+            return Problem(failure.status_code, {"detail": failure.detail}, failure.headers or {})
+        case _:
+            return Problem(500, {"detail": UNKNOWN_ERROR})

@@ -16,7 +16,7 @@ class BadFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a file says of a block. None: nothing; in a change it then stays as it is."""
+    """A block as a file describes it. None: not at all; in a change it then stays as it is."""
 
     value: str
     description: str | None = None
@@ -25,7 +25,7 @@ class Memory:
 
 
 def write(memory: Memory) -> bytes:
-    """The file, in UTF-8."""
+    """Returns the file, in UTF-8."""
     lines = ["---"]
     if memory.description:
         plain = _PLAIN.fullmatch(memory.description)
@@ -39,19 +39,19 @@ def write(memory: Memory) -> bytes:
 
 
 def read(content: bytes) -> Memory:
-    """What a file says; without front matter all of it is the value. Raises BadFile."""
+    """Returns what a file says; without front matter all of it is the value. Raises BadFile."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
         raise BadFile("it is not UTF-8") from None
     if "\0" in text:
         raise BadFile("it contains a NUL character")
-    found = _HEAD.match(text)
-    if found is None:
+    match = _HEAD.match(text)
+    if match is None:
         return Memory(text.removesuffix("\n"))
-    said = dict(_field(line) for line in found[1].splitlines() if line.strip())
-    value = text[found.end() :].removesuffix("\n")
-    return Memory(value, said.get("description") or None, _limit(said.get("limit")), _flag(said.get("read_only")))
+    fields = dict(_field(line) for line in match[1].splitlines() if line.strip())
+    value = text[match.end() :].removesuffix("\n")
+    return Memory(value, fields.get("description") or None, _limit(fields.get("limit")), _flag(fields.get("read_only")))
 
 
 def _field(line: str) -> tuple[str, str]:

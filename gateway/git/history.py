@@ -55,20 +55,20 @@ class History:
         return self.commits[-1]
 
     def tree(self, commit: bytes) -> bytes:
-        """The id of a commit's tree."""
-        found = self.objects[commit]
-        assert isinstance(found, Commit)
-        tree: bytes = found.tree
+        """Returns the id of a commit's tree."""
+        objects = self.objects[commit]
+        assert isinstance(objects, Commit)
+        tree: bytes = objects.tree
         return tree
 
-    def keep(self, made: ShaFile) -> ObjectID:
+    def keep(self, object_: ShaFile) -> ObjectID:
         """Adds an object, and says its id."""
-        self.objects[made.id] = made
-        return made.id
+        self.objects[object_.id] = object_
+        return object_.id
 
 
 def build(agent_id: str, created_at: int, timelines: Sequence[Timeline]) -> History:
-    """The history of an agent's blocks. created_at: of the agent, in microseconds since the epoch."""
+    """Returns the history of an agent's blocks. created_at: of the agent, in microseconds since the epoch."""
     history, files, now = History(), dict[str, tuple[str, ObjectID]](), created_at
     timelines = sorted(timelines, key=lambda timeline: timeline.block_id)
     for timeline in timelines:
@@ -90,15 +90,15 @@ def build(agent_id: str, created_at: int, timelines: Sequence[Timeline]) -> Hist
 
 
 def _in_order(timelines: Iterable[Timeline]) -> list[tuple[str, Version]]:
-    found: list[tuple[int, str, int, Version]] = []
+    versions: list[tuple[int, str, int, Version]] = []
     for timeline in timelines:
         time = 0
         for version in timeline.versions:
             # Clocks may step back; versions do not.
             time = max(time, version.time)
             if version is not timeline.versions[0] or version.number == 1:
-                found.append((time, timeline.block_id, version.number, version))
-    return [(block_id, version) for _, block_id, _, version in sorted(found, key=lambda one: one[:3])]
+                versions.append((time, timeline.block_id, version.number, version))
+    return [(block_id, version) for _, block_id, _, version in sorted(versions, key=lambda one: one[:3])]
 
 
 def _file(history: History, version: Version) -> tuple[str, ObjectID]:
@@ -119,8 +119,8 @@ def _commit(history: History, tree: ObjectID, time: int, author: str, message: s
 
 
 def _tree(history: History, files: Iterable[tuple[str, ObjectID]]) -> ObjectID:
-    """The tree of these files. Of two with the same path, which two blocks may have had while one was elsewhere, the
-    last counts.
+    """Returns the tree of these files. Of two with the same path, which two blocks may have had while one was
+    elsewhere, the last counts.
     """
     folders: dict[str, dict[str, tuple[int, ObjectID]]] = {"": {}}
     for path, blob in files:
@@ -134,8 +134,8 @@ def _tree(history: History, files: Iterable[tuple[str, ObjectID]]) -> ObjectID:
         tree = Tree()
         for name, (mode, id) in folders[folder].items():
             tree.add(name.encode(), mode, id)
-        made = history.keep(tree)
+        tree_id = history.keep(tree)
         if folder:
             above, _, name = folder.rpartition("/")
-            folders[above][name] = FOLDER, made
-    return made
+            folders[above][name] = FOLDER, tree_id
+    return tree_id

@@ -21,7 +21,7 @@ _DEEPEST = 1_000_000
 
 
 def offer(service: str, head: bytes) -> bytes:
-    """The answer to `info/refs`."""
+    """Returns the answer to `info/refs`."""
     refs = [(b"HEAD", head), (BRANCH, head)] if service == UPLOAD else [(BRANCH, head)]
     lines = [id + b" " + name for name, id in refs]
     lines[0] += b"\0" + _OFFERS[service].encode()
@@ -31,7 +31,7 @@ def offer(service: str, head: bytes) -> bytes:
 
 @dataclass
 class Fetch:
-    """What a client asks for: commits, with what it has of them."""
+    """A client's request for commits, with those that it has."""
 
     wants: list[bytes] = field(default_factory=list)
     haves: list[bytes] = field(default_factory=list)
@@ -70,7 +70,7 @@ def read_fetch(body: bytes) -> Fetch:
 
 
 def answer_fetch(history: History, fetch: Fetch) -> bytes:
-    """The answer to a fetch: what both have in common, and at its end a pack. Raises BadRequest."""
+    """Returns the answer to a fetch: what both have in common, and at its end a pack. Raises BadRequest."""
     if not fetch.wants:
         return b""
     places = {id: place for place, id in enumerate(history.commits)}
@@ -88,13 +88,13 @@ def answer_fetch(history: History, fetch: Fetch) -> bytes:
             answer += pkt_line(b"ACK " + common[-1] + b" ready\n")
         return answer + pkt_line(b"NAK\n") if fetch.flushed or common else answer
     answer += pkt_line(b"ACK " + common[-1] + b"\n" if common else b"NAK\n")
-    there: set[int] = set()
+    client_has: set[int] = set()
     for id in common:
         # As far back as the client has it.
-        there.update(range(max((cut for cut in cuts if cut <= places[id]), default=0), places[id] + 1))
-    has = set(_objects(history, there))
-    wanted = _objects(history, (place for place in range(oldest, newest + 1) if place not in there))
-    return answer + write(history.objects[id] for id in wanted if id not in has)
+        client_has.update(range(max((cut for cut in cuts if cut <= places[id]), default=0), places[id] + 1))
+    has = set(_objects(history, client_has))
+    objects = _objects(history, (place for place in range(oldest, newest + 1) if place not in client_has))
+    return answer + write(history.objects[id] for id in objects if id not in has)
 
 
 def _cuts(history: History, fetch: Fetch, oldest: int, places: Mapping[bytes, int]) -> bytes:
@@ -105,7 +105,7 @@ def _cuts(history: History, fetch: Fetch, oldest: int, places: Mapping[bytes, in
 
 
 def _objects(history: History, places: Iterable[int]) -> Iterator[bytes]:
-    """The commits at these places, and what is in them; each once."""
+    """Yields the commits at these places, and what is in them; each once."""
     seen: set[bytes] = set()
     for place in places:
         pending = [history.commits[place]]
@@ -124,7 +124,7 @@ def _objects(history: History, places: Iterable[int]) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """What a client asks to be changed: a ref from one commit to another, by what is in a pack."""
+    """A client's request to move a ref from one commit to another, by the objects in a pack."""
 
     ref: bytes
     old: bytes
@@ -133,45 +133,45 @@ class Push:
 
 
 def read_push(body: bytes) -> list[Push]:
-    """One for each ref. Raises BadRequest."""
+    """Returns one for each ref. Raises BadRequest."""
     lines, pack = _lines(body, until_flush=True)
     pushes: list[Push] = []
     for line in lines:
-        command, _, wanted = (line or b"").partition(b"\0")
+        command, _, capabilities = (line or b"").partition(b"\0")
         parts = command.rstrip(b"\n").split(b" ", 2)
         if len(parts) != 3:
             raise BadRequest(f"git-receive-pack does not know {command[:40]!r}")
-        if b"object-format=sha256" in wanted:
+        if b"object-format=sha256" in capabilities:
             raise BadRequest("objects are named by SHA-1 here")
         pushes.append(Push(parts[2], _id(parts[0]), _id(parts[1]), pack))
     return pushes
 
 
 def report(refusals: Sequence[tuple[bytes, str]]) -> bytes:
-    """The answer to a push: each ref with why it was refused, empty for those that were not."""
+    """Returns the answer to a push: each ref with why it was refused, empty for those that were not."""
     lines = [b"unpack ok\n"]
     for ref, why in refusals:
-        said = " ".join(why.split())[:500].encode()
-        lines.append(b"ng " + ref + b" " + said + b"\n" if why else b"ok " + ref + b"\n")
+        reason = " ".join(why.split())[:500].encode()
+        lines.append(b"ng " + ref + b" " + reason + b"\n" if why else b"ok " + ref + b"\n")
     return b"".join(map(pkt_line, lines)) + pkt_line(None)
 
 
 def _lines(body: bytes, *, until_flush: bool = False) -> tuple[list[bytes | None], bytes]:
-    """The lines of a body, None for a flush; and what follows the first flush where they end with it."""
+    """Returns the lines of a body, None for a flush; and what follows the first flush where they end with it."""
     if until_flush:
         at = 0
         while (size := body[at : at + 4]) not in (b"0000", b""):
             at += max(4, _size(size))
         body, rest = body[:at], body[at + 4 :]
-    found: list[bytes | None] = []
-    parser = PktLineParser(found.append)
+    lines: list[bytes | None] = []
+    parser = PktLineParser(lines.append)
     try:
         parser.parse(body)
     except (AssertionError, GitProtocolError, ValueError):
         raise BadRequest("the request is not in git's lines") from None
     if parser.get_tail():
         raise BadRequest("the request ends in the middle of a line")
-    return found, rest if until_flush else b""
+    return lines, rest if until_flush else b""
 
 
 def _size(digits: bytes) -> int:

@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.git.files import Memory
 from gateway.git.history import History, Timeline, Version, build
-from gateway.git.pushing import Change, Refused
+from gateway.git.pushing import Change, PushRefused
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
@@ -34,7 +34,7 @@ _OPERATIONS = enum_names(block_pb2.BlockOperation.DESCRIPTOR)
 
 @dataclass(frozen=True)
 class Repository:
-    """What there is of an agent at a moment."""
+    """The memory of an agent at a moment, as a repository."""
 
     agent_id: str
     # By label.
@@ -57,7 +57,7 @@ async def load(loci: Services, agent: agent_pb2.Agent) -> Repository:
 
 
 async def apply(loci: Services, repository: Repository, changes: Sequence[Change]) -> None:
-    """Makes the changes. Raises Refused when one of them is not taken: what was done before it is taken back."""
+    """Makes the changes. Raises PushRefused when one of them is not taken: what was done before it is taken back."""
     blocks, undo = loci.peers.blocks, list[Callable[[], Awaitable[object]]]()
     attachments: list[tuple[str, str]] = []
 
@@ -72,9 +72,9 @@ async def apply(loci: Services, repository: Repository, changes: Sequence[Change
             if change.before is not None and change.after is not None:
                 old = repository.blocks[change.label]
                 edit = _edit(old, old.version, change.after)
-                made = (await loci.peers.call(blocks.UpdateBlock, edit)).block
+                stored = (await loci.peers.call(blocks.UpdateBlock, edit)).block
                 was = Memory(old.value, old.description, old.limit)
-                reverse = _edit(made, made.version, was, described=old.HasField("description"))
+                reverse = _edit(stored, stored.version, was, described=old.HasField("description"))
                 undo.append(partial(loci.peers.call, blocks.UpdateBlock, reverse))
         for _, block_id in attachments:
             attach = wire.AttachBlockRequest(agent_id=repository.agent_id, block_id=block_id)
@@ -88,7 +88,7 @@ async def apply(loci: Services, repository: Repository, changes: Sequence[Change
                 undo.append(partial(loci.peers.call, blocks.AttachBlock, again))
     except LociError as error:
         left = await _taken_back(undo)
-        raise Refused(f"{error.message}{left}; fetch first") from error
+        raise PushRefused(f"{error.message}{left}; fetch first") from error
 
 
 async def _taken_back(undo: Sequence[Callable[[], Awaitable[object]]]) -> str:
@@ -104,7 +104,7 @@ async def _taken_back(undo: Sequence[Callable[[], Awaitable[object]]]) -> str:
 
 
 def _creation(label: str, memory: Memory) -> wire.CreateBlockRequest:
-    draft = wire.BlockDraft(id=to_public("block", uuid7()), label=label, value=memory.value)
+    draft = block_pb2.Block(id=to_public("block", uuid7()), label=label, value=memory.value)
     if memory.description is not None:
         draft.description = memory.description
     if memory.limit is not None:
@@ -114,7 +114,7 @@ def _creation(label: str, memory: Memory) -> wire.CreateBlockRequest:
 
 def _edit(block: block_pb2.Block, version: int, memory: Memory, *, described: bool = True) -> wire.UpdateBlockRequest:
     """`described`: else the description is taken away."""
-    draft, paths = wire.BlockDraft(value=memory.value), ["value"]
+    draft, paths = block_pb2.Block(value=memory.value), ["value"]
     if memory.limit is not None and memory.limit != block.limit:
         draft.limit = memory.limit
         paths.append("limit")
@@ -127,25 +127,25 @@ def _edit(block: block_pb2.Block, version: int, memory: Memory, *, described: bo
 
 
 async def _blocks(loci: Services, agent_id: str) -> list[block_pb2.Block]:
-    found: list[block_pb2.Block] = []
+    blocks: list[block_pb2.Block] = []
     page = PageRequest(page_size=100)
     while True:
         request = wire.ListBlocksRequest(agent_id=agent_id, page=page, show_hidden=True)
         response = await loci.peers.call(loci.peers.blocks.ListBlocks, request)
-        found.extend(response.blocks)
+        blocks.extend(response.blocks)
         if not (token := response.next_page_token):
-            return found
+            return blocks
         page.page_token = token
 
 
 async def _versions(loci: Services, block: block_pb2.Block, count: int) -> Sequence[Version]:
-    """The newest versions of one of `count` blocks, up to the one that was read."""
-    kept = max(_FEWEST_VERSIONS, min(_MOST_VERSIONS, _VERSIONS_IN_ALL // count))
+    """Returns the newest versions of one of `count` blocks, up to the one that was read."""
+    most = max(_FEWEST_VERSIONS, min(_MOST_VERSIONS, _VERSIONS_IN_ALL // count))
     # In steps, so that what was told once is seldom told anew.
-    step = kept // 2
-    first = max(1, (block.version - kept) // step * step)
+    step = most // 2
+    first = max(1, (block.version - most) // step * step)
     size = max(1, min(200, _PAGE_BYTES // (4 * len(block.value) + 1_000)))
-    found, left = deque[tuple[Version, int]](), _BYTES_IN_ALL // count
+    versions, left = deque[tuple[Version, int]](), _BYTES_IN_ALL // count
     page = PageRequest(page_size=size, after=str(first - 1), order=ORDER_ASCENDING)
     while True:
         request = wire.ListBlockVersionsRequest(block_id=block.id, page=page)
@@ -153,18 +153,18 @@ async def _versions(loci: Services, block: block_pb2.Block, count: int) -> Seque
         for version in response.versions:
             if version.version > block.version:
                 break
-            found.append((_version(version, block), version.ByteSize()))
+            versions.append((_version(version, block), version.ByteSize()))
             left -= version.ByteSize()
-            while left < 0 and len(found) > 1:
-                left += found.popleft()[1]
+            while left < 0 and len(versions) > 1:
+                left += versions.popleft()[1]
         page.page_token = response.next_page_token
         if not page.page_token or response.versions[-1].version >= block.version:
-            return [version for version, _ in found]
+            return [version for version, _ in versions]
 
 
 def _version(version: block_pb2.BlockVersion, block: block_pb2.Block) -> Version:
     described = version.description if version.HasField("description") else None
-    said = (("Agent", version.agent_id), ("Run", version.run_id), ("Step", version.step_id))
+    trailers = (("Agent", version.agent_id), ("Run", version.run_id), ("Step", version.step_id))
     return Version(
         number=version.version,
         time=version.created_at.ToMicroseconds(),
@@ -173,5 +173,5 @@ def _version(version: block_pb2.BlockVersion, block: block_pb2.Block) -> Version
         memory=Memory(version.value, described, version.limit, block.read_only or None),
         author=version.agent_id or version.actor_id,
         operation=_OPERATIONS[version.operation] or "change",
-        notes=tuple(f"{name}: {value}" for name, value in said if value),
+        notes=tuple(f"{name}: {value}" for name, value in trailers if value),
     )

@@ -25,8 +25,8 @@ class BadPack(Exception):
     """A pack that is not accepted; its text says why."""
 
 
-def read(pack: bytes, known: Mapping[bytes, ShaFile]) -> dict[bytes, ShaFile]:
-    """The objects in a pack by their ids; `known`: those that it may build on. Raises BadPack."""
+def read(pack: bytes, stored: Mapping[bytes, ShaFile]) -> dict[bytes, ShaFile]:
+    """Returns the objects in a pack by their ids; `known`: those that it may build on. Raises BadPack."""
     if len(pack) > MOST_BYTES:
         raise BadPack(f"the pack is larger than {MOST_BYTES // 2**20} MiB")
     if len(pack) < 12 + _TRAILER or not pack.startswith(b"PACK"):
@@ -36,13 +36,13 @@ def read(pack: bytes, known: Mapping[bytes, ShaFile]) -> dict[bytes, ShaFile]:
     version, count = struct.unpack(">LL", pack[4:12])
     if version not in (2, 3) or count > MOST_OBJECTS:
         raise BadPack(f"a pack has version 2 or 3, and at most {MOST_OBJECTS:,} objects")
-    return _Reader(pack[:-_TRAILER], known).objects(count)
+    return _Reader(pack[:-_TRAILER], stored).objects(count)
 
 
 class _Reader:
-    def __init__(self, pack: bytes, known: Mapping[bytes, ShaFile]) -> None:
+    def __init__(self, pack: bytes, stored: Mapping[bytes, ShaFile]) -> None:
         self._pack = pack
-        self._known = known
+        self._known = stored
         self._at = 12
         self._left = MOST_UNPACKED
         self._by_offset: dict[int, ShaFile] = {}
@@ -52,11 +52,11 @@ class _Reader:
         for _ in range(count):
             offset = self._at
             try:
-                found = self._object(offset)
-                found.check()
+                entry = self._object(offset)
+                entry.check()
             except (AssertionError, LookupError, ObjectFormatException, ValueError, zlib.error):
                 raise BadPack(f"the pack is damaged: its object at {offset} makes no sense") from None
-            self._by_offset[offset] = self._by_id[found.id] = found
+            self._by_offset[offset] = self._by_id[entry.id] = entry
         if self._at != len(self._pack):
             raise BadPack("the pack has more in it than it says")
         return self._by_id
@@ -130,8 +130,8 @@ class _Delta:
     def applied(self, base: bytes) -> bytes:
         if len(base) != self._base_size:
             raise ValueError(self._base_size)
-        made = bytearray()
-        while self._at < len(self._delta) and len(made) <= self.size:
+        content = bytearray()
+        while self._at < len(self._delta) and len(content) <= self.size:
             command = self._byte()
             if command & 0x80:
                 start = self._parts(command, 4)
@@ -143,10 +143,10 @@ class _Delta:
                 self._at += length
             if not length or len(piece) != length:
                 raise ValueError(length)
-            made += piece
-        if len(made) != self.size:
+            content += piece
+        if len(content) != self.size:
             raise ValueError(self.size)
-        return bytes(made)
+        return bytes(content)
 
     def _byte(self) -> int:
         self._at += 1
@@ -166,10 +166,10 @@ class _Delta:
 
 
 def write(objects: Iterable[ShaFile]) -> bytes:
-    """A pack of whole objects."""
-    found = list(objects)
-    parts = [struct.pack(">4sLL", b"PACK", 2, len(found))]
-    for one in found:
+    """Returns a pack of whole objects."""
+    items = list(objects)
+    parts = [struct.pack(">4sLL", b"PACK", 2, len(items))]
+    for one in items:
         raw = one.as_raw_string()
         size, rest = len(raw) & 15, len(raw) >> 4
         head = bytearray()

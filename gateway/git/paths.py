@@ -12,13 +12,13 @@ _EDGES = re.compile(r"^\.|[. ]$")
 
 
 def path_of(label: str) -> str:
-    """The path of a block's file. Different labels have different ones, and no file is another's folder."""
+    """Returns the path of a block's file. Different labels have different ones, and no file is another's folder."""
     *folders, name = label.split("/")
     return _ROOT + "".join(f"{_folder(part)}/" for part in folders) + _part(name) + _SUFFIX
 
 
 def label_of(path: str) -> str | None:
-    """The label of the block whose file this is; None: no block's."""
+    """Returns the label of the block whose file this is; None: no block's."""
     if not path.startswith(_ROOT) or not path.endswith(_SUFFIX):
         return None
     parts = path.removeprefix(_ROOT).removesuffix(_SUFFIX).split("/")
@@ -38,7 +38,7 @@ def _part(text: str) -> str:
     if not text:
         return _NOTHING
     encoded = "".join(_quoted(sign) if sign in _UNSAFE or not sign.isprintable() else sign for sign in text)
-    return _EDGES.sub(lambda found: _quoted(found[0]), encoded)
+    return _EDGES.sub(lambda match: _quoted(match[0]), encoded)
 
 
 def _quoted(sign: str) -> str:

@@ -16,7 +16,7 @@ _LONGEST_LABEL = 100
 _MOST_FILES = 10_000
 
 
-class Refused(Exception):
+class PushRefused(Exception):
     """A push that is not taken, and of which nothing is; its text says why."""
 
 
@@ -30,13 +30,13 @@ class Change:
 
 
 def changes(history: History, push: Push) -> list[Change]:
-    """What a push changes, by label. Raises Refused, and packs.BadPack."""
+    """Returns what a push changes, by label. Raises PushRefused, and packs.BadPack."""
     if push.ref != BRANCH:
-        raise Refused(f"there is one branch, {BRANCH.decode().removeprefix('refs/heads/')}")
+        raise PushRefused(f"there is one branch, {BRANCH.decode().removeprefix('refs/heads/')}")
     if push.new == NOBODY:
-        raise Refused("the branch cannot be deleted")
+        raise PushRefused("the branch cannot be deleted")
     if push.old != history.head:
-        raise Refused("the memory has changed meanwhile; fetch first")
+        raise PushRefused("the memory has changed meanwhile; fetch first")
     sent = packs.read(push.pack, history.objects) if push.pack else {}
     objects = {**history.objects, **sent}
     _check_follows(history, objects, push.new)
@@ -50,7 +50,7 @@ def changes(history: History, push: Push) -> list[Change]:
 
 
 def _check_follows(history: History, objects: Mapping[bytes, ShaFile], new: bytes) -> None:
-    """Whether a commit comes after the newest one."""
+    """Raises PushRefused where a commit does not come after the newest one."""
     seen, pending, follows = set[bytes](), [new], False
     while pending:
         id = pending.pop()
@@ -61,14 +61,14 @@ def _check_follows(history: History, objects: Mapping[bytes, ShaFile], new: byte
         seen.add(id)
         commit = objects.get(id)
         if not isinstance(commit, Commit):
-            raise Refused("a commit is missing from what was sent")
+            raise PushRefused("a commit is missing from what was sent")
         pending.extend(commit.parents)
     if not follows:
-        raise Refused("it does not follow the newest commit (non-fast-forward); fetch first")
+        raise PushRefused("it does not follow the newest commit (non-fast-forward); fetch first")
 
 
 def _files(objects: Mapping[bytes, ShaFile], root: bytes) -> dict[str, bytes]:
-    """Contents by path. Raises Refused."""
+    """Returns contents by path. Raises PushRefused."""
     files: dict[str, bytes] = {}
     pending = [("", root)]
     visited = 0
@@ -76,22 +76,22 @@ def _files(objects: Mapping[bytes, ShaFile], root: bytes) -> dict[str, bytes]:
         prefix, id = pending.pop()
         tree = objects.get(id)
         if not isinstance(tree, Tree):
-            raise Refused("a folder is missing from what was sent")
+            raise PushRefused("a folder is missing from what was sent")
         if prefix.count("/") > _DEEPEST:
-            raise Refused(f"folders are more than {_DEEPEST} deep")
+            raise PushRefused(f"folders are more than {_DEEPEST} deep")
         for entry in tree.items():
             visited += 1
             if visited > _MOST_FILES:
-                raise Refused(f"there are more than {_MOST_FILES:,} files and folders")
+                raise PushRefused(f"there are more than {_MOST_FILES:,} files and folders")
             path = _path(prefix, entry.path or b"")
             if entry.mode == FOLDER:
                 pending.append((f"{path}/", entry.sha or b""))
                 continue
             if entry.mode != FILE:
-                raise Refused(f"{path}: a plain file, please; no link, no module, and not executable")
+                raise PushRefused(f"{path}: a plain file, please; no link, no module, and not executable")
             blob = objects.get(entry.sha or b"")
             if not isinstance(blob, Blob):
-                raise Refused(f"{path}: its content is missing from what was sent")
+                raise PushRefused(f"{path}: its content is missing from what was sent")
             files[path] = blob.data
     return files
 
@@ -100,29 +100,29 @@ def _path(prefix: str, name: bytes) -> str:
     try:
         return prefix + name.decode()
     except UnicodeDecodeError:
-        raise Refused(f"{prefix}: a file's name is not UTF-8") from None
+        raise PushRefused(f"{prefix}: a file's name is not UTF-8") from None
 
 
 def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
     label = label_of(path)
     if label is None or len(label) > _LONGEST_LABEL:
-        raise Refused(f"{path}: no block's file; they are system/<label>.md, with labels of 1 to 100 characters")
+        raise PushRefused(f"{path}: no block's file; they are system/<label>.md, with labels of 1 to 100 characters")
     try:
         before, after = None if old is None else read(old), None if new is None else read(new)
     except BadFile as error:
-        raise Refused(f"{path}: {error}") from None
+        raise PushRefused(f"{path}: {error}") from None
     if before and before.read_only and before != after:
-        raise Refused(f"{path}: the block is read-only")
+        raise PushRefused(f"{path}: the block is read-only")
     if after and after.read_only and not (before and before.read_only):
-        raise Refused(f"{path}: whether a block is read-only is for the API to say")
+        raise PushRefused(f"{path}: whether a block is read-only is for the API to say")
     limit = (after and after.limit) or (before and before.limit) or DEFAULT_LIMIT
     if after and len(after.value) > limit:
-        raise Refused(f"{path}: its value is {len(after.value):,} characters long, its limit is {limit:,}")
+        raise PushRefused(f"{path}: its value is {len(after.value):,} characters long, its limit is {limit:,}")
     return Change(label, before, after)
 
 
 def _filled(change: Change) -> Memory | None:
-    """What a block becomes: what a file does not say stays as it is."""
+    """Returns what a block becomes: what a file does not say stays as it is."""
     before, after = change.before, change.after
     if before is None or after is None:
         return after

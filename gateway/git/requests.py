@@ -17,11 +17,11 @@ _ADDRESS = re.compile(rf"([^/]+)/[^/]+\.git/(info/refs|{UPLOAD}|{RECEIVE})")
 
 
 class BadRequest(Exception):
-    """What is no request of git, or one that is not served; its text says why."""
+    """A request that is none of git's, or is not served; its text says why."""
 
 
 class Address(NamedTuple):
-    """What a path names: `info/refs` or a service, of an agent."""
+    """The target of a path: `info/refs` or a service, of an agent."""
 
     agent_id: str
     what: str
@@ -29,8 +29,8 @@ class Address(NamedTuple):
 
 def address_of(path: str) -> Address | None:
     """`path`: below PREFIX. None: nothing of git's."""
-    found = _ADDRESS.fullmatch(path)
-    return Address(found[1], found[2]) if found else None
+    match = _ADDRESS.fullmatch(path)
+    return Address(match[1], match[2]) if match else None
 
 
 def with_bearer(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
@@ -46,7 +46,7 @@ def with_bearer(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, byt
 
 
 def unpacked(body: bytes, encoding: str) -> bytes:
-    """A body as it was before `content-encoding`. Raises BadRequest."""
+    """Returns a body as it was before `content-encoding`. Raises BadRequest."""
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip"):

@@ -4,16 +4,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.git.requests import RECEIVE, UPLOAD, address_of
 from gateway.resources.agents.routes import fetch
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.services import Loci
 from services.common.errors import NotFound
 from services.common.ids import from_public
 from services.common.late import imported
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 _ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _HEADERS = {"cache-control": "no-cache, max-age=0, must-revalidate"}

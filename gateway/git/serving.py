@@ -1,31 +1,34 @@
-"""What git is answered with. It is imported with git's first request, and dulwich with it."""
+"""The answers to git. This is imported with git's first request, and dulwich with it."""
 
 import asyncio
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.git.lines import answer_fetch, offer, read_fetch, read_push, report
 from gateway.git.memory import Repository, apply, load
 from gateway.git.packs import BadPack
-from gateway.git.pushing import Refused, changes
+from gateway.git.pushing import PushRefused, changes
 from gateway.git.requests import RECEIVE, UPLOAD, BadRequest, unpacked
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
 
 
 async def offered(loci: Services, agent: agent_pb2.Agent, service: str) -> bytes:
-    """What there is, before a clone, fetch or push."""
+    """Returns what there is, before a clone, fetch or push."""
     return offer(service, (await load(loci, agent)).history.head)
 
 
 async def answered(loci: Services, agent: agent_pb2.Agent, service: str, body: bytes, encoding: str) -> bytes:
-    """The answer to a fetch (UPLOAD) or a push (RECEIVE). `encoding`: how the body is packed. Raises InvalidRequest."""
+    """Returns the answer to a fetch (UPLOAD) or a push (RECEIVE).
+
+    `encoding`: how the body is packed. Raises InvalidRequest.
+    """
     try:
         plain = await asyncio.to_thread(unpacked, body, encoding)
         if service == RECEIVE:
             return await _push(loci, await load(loci, agent), plain)
         assert service == UPLOAD
-        wanted = await asyncio.to_thread(read_fetch, plain)
-        return await asyncio.to_thread(answer_fetch, (await load(loci, agent)).history, wanted)
+        fetch = await asyncio.to_thread(read_fetch, plain)
+        return await asyncio.to_thread(answer_fetch, (await load(loci, agent)).history, fetch)
     except (BadRequest, BadPack) as error:
         raise InvalidRequest(str(error), "body") from None
 
@@ -38,9 +41,9 @@ async def _push(loci: Services, repository: Repository, body: bytes) -> bytes:
         return b""
     try:
         if len(pushes) > 1:
-            raise Refused("one branch at a time")
+            raise PushRefused("one branch at a time")
         await apply(loci, repository, await asyncio.to_thread(changes, repository.history, pushes[0]))
         why = ""
-    except Refused as refusal:
+    except PushRefused as refusal:
         why = str(refusal)
     return report([(push.ref, why) for push in pushes])

@@ -21,8 +21,8 @@ from gateway.resources.messages.responses import message
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.services import Services
 from gateway.settings import is_loopback
-from gateway.turns.events import Rejoined, TurnEvents
-from gateway.turns.speech import Spoken
+from gateway.turns.events import Interruption, TurnEvents
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2, run_service_pb2
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_service_pb2
@@ -53,7 +53,7 @@ class Unusable(Exception):
 
 
 def manager(loci: Services) -> StreamableHTTPSessionManager:
-    """The server; each request stands alone, so any replica takes it."""
+    """Returns the server; each request stands alone, so any replica takes it."""
     agents = _Agents(loci)
     server: Server[Any] = Server(
         "loci",
@@ -66,7 +66,7 @@ def manager(loci: Services) -> StreamableHTTPSessionManager:
 
 
 def _security(loci: Services) -> TransportSecuritySettings:
-    """Where nobody is asked, a page in a browser on this machine must not reach us under a name of its own."""
+    """Returns where nobody is asked, a page in a browser on this machine must not reach us under a name of its own."""
     asks = loci.settings.password or loci.settings.require_api_key
     guarded = not asks and is_loopback(loci.settings.host)
     return TransportSecuritySettings(
@@ -83,7 +83,7 @@ class _Agents:
         self._loci = loci
 
     async def list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
-        """The three, and those of agents with the tag."""
+        """Returns the three, and those of agents with the tag."""
         tools = [
             _tool("list_agents", "The agents there are: id, name and description.", query=_query()),
             _tool(
@@ -109,7 +109,7 @@ class _Agents:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """One call; what goes wrong is a result that says so."""
+        """Returns one call; what goes wrong is a result that says so."""
         try:
             text = await self._called(context, params.name, params.arguments or {})
         except Unusable as unusable:
@@ -127,21 +127,21 @@ class _Agents:
                 return await self._say(context, agent.id, arguments)
             case "read_memory":
                 return await self._read_memory(await self._named(_text(arguments, "agent")), arguments)
-        for known, agent in await self._tagged():
-            if known == name:
+        for tool_name, agent in await self._tagged():
+            if tool_name == name:
                 return await self._say(context, agent.id, arguments)
         raise Unusable(f"there is no tool {name[:100]!r}")
 
     async def _list_agents(self, query: str) -> str:
-        wanted = agent_service_pb2.ListAgentsRequest(page=_FIRST, query_text=query or None, omit_relations=True)
-        found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
-        listed = [{"id": agent.id, "name": agent.name, "description": agent.description or None} for agent in found]
+        request = agent_service_pb2.ListAgentsRequest(page=_FIRST, query_text=query or None, omit_relations=True)
+        agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, request)).agents
+        listed = [{"id": agent.id, "name": agent.name, "description": agent.description or None} for agent in agents]
         return orjson.dumps(listed).decode()
 
     async def _read_memory(self, agent: agent_pb2.Agent, arguments: dict[str, Any]) -> str:
         label = _text(arguments, "label", "")
-        wanted = block_service_pb2.ListBlocksRequest(agent_id=agent.id, page=_FIRST)
-        found = (await self._loci.peers.call(self._loci.peers.blocks.ListBlocks, wanted)).blocks
+        request = block_service_pb2.ListBlocksRequest(agent_id=agent.id, page=_FIRST)
+        found = (await self._loci.peers.call(self._loci.peers.blocks.ListBlocks, request)).blocks
         blocks = [
             {"label": block.label, "description": block.description or None, "value": block.value}
             for block in found
@@ -152,7 +152,7 @@ class _Agents:
         return orjson.dumps(blocks).decode()
 
     async def _say(self, context: Any, agent_id: str, arguments: dict[str, Any]) -> str:
-        """The agent's reply to a message, with progress while it is made."""
+        """Returns the agent's reply to a message, with progress while it is made."""
         turn = message_service_pb2.TurnRequest(
             agent_id=agent_id,
             conversation_id=_conversation(arguments),
@@ -170,56 +170,58 @@ class _Agents:
     async def _leave(self, agent_id: str, run_id: str) -> None:
         """Whoever asked has gone: see LOCI_ON_DISCONNECT."""
         if self._loci.settings.cancel_on_disconnect and run_id:
-            wanted = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
+            request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
             with contextlib.suppress(LociError):
-                await self._loci.peers.call(self._loci.peers.runs.CancelRuns, wanted)
+                await self._loci.peers.call(self._loci.peers.runs.CancelRuns, request)
 
     async def _named(self, name: str) -> agent_pb2.Agent:
-        """The agent of that id, or that name where only one has it."""
+        """Returns the agent of that id, or that name where only one has it."""
         try:
             from_public("agent", name)
         except InvalidArgument:
-            wanted = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=2), name=name, omit_relations=True)
-            found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
-            if len(found) != 1:
-                problem = "there is no agent" if not found else "several agents are"
+            rpc_request = agent_service_pb2.ListAgentsRequest(
+                page=PageRequest(page_size=2), name=name, omit_relations=True
+            )
+            agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, rpc_request)).agents
+            if len(agents) != 1:
+                problem = "there is no agent" if not agents else "several agents are"
                 raise Unusable(f"{problem} named {name[:100]!r}; list_agents tells ids") from None
-            return found[0]
+            return agents[0]
         request = agent_service_pb2.GetAgentRequest(agent_id=name)
         return (await self._loci.peers.call(self._loci.peers.agents.GetAgent, request)).agent
 
     async def _tagged(self) -> list[tuple[str, agent_pb2.Agent]]:
-        """Agents with the tag, oldest first, and the names of their tools."""
+        """Returns agents with the tag, oldest first, and the names of their tools."""
         page = PageRequest(page_size=_MOST_TOOLS, order=ORDER_ASCENDING)
-        wanted = agent_service_pb2.ListAgentsRequest(page=page, tags=[TAG], omit_relations=True)
-        found = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, wanted)).agents
-        return list(zip(tool_names([agent.name for agent in found]), found, strict=True))
+        request = agent_service_pb2.ListAgentsRequest(page=page, tags=[TAG], omit_relations=True)
+        agents = (await self._loci.peers.call(self._loci.peers.agents.ListAgents, request)).agents
+        return list(zip(tool_names([agent.name for agent in agents]), agents, strict=True))
 
 
 async def _reply(events: TurnEvents, tell: Callable[[str], Awaitable[None]]) -> str:
-    said: list[str] = []
-    spoken = Spoken()
+    texts: list[str] = []
+    speech = SpeechRenderer()
     async for event in events.events():
-        if isinstance(event, Rejoined):
+        if isinstance(event, Interruption):
             continue
         match event.WhichOneof("event"):
             case "message":
-                for one in map(message, spoken.whole(event.message)):
+                for one in map(message, speech.whole(event.message)):
                     if one["message_type"] == "assistant_message":
-                        said.append(_content(one["content"]))
+                        texts.append(_content(one["content"]))
                     await tell(_doing(one))
             case "end":
-                return _end(event.end, said)
+                return _end(event.end, texts)
     raise Unusable("the agent's turn ended without an end")
 
 
-def _end(end: message_service_pb2.TurnEnd, said: Sequence[str]) -> str:
+def _end(end: message_service_pb2.TurnEnd, texts: Sequence[str]) -> str:
     if end.HasField("error"):
         raise Unusable(f"the agent could not answer: {end.error.message}")
     reason = agent_pb2.StopReason.Name(end.stop_reason).removeprefix("STOP_REASON_").lower()
     if reason == "requires_approval":
-        said = [*said, "[The agent waits for a person to approve a call of a tool.]"]
-    return "\n\n".join(filter(None, said)) or f"[The agent said nothing; its turn ended with {reason}.]"
+        texts = [*texts, "[The agent waits for a person to approve a call of a tool.]"]
+    return "\n\n".join(filter(None, texts)) or f"[The agent said nothing; its turn ended with {reason}.]"
 
 
 def _doing(one: dict[str, Any]) -> str:
@@ -257,7 +259,7 @@ async def _alive(report: Callable[..., Awaitable[None]]) -> AsyncIterator[Callab
 
 
 def tool_names(names: Sequence[str]) -> list[str]:
-    """A name of a tool for each name of an agent, no two the same."""
+    """Returns a name of a tool for each name of an agent, no two the same."""
     used = {"list_agents", "send_message", "read_memory"}
     chosen = []
     for name in names:

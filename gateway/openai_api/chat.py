@@ -7,7 +7,7 @@ of role assistant: that alone is told to the agent.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openai_api.requests import ChatCompletion, ChatMessage, Tool
 from gateway.resources.messages.approvals import ToolReturn, ToolReturnCreate
 from gateway.resources.messages.content import Content, ContentPart, ImagePart, ImageSource, TextPart
@@ -21,22 +21,22 @@ _APART = "\n\n"
 _CUT_SHORT = ("max_tokens_exceeded", "max_steps", "cancelled")
 
 
-def turn_body(asked: ChatCompletion) -> SendMessages:
-    """What is asked of the agent. Raises InvalidRequest."""
-    asked.check()
+def turn_body(body: ChatCompletion) -> SendMessages:
+    """Returns what is asked of the agent. Raises InvalidRequest."""
+    body.check()
     fields: dict[str, Any] = {
-        "messages": list(_input(asked.messages)),
-        "client_tools": [_client_tool(tool) for tool in asked.offered] or None,
-        "return_logprobs": bool(asked.logprobs),
-        "top_logprobs": asked.top_logprobs,
-        "max_steps": asked.max_steps,
-        "on_busy": asked.on_busy,
+        "messages": list(_input(body.messages)),
+        "client_tools": [_client_tool(tool) for tool in body.offered] or None,
+        "return_logprobs": bool(body.logprobs),
+        "top_logprobs": body.top_logprobs,
+        "max_steps": body.max_steps,
+        "on_busy": body.on_busy,
     }
     return SendMessages(**fields)
 
 
 def _input(messages: Sequence[ChatMessage]) -> Iterable[InputMessage]:
-    """The new messages, the returns of the client's tools before all others."""
+    """Returns the new messages, the returns of the client's tools before all others."""
     last = max((index for index, message in enumerate(messages) if message.role == "assistant"), default=-1)
     new = messages[last + 1 :]
     if not new:
@@ -47,8 +47,8 @@ def _input(messages: Sequence[ChatMessage]) -> Iterable[InputMessage]:
         if message.role == "function":
             raise InvalidRequest("role function: use `tools` and role tool", "body", "messages")
         if message.role != "tool":
-            said = _content(message)
-            yield MessageCreate(role="user" if message.role == "user" else "system", content=said, name=message.name)
+            parts = _content(message)
+            yield MessageCreate(role="user" if message.role == "user" else "system", content=parts, name=message.name)
 
 
 def _return(message: ChatMessage) -> ToolReturn:
@@ -90,7 +90,7 @@ def _client_tool(tool: Tool) -> ClientTool:
     return ClientTool(name=function.name, description=function.description, parameters=function.parameters)
 
 
-class Teller:
+class ChunkDeltas:
     """Tells what an agent says as the deltas of one message of role assistant; that of a whole message is all of it.
 
     Texts that the agent said apart have an empty line between them. The calls are those that wait for the client.
@@ -102,30 +102,30 @@ class Teller:
         self._kept: dict[str, tuple[Any, Any]] = {}
 
     def keep(self) -> None:
-        """What was told up to now is stored."""
+        """Keeps what was sent up to now: it is stored."""
         self._kept = dict(self._parts)
 
     def forget(self) -> None:
-        """What was told since is void."""
+        """Forgets what was sent since: it is void."""
         self._parts = dict(self._kept)
 
-    def deltas(self, told: Rest) -> list[Rest]:
-        """The deltas of a message, or a piece of one, in the form of the REST API."""
-        match told["message_type"]:
+    def deltas(self, content: Rest) -> list[Rest]:
+        """Returns the deltas of a message, or a piece of one, in the form of the REST API."""
+        match content["message_type"]:
             case "assistant_message":
-                return self._text("content", told, told["content"])
+                return self._text("content", content, content["content"])
             case "reasoning_message":
-                return self._text("reasoning_content", told, told["reasoning"])
+                return self._text("reasoning_content", content, content["reasoning"])
             case "approval_request_message":
-                calls = told["tool_calls"]
+                calls = content["tool_calls"]
                 return [self._call(call) for call in (calls if isinstance(calls, list) else [calls])]
             case _:
                 return []
 
-    def _text(self, name: str, told: Rest, text: str) -> list[Rest]:
+    def _text(self, name: str, content: Rest, text: str) -> list[Rest]:
         if not text:
             return []
-        part = (told["id"], told["otid"])
+        part = (content["id"], content["otid"])
         apart = self._parts.setdefault(name, part) != part
         self._parts[name] = part
         return [{name: f"{_APART}{text}" if apart else text}]
@@ -141,10 +141,10 @@ class Teller:
         return {"tool_calls": [begun]}
 
 
-def assistant_message(told: Iterable[Rest]) -> Rest:
-    """The one message of role assistant that holds what an agent said in a turn."""
-    teller, texts, calls = Teller(), {"content": "", "reasoning_content": ""}, []
-    for delta in (delta for one in told for delta in teller.deltas(one)):
+def assistant_message(contents: Iterable[Rest]) -> Rest:
+    """Returns the one message of role assistant that holds what an agent said in a turn."""
+    teller, texts, calls = ChunkDeltas(), {"content": "", "reasoning_content": ""}, []
+    for delta in (delta for one in contents for delta in teller.deltas(one)):
         for name, value in delta.items():
             if name == "tool_calls":
                 calls += [{key: call[key] for key in ("id", "type", "function")} for call in value]
@@ -156,22 +156,22 @@ def assistant_message(told: Iterable[Rest]) -> Rest:
     return message | {"tool_calls": calls} if calls else message
 
 
-def completion(agent_id: str, told: Iterable[Rest], end: message_service_pb2.TurnEnd) -> Rest:
-    """A turn that has ended."""
-    choice = {"index": 0, "message": assistant_message(told)} | finish(end)
+def completion(agent_id: str, contents: Iterable[Rest], end: message_service_pb2.TurnEnd) -> Rest:
+    """Returns a turn that has ended."""
+    choice = {"index": 0, "message": assistant_message(contents)} | finish(end)
     head = {"id": end.run.id, "object": "chat.completion", "created": created(end), "model": agent_id}
     return head | {"choices": [choice], "usage": usage(end.usage)}
 
 
 def finish(end: message_service_pb2.TurnEnd) -> Rest:
-    """How a turn ended, in a choice; `stop_reason` is our own word for it."""
+    """Returns how a turn ended, in a choice; `stop_reason` is our own word for it."""
     reason = enum_names(agent_pb2.StopReason.DESCRIPTOR).get(end.stop_reason) or "error"
     finished = "tool_calls" if reason == "requires_approval" else "length" if reason in _CUT_SHORT else "stop"
     return {"finish_reason": finished, "stop_reason": reason, "logprobs": from_json(end.logprobs_json)}
 
 
 def created(end: message_service_pb2.TurnEnd) -> int:
-    """When the run of a turn was made, seconds since 1970."""
+    """Returns when the run of a turn was made, seconds since 1970."""
     return end.run.created_at.seconds
 
 

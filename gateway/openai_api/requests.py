@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body, Int32, Json
 
 # What would change the form of an answer, so that silence would be worse than a refusal; and how to have it.

@@ -6,21 +6,21 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
+from gateway.errors.problems import problem_of_turn
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api.chat import completion, turn_body
 from gateway.openai_api.requests import ChatCompletion
 from gateway.openai_api.schemas import OPENAI_MODEL
-from gateway.openai_api.stream import ChunkFrames
+from gateway.openai_api.stream import ChunkRenderer
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import OBJECT
 from gateway.resources.models.schemas import MODELS
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns import answers
+from gateway.turns import responses as turn_responses
 from gateway.turns.events import TurnEvents
 from gateway.turns.turn_requests import turn_request
 from gateway.turns.views import View
@@ -29,7 +29,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public
 
-router = APIRouter(tags=["openai"], route_class=JsonRoute)
+router = APIRouter(tags=["openai"])
 
 # As LiteLLM and others name a model of a provider.
 _PROVIDER = "letta/"
@@ -46,22 +46,22 @@ async def complete(body: ChatCompletion, request: Request, loci: Loci) -> Respon
     turn = await turn_request(request, wanted, agent_id, conversation_id=conversation_id)
     if body.stream:
         return await _streamed(loci, turn, body)
-    answer = await answers.ended(request, loci, turn)
+    answer = await turn_responses.run_turn(request, loci, turn)
     if answer is None:
         return Response(status_code=499)
     if answer.end.HasField("error"):
-        return openai_errors.failed_turn(answer.end.error).response()
-    return json_response(completion(agent_id, answers.shown(answer, View()), answer.end))
+        return openai_errors.render(problem_of_turn(answer.end.error)).response()
+    return json_response(completion(agent_id, turn_responses.render_messages(answer, View()), answer.end))
 
 
 async def _streamed(loci: Services, turn: message_service_pb2.TurnRequest, body: ChatCompletion) -> Response:
     turn_events = TurnEvents(loci.peers, turn=turn, tokens=True, window=loci.settings.reattach_window)
-    frames = ChunkFrames(turn.agent_id, turn.run_id, with_usage=body.with_usage)
+    frames = ChunkRenderer(turn.agent_id, turn.run_id, with_usage=body.with_usage)
     events = turn_events.events()
     # What fails before the first event has a status of its own.
     first = await anext(events)
-    on_disconnect = answers.leaving(loci, turn, turn_events)
-    return answers.begun(loci, first, events, frames, pings=True, on_disconnect=on_disconnect)
+    on_disconnect = turn_responses.leave_callback(loci, turn, turn_events)
+    return turn_responses.event_stream(loci, first, events, frames, pings=True, on_disconnect=on_disconnect)
 
 
 @router.get("/models")
@@ -70,37 +70,39 @@ async def list_agents(
     loci: Loci, after: str | None = None, limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = MOST_PER_PAGE
 ) -> Response:
     """Agents, newest first, as models; `after` and `limit` are for tenants with more than 1,000."""
-    wanted = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=limit, after=after), omit_relations=True)
-    found = await loci.peers.call(loci.peers.agents.ListAgents, wanted)
-    models = [_model(agent) for agent in found.agents]
-    return json_response({"object": "list", "data": models, "has_more": bool(found.next_page_token)})
+    request = agent_service_pb2.ListAgentsRequest(page=PageRequest(page_size=limit, after=after), omit_relations=True)
+    response = await loci.peers.call(loci.peers.agents.ListAgents, request)
+    models = [_model(agent) for agent in response.agents]
+    return json_response({"object": "list", "data": models, "has_more": bool(response.next_page_token)})
 
 
 @router.get("/models/{name:path}")
 @returns(OPENAI_MODEL)
 async def retrieve_agent(name: str, loci: Loci) -> Response:
     """The agent with this id or name, as a model."""
-    wanted = agent_service_pb2.GetAgentRequest(agent_id=await _agent_named(loci, name))
-    return json_response(_model((await loci.peers.call(loci.peers.agents.GetAgent, wanted)).agent))
+    request = agent_service_pb2.GetAgentRequest(agent_id=await _agent_named(loci, name))
+    return json_response(_model((await loci.peers.call(loci.peers.agents.GetAgent, request)).agent))
 
 
 async def _agent_named(loci: Services, name: str) -> str:
-    """The id of the agent that a request calls its model: by id, as letta/ and its id, or by a name that is unique."""
+    """Returns the id of the agent that a request calls its model: by id, as letta/ and its id, or by a name that is
+    unique.
+    """
     agent_id = name.removeprefix(_PROVIDER)
     try:
         from_public("agent", agent_id)
     except InvalidArgument:
-        wanted = agent_service_pb2.ListAgentsRequest(
+        request = agent_service_pb2.ListAgentsRequest(
             page=PageRequest(page_size=2), name=name, show_hidden=True, omit_relations=True
         )
-        found = (await loci.peers.call(loci.peers.agents.ListAgents, wanted)).agents
+        agents = (await loci.peers.call(loci.peers.agents.ListAgents, request)).agents
     else:
         return agent_id
-    if not found:
+    if not agents:
         raise NotFound("Agent not found", reason="AGENT_NOT_FOUND", metadata={"name": name})
-    if len(found) > 1:
+    if len(agents) > 1:
         raise InvalidRequest(f"several agents are named {name!r}; give the id of one", "body", "model")
-    only: str = found[0].id
+    only: str = agents[0].id
     return only
 
 

@@ -6,12 +6,13 @@ usage where it was asked for, and `data: [DONE]`. A failed turn ends with {"erro
 
 import time
 
+from gateway.errors.problems import problem_of_turn
 from gateway.openai_api import errors as openai_errors
-from gateway.openai_api.chat import Teller, finish, usage
+from gateway.openai_api.chat import ChunkDeltas, finish, usage
 from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas
-from gateway.turns.speech import Spoken
-from gateway.turns.sse import DONE, Frames, frame
+from gateway.turns.speech import SpeechRenderer
+from gateway.turns.sse import DONE, SseRenderer, frame
 from loci.agent.v1 import message_service_pb2
 from services.common.errors import LociError
 
@@ -19,7 +20,7 @@ _PING = b": ping\n\n"
 _CHANGED = "the provider failed in the middle and said something else when it was asked again; what came is void"
 
 
-class ChunkFrames(Frames):
+class ChunkRenderer(SseRenderer):
     """The chunks of one turn.
 
     An attempt of the provider may be abandoned and made again, and nobody can take back what was told. So of the new
@@ -28,11 +29,11 @@ class ChunkFrames(Frames):
     """
 
     def __init__(self, agent_id: str, run_id: str, *, with_usage: bool) -> None:
-        super().__init__(deltas=Deltas(), spoken=Spoken(), run_id=run_id)
+        super().__init__(deltas=Deltas(), speech=SpeechRenderer(), run_id=run_id)
         self._agent_id = agent_id
         self._with_usage = with_usage
         self._created = int(time.time())
-        self._teller = Teller()
+        self._teller = ChunkDeltas()
         # What was told and is not yet stored: text, and whether there were calls.
         self._text, self._called = "", False
         # What an abandoned attempt had told, as far as the new one has not told it again.
@@ -40,7 +41,7 @@ class ChunkFrames(Frames):
         self._broken = False
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
-        """What one event is told as; may be nothing."""
+        """Returns what one event is told as; may be nothing."""
         if self._broken:
             return []
         match event.WhichOneof("event"):
@@ -50,10 +51,10 @@ class ChunkFrames(Frames):
             case "delta":
                 return self._tell(self.pieces(event.delta))
             case "message":
-                told = self._tell(self.whole(event.message))
+                frames = self._tell(self.whole(event.message))
                 self._teller.keep()
                 self._text, self._called = "", False
-                return told
+                return frames
             case "attempt_abandoned":
                 return self._given_up(event.attempt_abandoned)
             case "end":
@@ -62,11 +63,11 @@ class ChunkFrames(Frames):
                 return []
 
     def ping(self) -> bytes:
-        """A comment, which clients pass over."""
+        """Returns a comment, which clients pass over."""
         return _PING
 
     def broken(self, failure: LociError | None) -> list[bytes]:
-        """The end of a stream whose source was lost for good, or (None) that met a bug."""
+        """Returns the end of a stream whose source was lost for good, or (None) that met a bug."""
         if failure is None:
             return self._failed(openai_errors.content("An unknown error occurred", "server_error", None))
         message = f"the stream broke off; the run goes on: POST /v1/runs/{self.run_id}/stream attaches to it"
@@ -102,7 +103,7 @@ class ChunkFrames(Frames):
 
     def _ended(self, end: message_service_pb2.TurnEnd) -> list[bytes]:
         if end.HasField("error"):
-            return self._failed(dict(openai_errors.failed_turn(end.error).body))
+            return self._failed(dict(openai_errors.render(problem_of_turn(end.error)).body))
         if self._owed:
             return self._failed(self._changed())
         last = [self._chunk({}, **finish(end))]
@@ -119,8 +120,8 @@ class ChunkFrames(Frames):
 
     def _chunk(self, delta: Rest, **finished: object) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None} | finished
-        told = self._head() | {"choices": [choice]}
-        return frame(told | {"usage": None} if self._with_usage else told)
+        chunk = self._head() | {"choices": [choice]}
+        return frame(chunk | {"usage": None} if self._with_usage else chunk)
 
     def _head(self) -> Rest:
         return {

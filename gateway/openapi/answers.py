@@ -23,7 +23,7 @@ class Answer:
     also: tuple[int, ...] = ()
 
     def content(self) -> dict[str, Any]:
-        """As OpenAPI has it. A stream's schema is that of one event."""
+        """Returns as OpenAPI has it. A stream's schema is that of one event."""
         content = {} if self.body is None else {self.media_type: {"schema": self.body}}
         if self.event is not None:
             data = TEXT | {"contentMediaType": JSON_TYPE, "contentSchema": self.event}

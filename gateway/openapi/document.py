@@ -12,6 +12,7 @@ from gateway.openapi.answers import JSON_TYPE, Answer, answer_of
 from gateway.openapi.errors import INVALID, MODEL_PROBLEM, OPENAI_PROBLEM, PROBLEM
 from gateway.openapi.examples import EXAMPLES
 from gateway.openapi.schemas import COMPONENTS, Schema, some
+from gateway.server.dispatcher import api_routes
 
 _DESCRIPTIONS = {
     400: "An argument that cannot be: a name that is taken, a tool that does not parse, a request the model refuses.",
@@ -45,53 +46,45 @@ _SCHEMES = {
 
 
 def document(app: FastAPI) -> Schema:
-    """The document of the routes of `app` that are not hidden."""
-    made: Schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    """Returns the document of the routes of `app` that are not hidden."""
+    schema: Schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    made = _with_renamed(made, schemas.keys() & COMPONENTS.keys())
-    made["components"]["schemas"] |= COMPONENTS
-    made["components"]["securitySchemes"] = _SCHEMES
+    schema = _with_renamed(schema, schemas.keys() & COMPONENTS.keys())
+    schema["components"]["schemas"] |= COMPONENTS
+    schema["components"]["securitySchemes"] = _SCHEMES
     # None is asked for where the operator has set none.
-    made["security"] = [{}, *({name: []} for name in _SCHEMES)]
-    made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
+    schema["security"] = [{}, *({name: []} for name in _SCHEMES)]
+    schema["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
     for method, path, route in routes(app):
-        operation = made["paths"][path][method.lower()]
+        operation = schema["paths"][path][method.lower()]
         operation["operationId"] = _operation_id(method, path)
         _describe(operation, method, path, answer_of(route.endpoint) or Answer())
-    return made
+    return schema
 
 
 def _with_renamed(value: Any, taken: Collection[str]) -> Any:
-    """Where a part of a body has the name of an answer, the body's gets another."""
+    """Returns where a part of a body has the name of an answer, the body's gets another."""
     if isinstance(value, list):
         return [_with_renamed(item, taken) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _with_renamed(item, taken) for key, item in value.items()}
-    name = str(made.get("$ref", "")).rpartition("/")[2]
+    renamed = {key: _with_renamed(item, taken) for key, item in value.items()}
+    name = str(renamed.get("$ref", "")).rpartition("/")[2]
     if name in taken:
-        made["$ref"] += "Input"
-    if isinstance(made.get("schemas"), dict):
-        made["schemas"] = {f"{key}Input" if key in taken else key: item for key, item in made["schemas"].items()}
-    return made
+        renamed["$ref"] += "Input"
+    if isinstance(renamed.get("schemas"), dict):
+        renamed["schemas"] = {f"{key}Input" if key in taken else key: item for key, item in renamed["schemas"].items()}
+    return renamed
 
 
 def routes(app: FastAPI) -> Iterator[tuple[str, str, APIRoute]]:
-    """Method, path and route of every operation of the document."""
-    for path, route in _walk(app.routes, ""):
-        for method in sorted(route.methods or ()):
-            yield method, path, route
-
-
-def _walk(found: Any, prefix: str) -> Iterator[tuple[str, APIRoute]]:
-    for route in found:
-        if isinstance(route, APIRoute):
-            if route.include_in_schema:
-                yield re.sub(r":\w+}", "}", prefix + route.path), route
-        elif hasattr(route, "original_router") and route.include_context.include_in_schema:
-            yield from _walk(route.original_router.routes, prefix + (route.include_context.prefix or ""))
+    """Yields method, path and route of every operation of the document."""
+    for path, route, hidden in api_routes(app):
+        if not hidden:
+            for method in sorted(route.methods or ()):
+                yield method, re.sub(r":\w+}", "}", path), route
 
 
 def _operation_id(method: str, path: str) -> str:
@@ -108,8 +101,8 @@ def _describe(operation: dict[str, Any], method: str, path: str, answer: Answer)
     for status in _DESCRIPTIONS:
         responses[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
     for status in answer.also:
-        told = _problem(status)
-        responses[str(status)] = told | {"content": told["content"] | answer.content()}
+        problem = _problem(status)
+        responses[str(status)] = problem | {"content": problem["content"] | answer.content()}
     body = operation.get("requestBody", {}).get("content", {}).get(JSON_TYPE)
     if body is not None and (example := EXAMPLES.get(f"{method} {path}")):
         body["example"] = example

@@ -39,32 +39,32 @@ _JSON: Mapping[int, Schema] = {
 
 
 def maybe(schema: Schema) -> Schema:
-    """It, or null."""
+    """Returns it, or null."""
     return {"anyOf": [schema, NULL]}
 
 
 def some(*schemas: Schema) -> Schema:
-    """One of them."""
+    """Returns one of them."""
     return {"anyOf": list(schemas)}
 
 
 def array(items: Schema) -> Schema:
-    """A list of them."""
+    """Returns a list of them."""
     return {"type": "array", "items": items}
 
 
 def by_name(values: Schema) -> Schema:
-    """An object whose names are anybody's."""
+    """Returns an object whose names are anybody's."""
     return {"type": "object", "additionalProperties": values}
 
 
 def choice(*values: Any) -> Schema:
-    """One of these values."""
+    """Returns one of these values."""
     return {"enum": list(values)}
 
 
 def names_of(descriptor: EnumDescriptor, *, null: bool = False) -> Schema:
-    """The values of an enum as REST names them."""
+    """Returns the values of an enum as REST names them."""
     names = [name for name in enum_names(descriptor).values() if name is not None]
     return choice(*names, None) if null else {"type": "string", "enum": names}
 
@@ -79,7 +79,7 @@ def named(name: str, schema: Schema) -> Schema:
 def record(
     name: str, members: Mapping[str, Schema], *, optional: Collection[str] = (), deprecated: Collection[str] = ()
 ) -> Schema:
-    """An object with these members, all of which are there but the optional ones."""
+    """Returns an object with these members, all of which are there but the optional ones."""
     properties = {
         key: schema | {"deprecated": True} if key in deprecated else schema for key, schema in members.items()
     }
@@ -90,19 +90,22 @@ def record(
 def of(
     name: str,
     descriptor: Descriptor,
+    /,
     *,
     leave: Collection[str] = (),
     deprecated: Collection[str] = (),
     optional: Collection[str] = (),
     **others: Schema,
 ) -> Schema:
-    """What `convert.to_rest` makes of a message; without those in `leave`, with `others` beside them or instead."""
+    """Returns what `convert.to_rest` makes of a message; without those in `leave`, with `others` beside them or
+    instead.
+    """
     members = {key: schema for key, schema in members_of(descriptor).items() if key not in leave}
     return record(name, members | others, deprecated=deprecated, optional=optional)
 
 
 def members_of(descriptor: Descriptor) -> dict[str, Schema]:
-    """The members of `convert.to_rest` of a message."""
+    """Returns the members of `convert.to_rest` of a message."""
     return {field.rest_name: _member(field) for field in fields_of(descriptor).values() if not field.rule.hidden}
 
 

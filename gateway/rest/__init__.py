@@ -1,1 +1,1 @@
-"""What all routes share: parameters, bodies, the conversion of protobuf to REST, answers as JSON."""
+"""The machinery that all routes share: parameters, bodies, the conversion of protobuf to REST, answers as JSON."""

@@ -1,4 +1,4 @@
-"""What the bodies share."""
+"""The base of request bodies, and what they share."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -20,12 +20,12 @@ class Body(BaseModel):
 
 
 def deprecated(default: Any = None) -> Any:
-    """A field that the API documents as deprecated. (pydantic's own mark would warn whenever we read it.)"""
+    """Returns a field that the API documents as deprecated. (pydantic's own mark would warn whenever we read it.)"""
     return Field(default, json_schema_extra={"deprecated": True})
 
 
 def given(body: Body) -> Json:
-    """The fields that the client sent with a value; an explicit null counts as not sent, as in the reference."""
+    """Returns the fields that the client sent with a value; a null counts as not sent, as in the reference."""
     sent = {name: getattr(body, name) for name in body.model_fields_set}
     return {name: value for name, value in sent.items() if value is not None}
 
@@ -41,5 +41,5 @@ def refuse(body: Body, reasons: Mapping[str, str]) -> None:
 
 
 def dump(value: Any) -> str:
-    """`value` for a `*_json` field."""
+    """Returns `value` as a `*_json` field holds it."""
     return orjson.dumps(value).decode()

@@ -10,7 +10,7 @@ from services.common.errors import from_rpc
 
 
 async def answered(call: Any, first: Iterable[Any], rest: AsyncIterator[Any]) -> Any:
-    """The response to `first` and then `rest`. Raises LociError. It is not repeated: what was read is gone."""
+    """Returns the response to `first` and then `rest`. Raises LociError. It is not repeated: what was read is gone."""
     try:
         try:
             for message in first:

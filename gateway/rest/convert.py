@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_rest(message: Message, *, leave: frozenset[str] = frozenset()) -> Rest:
-    """`message` by the generic rule, without the fields named in `leave`."""
+    """Returns `message` by the general rule, without the fields named in `leave`."""
     return {name: read(message) for name, read in _plan(message.DESCRIPTOR) if name not in leave}
 
 
@@ -62,7 +62,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _scalar(field: FieldDescriptor) -> _Read | None:
-    """How one value of `field` is converted; None: not at all."""
+    """Returns how one value of `field` is converted; None: not at all."""
     if field.enum_type is not None:
         names = enum_names(field.enum_type)
         return lambda number: names.get(number, str(number))
@@ -80,17 +80,17 @@ def _scalar(field: FieldDescriptor) -> _Read | None:
 
 
 def from_json(text: str) -> Any:
-    """The JSON in a `*_json` field; None when it is empty."""
+    """Returns the JSON in a `*_json` field; None when it is empty."""
     return orjson.loads(text) if text else None
 
 
 def moment(timestamp: Any) -> str:
-    """A Timestamp in UTC: 2026-01-31T09:30:00.123456+00:00."""
+    """Returns a Timestamp in UTC: 2026-01-31T09:30:00.123456+00:00."""
     # Twice as fast as its own ToDatetime, and lists are full of times.
     return (_EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)).isoformat()
 
 
 def whole_second(timestamp: Any) -> str:
-    """A Timestamp without its fraction, as messages show it."""
+    """Returns a Timestamp without its fraction, as messages show it."""
     text: str = timestamp.ToDatetime(tzinfo=UTC).isoformat(timespec="seconds")
     return text

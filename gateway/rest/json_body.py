@@ -5,13 +5,10 @@ twice in an object besides.
 """
 
 import json
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
-from fastapi.routing import APIRoute
 from starlette.requests import Request
-from starlette.responses import Response
 
 MAX_DEPTH = 100
 _TWICE = "an object has the same name twice"
@@ -28,28 +25,15 @@ class JsonRequest(Request):
     """A request whose body is parsed by `parse`."""
 
     async def json(self) -> Any:
-        """The parsed body. Raises json.JSONDecodeError."""
+        """Returns the parsed body. Raises json.JSONDecodeError."""
         if not hasattr(self, "_json"):
             self._json = parse(await self.body())
         return self._json
 
 
-class JsonRoute(APIRoute):
-    """A route whose handler sees a JsonRequest."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler with the request replaced."""
-        handle = super().get_route_handler()
-
-        async def handle_json(request: Request) -> Response:
-            return await handle(JsonRequest(request.scope, request.receive))
-
-        return handle_json
-
-
 def parse(body: bytes) -> Any:
-    """The value in `body`. Raises json.JSONDecodeError, also for NUL in a text, nesting above MAX_DEPTH and names that
-    stand twice in an object.
+    """Returns the value in `body`. Raises json.JSONDecodeError, also for NUL in a text, nesting above MAX_DEPTH and
+    names that stand twice in an object.
     """
     value = orjson.loads(body)
     # Both counts are a scan in C; the walk in Python is for the few bodies that could be guilty.

@@ -36,23 +36,23 @@ MESSAGE: Mapping[str, str] = {"text": "content", "message": "content"}
 _SAID_BY: Mapping[str, frozenset[str]] = {"input": frozenset({"input", "messages"})}
 
 
-class Renamed(Body):
+class BodyWithOldNames(Body):
     """A body some of whose fields had other names."""
 
     old_names: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
-    def _of_today(cls, given: Any) -> Any:
-        if isinstance(given, dict) and not cls.old_names.keys().isdisjoint(given):
-            _check(given, cls.old_names)
-        return given
+    def _of_today(cls, body: Any) -> Any:
+        if isinstance(body, dict) and not cls.old_names.keys().isdisjoint(body):
+            _check(body, cls.old_names)
+        return body
 
 
-def _check(given: Mapping[Any, Any], names: Mapping[str, str]) -> None:
+def _check(body: Mapping[Any, Any], names: Mapping[str, str]) -> None:
     """Raises PydanticCustomError (renamed_field) for an old name that asks for something nobody else here asks for."""
     for old, today in names.items():
-        if given.get(old) in (None, False) or not _SAID_BY.get(today, frozenset({today})).isdisjoint(given):
+        if body.get(old) in (None, False) or not _SAID_BY.get(today, frozenset({today})).isdisjoint(body):
             continue
         raise PydanticCustomError(
             "renamed_field",

@@ -51,7 +51,7 @@ def paged(
     the service's default holds. `cursor`: the type of `before` and `after`. Handlers that call one another pass `page`
     by its name.
     """
-    known = {
+    parameters_by_name = {
         "before": (cursor, None),
         "after": (cursor, None),
         "limit": (Limit, None),
@@ -60,7 +60,7 @@ def paged(
         # The older name of `after`.
         "cursor": (cursor, None),
     }
-    own = [_parameter(name, *known[name]) for name in names.split()]
+    own = [_parameter(name, *parameters_by_name[name]) for name in names.split()]
 
     def decorate(handler: Handler) -> Handler:
         signature = inspect.signature(handler)
@@ -73,8 +73,8 @@ def paged(
         @wraps(handler)
         async def handle(*arguments: Any, **values: Any) -> Response:
             if "page" not in values:
-                asked = {each.name: values.pop(each.name, each.default) for each in own}
-                values["page"] = page_request(default_size, **asked)
+                parameters = {each.name: values.pop(each.name, each.default) for each in own}
+                values["page"] = page_request(default_size, **parameters)
             return await handler(*arguments, **values)
 
         handle.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -97,8 +97,8 @@ def page_request(
     page = PageRequest(page_size=page_size(limit, default_size), page_token=page_token)
     if before is not None:
         page.before = str(before)
-    if (after := after or cursor) is not None:
-        page.after = str(after)
+    if (start := cursor if after is None else after) is not None:
+        page.after = str(start)
     if order is not None:
         set_order(page, ascending=order == "asc")
     return page

@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from gateway.errors.table import EXAMPLE_UUID, InvalidRequest
+from gateway.errors.invalid import EXAMPLE_UUID, InvalidRequest
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
 

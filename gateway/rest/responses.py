@@ -8,5 +8,5 @@ from starlette.responses import Response
 
 
 def json_response(content: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """`content` (dicts, lists, scalars) as application/json."""
+    """Returns `content` (dicts, lists, scalars) as application/json."""
     return Response(orjson.dumps(content), status_code=status, headers=headers, media_type="application/json")

@@ -1,4 +1,4 @@
-"""What handlers work with, and how they get hold of it and of the request."""
+"""The dependencies of handlers."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -34,6 +34,6 @@ Loci = Annotated[Services, Depends(_services)]
 
 
 def caller_of(request: Request) -> Caller:
-    """Who the request is made for."""
+    """Returns who the request is made for."""
     caller: Caller = request.scope["loci.caller"]
     return caller

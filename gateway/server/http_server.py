@@ -31,7 +31,7 @@ class _Socket(WebSocketsSansIOProtocol):
     """A WebSocket that can be closed although its peer does not read: uvicorn's would wait for it, for ever."""
 
     async def send(self, message: Any) -> None:
-        """One ASGI message."""
+        """Sends one ASGI message."""
         if message["type"] == "websocket.close" and not self.writable.is_set():
             self.writable.set()
             self.loop.call_later(2 * self.close_timeout, self.transport.abort)

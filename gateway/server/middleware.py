@@ -1,26 +1,27 @@
-"""What happens around every request, outside of FastAPI: one path form, a trace, the caller, limits on bodies.
+"""Surrounds every request: one form of paths, a trace, the caller, limits on bodies, failures as answers.
 
 Plain ASGI, so that it costs microseconds and leaves the call context in the task that runs the handler.
 """
 
-import asyncio
 import logging
 import re
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.access import handshakes
 from gateway.access.auth import Authenticator, Caller
 from gateway.access.rate_limits import RateLimits
-from gateway.access.socket_reauth import Lasting
-from gateway.errors.dialects import failed, refused
-from gateway.errors.table import UNKNOWN_ERROR, InvalidRequest, Problem, problem_of
+from gateway.access.socket_reauth import SocketReauth
+from gateway.errors.dialects import answer
+from gateway.errors.invalid import InvalidRequest
+from gateway.errors.problems import Problem, problem_of
 from gateway.git.requests import CHALLENGE
 from gateway.git.requests import PREFIX as GIT
+from gateway.server.body_limits import BodyLimit, BodyTooLarge, BodyTooSlow, LimitedBody
 from services.common import telemetry
 from services.common.context import Signer, use_context
 from services.common.errors import LociError
@@ -32,12 +33,10 @@ _UPLOAD = re.compile(r"/v1/(folders|sources)/[^/]+/upload|/v1/executions/files|/
 # What stands around a file in a multipart body.
 _WRAPPING = 64 * 1024
 _MEBIBYTE = 1024 * 1024
-# How much of a body that is too large is read and dropped, so that its client gets to read the answer.
-_DRAINED_TIMES = 4
 
 
-class Edge:
-    """The gateway as an ASGI application around the FastAPI one."""
+class RequestMiddleware:
+    """The gateway as an ASGI application around the one that calls its handlers."""
 
     def __init__(
         self,
@@ -59,12 +58,12 @@ class Edge:
         self._authenticator = authenticator
         self._signer = signer
         self._key_cache = key_cache
-        self._bodies = _Limit(
+        self._bodies = BodyLimit(
             max_body_bytes,
             body_seconds,
             f"the request body is larger than {max_body_bytes // _MEBIBYTE} MiB (LOCI_MAX_BODY_MIB)",
         )
-        self._uploads = _Limit(
+        self._uploads = BodyLimit(
             max_upload_bytes + _WRAPPING,
             body_seconds,
             f"the file is larger than {max_upload_bytes // _MEBIBYTE} MB (LOCI_MAX_UPLOAD_MB)",
@@ -82,32 +81,32 @@ class Edge:
         headers = dict(scope["headers"])
         scope["path"] = canonical_path(scope["path"])
         span = telemetry.begin_served(f"HTTP {scope['method']}", _text(headers.get(b"traceparent")))
-        answer = _Answer(send)
+        sender = _Sender(send)
         try:
-            await self._serve(scope, headers, receive, answer)
-        except Exception:  # the outermost frame: whatever it is becomes a log line, and a 500 if it still can
+            await self._serve(scope, headers, receive, sender)
+        except Exception as error:  # the outermost frame: whatever it is becomes a log line, and a 500 if it still can
             logger.exception("unexpected error in %s %s", scope["method"], scope["path"])
             telemetry.mark_failed(span, "unexpected")
-            if not answer.status:
-                await refused(Problem(500, {"detail": UNKNOWN_ERROR}), scope).response()(scope, receive, answer)
+            if not sender.status:
+                await answer(error, scope).response()(scope, receive, sender)
         finally:
-            span.set_attribute("http.response.status_code", answer.status)
+            span.set_attribute("http.response.status_code", sender.status)
             if route := scope.get("route"):
                 span.update_name(f"{scope['method']} {route.path}")
             span.end()
 
-    async def _serve(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: "_Answer") -> None:
+    async def _serve(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: "_Sender") -> None:
         try:
-            caller = await self._let_in(scope["method"], scope, headers)
-            send.headers = self._counted(caller)
+            caller = await self._authenticate(scope["method"], scope, headers)
+            send.headers = self._count(caller)
         except LociError as error:
-            problem = failed(error, scope)
+            problem = answer(error, scope)
             if problem.status == 401 and scope["path"].startswith(GIT):
                 problem = Problem(401, problem.body, {**problem.headers, "www-authenticate": CHALLENGE})
             await problem.response()(scope, receive, send)
             return
         limit = self._uploads if _UPLOAD.fullmatch(scope["path"]) else self._bodies
-        body = _LimitedBody(receive, limit)
+        body = LimitedBody(receive, limit)
         if _length(headers) > limit.bytes:
             await limit.refuse(scope, body, send)
             return
@@ -118,15 +117,19 @@ class Edge:
                 await limit.refuse(scope, body, send)
             except BodyTooSlow:
                 await limit.give_up(scope, receive, send)
+            except (LociError, RequestValidationError, HTTPException) as error:
+                if send.status:
+                    raise  # the answer has begun
+                await answer(error, scope).response()(scope, body.receive, send)
 
-    async def _let_in(self, method: str, scope: Scope, headers: dict[bytes, bytes]) -> Caller:
+    async def _authenticate(self, method: str, scope: Scope, headers: dict[bytes, bytes]) -> Caller:
         _refuse_nul(scope.get("raw_path") or b"", scope["query_string"])
         caller = await self._authenticator.caller(method, scope["path"], headers, scope["query_string"])
         scope["loci.caller"] = caller
         return caller
 
-    def _counted(self, caller: Caller) -> Mapping[str, str]:
-        """Counts a request; headers that say how many are left."""
+    def _count(self, caller: Caller) -> Mapping[str, str]:
+        """Counts a request. Returns the headers that say how many are left. Raises ResourceExhausted."""
         if self._limits is None or caller.counted_as is None:
             return {}
         return self._limits.take(caller.counted_as, caller.requests_per_minute)
@@ -137,16 +140,16 @@ class Edge:
         span = telemetry.begin_served("WEBSOCKET", _text(headers.get(b"traceparent")))
         try:
             try:
-                caller = await self._let_in(handshakes.METHOD, scope, headers)
-                self._counted(caller)
+                caller = await self._authenticate(handshakes.METHOD, scope, headers)
+                self._count(caller)
                 # What is asked over the socket is counted there.
-                scope["loci.count"] = partial(self._counted, caller)
+                scope["loci.count"] = partial(self._count, caller)
             except LociError as error:
                 await handshakes.refuse(problem_of(error), scope, receive, send)
                 return
             if caller.counted_as:  # a key or a token, which can be revoked
-                again = partial(self._let_in, handshakes.METHOD, scope, headers)
-                lasting = Lasting(again, self._key_cache, receive, send)
+                again = partial(self._authenticate, handshakes.METHOD, scope, headers)
+                lasting = SocketReauth(again, self._key_cache, receive, send)
                 receive, send = lasting.receive, lasting.send
             with use_context(caller.context, signer=self._signer):
                 await self._app(scope, receive, send)
@@ -160,77 +163,13 @@ class Edge:
             span.end()
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """Of bodies: their bytes, and the seconds in which they come, as a whole or `by_piece`."""
-
-    bytes: int
-    seconds: float
-    sentence: str
-    by_piece: bool = False
-
-    async def refuse(self, scope: Scope, body: "_LimitedBody", send: Send) -> None:
-        """Answers one that is too large."""
-        with suppress(BodyTooSlow):
-            await body.drain()
-        await refused(Problem(413, {"detail": self.sentence}), scope).response()(scope, body.receive, send)
-
-    async def give_up(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one that does not come."""
-        sentence = f"the request body did not come within {self.seconds:g} s (LOCI_BODY_SECONDS)"
-        headers = {"connection": "close", "x-should-retry": "false"}
-        await refused(Problem(408, {"detail": sentence}, headers), scope).response()(scope, receive, send)
-
-
 def canonical_path(path: str) -> str:
-    """Without a trailing slash, which every route also has, and under /v1, of which /latest is another name."""
+    """Returns a path without a trailing slash, and under /v1, of which /latest is another name."""
     path = path.rstrip("/") or "/"
     return f"/v1{path.removeprefix('/latest')}" if path.startswith("/latest/") else path
 
 
-class BodyTooLarge(BaseException):
-    """A body went over the limit while it was read. Not an Exception: frameworks must let it through."""
-
-
-class BodyTooSlow(BaseException):
-    """A body did not come in time. Not an Exception, either."""
-
-
-class _LimitedBody:
-    def __init__(self, receive: Receive, limit: _Limit) -> None:
-        self._receive = receive
-        self._limit = limit
-        self._read = 0
-        self._ended = False
-        self._deadline = 0.0
-
-    async def receive(self) -> Message:
-        if self._ended:
-            # What comes now is that the client leaves, whenever that is.
-            return await self._receive()
-        message = await self._in_time()
-        if self._read > self._limit.bytes:
-            raise BodyTooLarge
-        return message
-
-    async def drain(self) -> None:
-        while not self._ended and self._read < self._limit.bytes * _DRAINED_TIMES:
-            await self._in_time()
-
-    async def _in_time(self) -> Message:
-        if not self._deadline or self._limit.by_piece:
-            self._deadline = asyncio.get_running_loop().time() + self._limit.seconds
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                message = await self._receive()
-        except TimeoutError:
-            raise BodyTooSlow from None
-        self._read += len(message.get("body", b""))
-        self._ended = not message.get("more_body", False)
-        return message
-
-
-class _Answer:
+class _Sender:
     """`send`, with `headers` beside those of the answer, and remembering its status once it began."""
 
     def __init__(self, send: Send) -> None:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.access.auth import Caller
-from gateway.errors.table import UNKNOWN_ERROR, Problem, invalid, problem_of
-from gateway.resources.conversations.responses import Place
+from gateway.errors.problems import UNKNOWN_ERROR, Problem, invalid, problem_of
+from gateway.resources.conversations.responses import ConversationKey
 from gateway.resources.messages.responses import stop_reason, usage_statistics
 from gateway.resources.messages.routes import fates
 from gateway.rest.json_body import parse
@@ -36,11 +36,11 @@ from gateway.sockets.frames import (
 )
 from gateway.sockets.outbox import Outbox
 from gateway.turns.event_stream import Events
-from gateway.turns.events import Rejoined, TurnEvents
+from gateway.turns.events import Interruption, TurnEvents
 from gateway.turns.idempotency import retry_keys
-from gateway.turns.reattach import join
-from gateway.turns.renderer import Told
-from gateway.turns.turn_requests import wished
+from gateway.turns.reattach import reattach
+from gateway.turns.renderer import EventRenderer
+from gateway.turns.turn_requests import build_turn
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 from services.common.errors import LociError, NotFound
@@ -61,7 +61,7 @@ _METHOD = "WEBSOCKET"
 class AgentSocket:
     """One socket, from its acceptance on. `conversation`: whether it is for one conversation alone."""
 
-    def __init__(self, socket: WebSocket, loci: Services, place: Place, *, conversation: bool) -> None:
+    def __init__(self, socket: WebSocket, loci: Services, place: ConversationKey, *, conversation: bool) -> None:
         self._socket = socket
         self._loci = loci
         self._place = place
@@ -108,14 +108,14 @@ class AgentSocket:
         frame_id = None
         try:
             if len(data) > self._loci.settings.max_body_bytes:
-                raise _Refused(Problem(413, {"detail": "the frame is larger than LOCI_MAX_BODY_MIB allows"}))
-            given = _parsed(data)
-            frame_id = _id_of(given)
-            frame = CLIENT_FRAME.validate_python(given)
+                raise _InvalidFrame(Problem(413, {"detail": "the frame is larger than LOCI_MAX_BODY_MIB allows"}))
+            content = _parsed(data)
+            frame_id = _id_of(content)
+            frame = CLIENT_FRAME.validate_python(content)
         except ValidationError as error:
             await self._say(_error(invalid(error.errors(include_url=False, include_context=False)), frame_id))
             return
-        except _Refused as refused:
+        except _InvalidFrame as refused:
             await self._say(_error(refused.problem, frame_id))
             return
         if isinstance(frame, Ping):
@@ -164,7 +164,7 @@ class AgentSocket:
             path=self._socket.scope["path"],
             body=data,
         )
-        turn = wished(
+        turn = build_turn(
             frame,
             self._place.agent_id,
             headers=headers,
@@ -174,57 +174,63 @@ class AgentSocket:
         )
         view = View.of(frame)
         source = TurnEvents(self._loci.peers, turn=turn, tokens=view.tokens, window=self._loci.settings.reattach_window)
-        told = Told(deltas=view.deltas(), types=view.shown_types, spoken=view.speech(), pings=False, numbered=True)
+        renderer = EventRenderer(
+            deltas=view.deltas(), types=view.shown_types, speech=view.speech(), pings=False, numbered=True
+        )
         events = source.events()
-        await self._follow(await anext(events), events, told, frame.id)
+        await self._follow(await anext(events), events, renderer, frame.id)
 
     async def _resume(self, frame: Resume) -> None:
         await self._check_own(frame.run_id)
-        run = await join(self._loci, run_service_pb2.StreamRunRequest(run_id=frame.run_id), frame.joining())
-        told = Told(
+        run = await reattach(self._loci, run_service_pb2.StreamRunRequest(run_id=frame.run_id), frame.joining())
+        renderer = EventRenderer(
             deltas=run.view.deltas(resumed=run.resumed),
             types=run.view.shown_types,
-            spoken=run.view.speech(resumed=run.resumed),
+            speech=run.view.speech(resumed=run.resumed),
             pings=False,
             numbered=True,
             after=run.after,
         )
-        await self._follow(run.first, run.events, told, frame.id)
+        await self._follow(run.first, run.events, renderer, frame.id)
 
     async def _check_own(self, run_id: str) -> None:
         """Raises NotFound (RUN_NOT_FOUND) for a run of another agent or conversation: this socket is not for them."""
-        asked = run_service_pb2.GetRunRequest(run_id=run_id)
-        run = (await self._loci.peers.call(self._loci.peers.runs.GetRun, asked)).run
+        request = run_service_pb2.GetRunRequest(run_id=run_id)
+        run = (await self._loci.peers.call(self._loci.peers.runs.GetRun, request)).run
         elsewhere = self._conversation and run.conversation_id != self._place.run_filter
         if run.agent_id != self._place.agent_id or elsewhere:
             raise NotFound(f"there is no run {run_id} here", reason="RUN_NOT_FOUND")
 
     async def _follow(
-        self, first: message_service_pb2.TurnEvent | Rejoined, events: Events, told: Told, frame_id: str | None
+        self,
+        first: message_service_pb2.TurnEvent | Interruption,
+        events: Events,
+        renderer: EventRenderer,
+        frame_id: str | None,
     ) -> None:
         async with aclosing(events):
-            await self._tell(first, told)
-            await self._say(Accepted(id=frame_id, run_id=told.run_id))
+            await self._tell(first, renderer)
+            await self._say(Accepted(id=frame_id, run_id=renderer.run_id))
             try:
                 async for event in events:
-                    await self._tell(event, told)
+                    await self._tell(event, renderer)
             except LociError as error:
-                logger.warning("the events of %s broke off: %r", told.run_id, error)
+                logger.warning("the events of %s broke off: %r", renderer.run_id, error)
                 detail = f"{_BROKE_OFF} ({error.message})"
-                await self._say(Error(id=frame_id, run_id=told.run_id, status=503, detail=detail))
+                await self._say(Error(id=frame_id, run_id=renderer.run_id, status=503, detail=detail))
 
-    async def _tell(self, event: message_service_pb2.TurnEvent | Rejoined, told: Told) -> None:
-        if isinstance(event, Rejoined):
-            told.rejoined()
+    async def _tell(self, event: message_service_pb2.TurnEvent | Interruption, renderer: EventRenderer) -> None:
+        if isinstance(event, Interruption):
+            renderer.interrupted()
             return
-        for content in told.contents(event):
+        for content in renderer.render(event):
             seq_id = content.get("seq_id") or event.sequence
-            await self._put(content | {"run_id": content.get("run_id") or told.run_id, "seq_id": seq_id})
+            await self._put(content | {"run_id": content.get("run_id") or renderer.run_id, "seq_id": seq_id})
         if event.WhichOneof("event") == "end":
             usage = usage_statistics(event.end.usage)
             del usage["message_type"]
             reason = stop_reason(event.end)["stop_reason"]
-            await self._say(End(run_id=told.run_id, stop_reason=reason, usage=usage))
+            await self._say(End(run_id=renderer.run_id, stop_reason=reason, usage=usage))
 
     async def _cancel(self, frame: Cancel) -> None:
         request = run_service_pb2.CancelRunsRequest(
@@ -244,7 +250,7 @@ class AgentSocket:
         await self._outbox.put(orjson.dumps(content).decode())
 
 
-class _Refused(Exception):
+class _InvalidFrame(Exception):
     """A frame that is not read."""
 
     def __init__(self, problem: Problem) -> None:
@@ -257,12 +263,12 @@ def _parsed(data: bytes) -> Any:
         return parse(data)
     except json.JSONDecodeError as error:
         sentence = f"the frame is not JSON that is taken here: {error.msg}"
-        raise _Refused(invalid([{"type": "json_invalid", "loc": ("frame",), "msg": sentence}])) from None
+        raise _InvalidFrame(invalid([{"type": "json_invalid", "loc": ("frame",), "msg": sentence}])) from None
 
 
-def _id_of(given: Any) -> str | None:
-    found = given.get("id") if isinstance(given, dict) else None
-    return found if isinstance(found, str) and len(found) <= 200 else None
+def _id_of(frame: Any) -> str | None:
+    frame_id = frame.get("id") if isinstance(frame, dict) else None
+    return frame_id if isinstance(frame_id, str) and len(frame_id) <= 200 else None
 
 
 def _error(problem: Problem, frame_id: str | None) -> Error:

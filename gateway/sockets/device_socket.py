@@ -65,7 +65,7 @@ class DeviceSocket:
             await asyncio.gather(push, read, online, return_exceptions=True)
 
     async def _push(self) -> tuple[int, str] | None:
-        """How to close the socket; None: it is closed."""
+        """Returns how to close the socket; None: it is closed."""
         try:
             async with aclosing(self._messages()) as messages:
                 async for message in messages:
@@ -89,7 +89,10 @@ class DeviceSocket:
         raise AssertionError("messages end with an error alone")
 
     async def _messages(self) -> AsyncGenerator[device_service_pb2.DeviceMessage]:
-        """What waits for the device, over as many replicas of the agent service as it takes. Raises LociError."""
+        """Yields what waits for the device, over as many replicas of the agent service as it takes.
+
+        Raises LociError.
+        """
         patience = Patience(self._loci.settings.reattach_window)
         while True:
             call: Any = self._loci.peers.devices.StreamDeviceMessages(
@@ -109,7 +112,7 @@ class DeviceSocket:
             await patience.wait(failure)
 
     async def _read(self) -> tuple[int, str] | None:
-        """How to close the socket; None: the device has left."""
+        """Returns how to close the socket; None: the device has left."""
         await self._accepted.wait()
         with suppress(WebSocketDisconnect, RuntimeError):
             while True:
@@ -162,19 +165,21 @@ class DeviceSocket:
     async def _note(self, status: dict[str, Any]) -> None:
         """Keeps what a device says of itself, where that is something new."""
         metadata = {
-            name: value[:_LONGEST_KEPT] for said, name in _KEPT.items() if isinstance(value := status.get(said), str)
+            name: value[:_LONGEST_KEPT]
+            for status_now, name in _KEPT.items()
+            if isinstance(value := status.get(status_now), str)
         }
         match status.get("git_context"):
             case {"branch": str(branch)}:
                 metadata["gitBranch"] = branch[:_LONGEST_KEPT]
         mode = status.get("current_permission_mode")
-        said = (mode if isinstance(mode, str) and mode in MODES else "", dump(metadata))
-        if said != self._noted:
+        status_now = (mode if isinstance(mode, str) and mode in MODES else "", dump(metadata))
+        if status_now != self._noted:
             request = device_service_pb2.UpdateDeviceRequest(
-                connection_id=self._connection_id, current_mode=said[0], metadata_json=said[1]
+                connection_id=self._connection_id, current_mode=status_now[0], metadata_json=status_now[1]
             )
             await self._loci.peers.call(self._loci.peers.devices.UpdateDevice, request)
-            self._noted = said
+            self._noted = status_now
 
     async def _say(self, frame: dict[str, Any]) -> None:
         await self._socket.send_text(orjson.dumps(frame).decode())

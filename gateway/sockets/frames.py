@@ -1,4 +1,4 @@
-"""What is said over a WebSocket, both ways: see docs/websocket.md."""
+"""The frames of a WebSocket, both ways: see docs/websocket.md."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapt
 
 from gateway.resources.messages import approvals
 from gateway.resources.messages.approvals import Answer, ApprovalCreate
-from gateway.resources.messages.requests import AttachRun, TurnBody, TurnWishes
+from gateway.resources.messages.requests import AttachRun, TurnBody, TurnFields
 from gateway.rest.body import Body
 from gateway.rest.params import checked_id
 from loci.agent.v1 import message_pb2
@@ -25,7 +25,7 @@ class Send(TurnBody):
     stream_tokens: bool = False
 
 
-class Approve(TurnWishes):
+class Approve(TurnFields):
     """Answers calls that wait, with decisions or with the returns of client tools; the turn goes on."""
 
     type: Literal["approve"]
@@ -35,7 +35,7 @@ class Approve(TurnWishes):
     otid: str | None = None
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """The answers as a message."""
+        """Returns the answers as a message."""
         return [approvals.input_message(ApprovalCreate(approvals=self.approvals, otid=self.otid))]
 
 
@@ -59,7 +59,7 @@ class Resume(Body):
     use_assistant_message: bool | None = None
 
     def joining(self) -> AttachRun:
-        """The same as the body of a request that attaches to a run."""
+        """Returns the same as the body of a request that attaches to a run."""
         return AttachRun(**self.model_dump(exclude={"type", "id", "run_id"}))
 
 

@@ -1,4 +1,4 @@
-"""What waits to be sent over a socket: in order, and never more than so many bytes of it."""
+"""The queue of texts that wait to be sent over a socket: in order, and never more than so many bytes."""
 
 import asyncio
 from collections import deque

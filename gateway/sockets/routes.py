@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from starlette.websockets import WebSocket
 
 from gateway.access import handshakes
-from gateway.errors.table import problem_of
-from gateway.resources.conversations.responses import Place
+from gateway.errors.problems import problem_of
+from gateway.resources.conversations.responses import ConversationKey
 from gateway.rest.services import Services
 from gateway.sockets.agent_socket import AgentSocket
 from loci.agent.v1 import agent_service_pb2
@@ -23,7 +23,7 @@ async def talk_to_agent(socket: WebSocket, agent_id: str) -> None:
     except LociError as error:
         await _refuse(socket, error)
         return
-    await AgentSocket(socket, loci, Place(agent_id), conversation=False).serve()
+    await AgentSocket(socket, loci, ConversationKey(agent_id), conversation=False).serve()
 
 
 @router.websocket("/conversations/{conversation_id}/ws")

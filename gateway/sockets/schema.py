@@ -10,7 +10,7 @@ from gateway.sockets.frames import Frames
 
 
 def schema() -> str:
-    """Both directions, as `client` and `server`."""
+    """Returns both directions, as `client` and `server`."""
     described = Frames.model_json_schema(mode="validation")
     described["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"

@@ -33,22 +33,22 @@ class TextArgument:
         self._over = False
 
     def feed(self, piece: str) -> str:
-        """What `piece` adds to the text; empty before it began and after it ended."""
+        """Returns what `piece` adds to the text; empty before it began and after it ended."""
         self._pending += piece
-        said: list[str] = []
+        texts: list[str] = []
         start = 0
         while not self._over and start < len(self._pending):
-            found = (_PIECE if self._in_text else _SIGN).match(self._pending, start)
-            if found is None:
+            match = (_PIECE if self._in_text else _SIGN).match(self._pending, start)
+            if match is None:
                 self._over = not _UNFINISHED.fullmatch(self._pending, start)
                 break
-            start = found.end()
+            start = match.end()
             if self._in_text:
-                said.append(self._read(found[0]))
+                texts.append(self._read(match[0]))
             else:
-                self._step(found[0])
+                self._step(match[0])
         self._pending = "" if self._over else self._pending[start:]
-        return "".join(said)
+        return "".join(texts)
 
     def _read(self, piece: str) -> str:
         if piece == '"':

@@ -21,8 +21,8 @@ class _Call:
 
 
 @dataclass
-class _Heard:
-    """What was passed on of one message id."""
+class _Sent:
+    """The parts of one message that were passed on."""
 
     step_id: str
     # Pieces of text by (message_type, otid).
@@ -42,66 +42,66 @@ class Deltas:
     """
 
     def __init__(self, *, joins_midway: bool = False, tail_only: bool = False) -> None:
-        self._heard: dict[str, _Heard] = {}
+        self._sent: dict[str, _Sent] = {}
         self._joins_midway = joins_midway
         self._tail_only = tail_only
 
-    def rejoined(self) -> None:
-        """The stream was interrupted: pieces were lost of the messages under way, and perhaps of one that is new."""
-        for heard in self._heard.values():
-            heard.muted = True
+    def interrupted(self) -> None:
+        """Notes an interruption: pieces were lost of the messages under way, and perhaps of one that is new."""
+        for sent in self._sent.values():
+            sent.muted = True
         self._joins_midway = True
 
     def abandon(self, message_id: str, step_id: str) -> None:
-        """Pieces of this message are void; with an empty id, those of every message of the step."""
-        for key in [key for key, heard in self._heard.items() if message_id in ("", key)]:
-            if message_id or self._heard[key].step_id == step_id:
-                del self._heard[key]
+        """Drops the pieces of a message, which are void; with an empty id, those of every message of the step."""
+        for key in [key for key in self._sent if message_id in ("", key)]:
+            if message_id or self._sent[key].step_id == step_id:
+                del self._sent[key]
 
     def piece(self, source: message_pb2.Message) -> list[Rest]:
-        """What to pass on of a delta: it, or nothing."""
-        heard = self._heard.get(source.id)
-        if heard is None:
-            heard = self._heard[source.id] = _Heard(source.step_id, muted=self._joins_midway)
+        """Returns what to pass on of a delta: it, or nothing."""
+        sent = self._sent.get(source.id)
+        if sent is None:
+            sent = self._sent[source.id] = _Sent(source.step_id, muted=self._joins_midway)
         # Only the first message seen after joining can have begun before.
         self._joins_midway = False
-        if heard.muted:
+        if sent.muted:
             return []
         kind = message_type(source)
         part = (kind, source.otid)
         match kind:
             case "tool_call_message" | "approval_request_message":
-                return [_call_chunk(source, call, heard) for call in calls_of(source)]
+                return [_call_chunk(source, call, sent) for call in calls_of(source)]
             case "assistant_message" | "reasoning_message":
-                heard.texts.setdefault(part, []).append(_text(source))
+                sent.texts.setdefault(part, []).append(_text(source))
                 if source.reasoning_message.HasField("signature"):
-                    heard.done.add(part)
+                    sent.done.add(part)
             case _:
-                heard.done.add(part)
+                sent.done.add(part)
         return [message(source)]
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
-        """What to pass on of a durable message: what its pieces did not say."""
-        heard = self._heard.get(source.id)
+        """Returns what to pass on of a durable message: what its pieces did not say."""
+        sent = self._sent.get(source.id)
         kind = message_type(source)
         part = (kind, source.otid)
-        if heard is None:
+        if sent is None:
             return [message(source)]
         match kind:
             case "tool_call_message" | "approval_request_message":
-                return _remaining_calls(source, heard)
-            case "assistant_message" | "reasoning_message" if part in heard.texts:
-                return self._remaining_text(source, "".join(heard.texts.pop(part)), part in heard.done)
-            case _ if part in heard.done:
+                return _remaining_calls(source, sent)
+            case "assistant_message" | "reasoning_message" if part in sent.texts:
+                return self._remaining_text(source, "".join(sent.texts.pop(part)), part in sent.done)
+            case _ if part in sent.done:
                 return []
         return [message(source)]
 
-    def _remaining_text(self, source: message_pb2.Message, said: str, signed: bool) -> list[Rest]:
+    def _remaining_text(self, source: message_pb2.Message, text_sent: str, signed: bool) -> list[Rest]:
         text = _text(source)
         signature = source.reasoning_message.HasField("signature") and not signed
-        if text.startswith(said):
-            rest = text[len(said) :]
-        elif said.startswith(text) or (self._tail_only and text.endswith(said)):
+        if text.startswith(text_sent):
+            rest = text[len(text_sent) :]
+        elif text_sent.startswith(text) or (self._tail_only and text.endswith(text_sent)):
             rest = ""
         else:
             # The pieces belong to another text: better twice than not at all.
@@ -118,15 +118,15 @@ def _text(source: message_pb2.Message) -> str:
     return source.reasoning_message.reasoning
 
 
-def _call_chunk(source: message_pb2.Message, call: message_pb2.ToolCall, heard: _Heard) -> Rest:
-    known = heard.calls.setdefault(call.tool_call_id, _Call())
-    known.arguments.append(call.arguments)
-    named, known.named = known.named, known.named or bool(call.name)
+def _call_chunk(source: message_pb2.Message, call: message_pb2.ToolCall, sent: _Sent) -> Rest:
+    call_sent = sent.calls.setdefault(call.tool_call_id, _Call())
+    call_sent.arguments.append(call.arguments)
+    named, call_sent.named = call_sent.named, call_sent.named or bool(call.name)
     return _chunk(source, call.tool_call_id, "" if named else call.name, call.arguments)
 
 
 def _chunk(source: message_pb2.Message, call_id: str, name: str, arguments: str) -> Rest:
-    """A piece of a call: the id always, the name once, null keys left out, one object under both field names."""
+    """Returns a piece of a call: the id always, the name once, no null keys, one object under both field names."""
     piece: dict[str, Any] = {"tool_call_id": call_id}
     if name:
         piece["name"] = name
@@ -135,15 +135,15 @@ def _chunk(source: message_pb2.Message, call_id: str, name: str, arguments: str)
     return head(source) | {"tool_call": piece, "tool_calls": piece}
 
 
-def _remaining_calls(source: message_pb2.Message, heard: _Heard) -> list[Rest]:
+def _remaining_calls(source: message_pb2.Message, sent: _Sent) -> list[Rest]:
     calls = calls_of(source)
-    if not any(call.tool_call_id in heard.calls for call in calls):
+    if not any(call.tool_call_id in sent.calls for call in calls):
         return [message(source)]
     chunks = []
     for call in calls:
-        known = heard.calls.pop(call.tool_call_id, _Call())
-        said = "".join(known.arguments)
-        rest = call.arguments[len(said) :] if call.arguments.startswith(said) else ""
-        if rest or not known.named:
-            chunks.append(_chunk(source, call.tool_call_id, "" if known.named else call.name, rest))
+        call_sent = sent.calls.pop(call.tool_call_id, _Call())
+        arguments = "".join(call_sent.arguments)
+        rest = call.arguments[len(arguments) :] if call.arguments.startswith(arguments) else ""
+        if rest or not call_sent.named:
+            chunks.append(_chunk(source, call.tool_call_id, "" if call_sent.named else call.name, rest))
     return chunks

@@ -9,14 +9,14 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.turns.events import Rejoined
-from gateway.turns.sse import Frames
+from gateway.turns.events import Interruption
+from gateway.turns.sse import SseRenderer
 from loci.agent.v1 import message_service_pb2
 from services.common.errors import LociError, Unavailable
 
 logger = logging.getLogger(__name__)
 
-Events = AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None]
+Events = AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]
 _LAST = {"type": "http.response.body", "body": b"", "more_body": False}
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -28,9 +28,9 @@ class EventStream(Response):
 
     def __init__(
         self,
-        first: message_service_pb2.TurnEvent | Rejoined,
+        first: message_service_pb2.TurnEvent | Interruption,
         events: Events,
-        frames: Frames,
+        frames: SseRenderer,
         *,
         ping_interval: float | None,
         on_disconnect: Callable[[], Awaitable[None]],
@@ -83,9 +83,9 @@ class EventStream(Response):
         await self._write(send, self._frames.broken(failure))
         await send(_LAST)
 
-    def _frames_of(self, event: message_service_pb2.TurnEvent | Rejoined) -> list[bytes]:
-        if isinstance(event, Rejoined):
-            self._frames.rejoined()
+    def _frames_of(self, event: message_service_pb2.TurnEvent | Interruption) -> list[bytes]:
+        if isinstance(event, Interruption):
+            self._frames.interrupted()
             return []
         return self._frames.frames(event)
 

@@ -23,11 +23,11 @@ _SETTLED_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Rejoined:
+class Interruption:
     """Stands among a turn's events where they were interrupted. Deltas may be missing here."""
 
 
-async def until_answered(
+async def call_until_answered(
     rpc: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]", request: Request, *, window: float
 ) -> Response:
     """Calls `rpc`, which takes a turn, and returns when it has ended, however long that takes. Raises LociError."""
@@ -68,18 +68,18 @@ class TurnEvents:
         # Empty until the service has said which run it is: a repeated request may get another than it asked for.
         self.run_id = ""
 
-    async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None]:
-        """Everything until the end, whoever owns the run. Raises LociError; before the first event, that of
+    async def events(self) -> AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]:
+        """Yields everything until the end, whoever owns the run. Raises LociError; before the first event, that of
         the request.
         """
-        told = False
+        begun = False
         while True:
             call = self._open()
             try:
                 while (response := await call.read()) is not grpc.aio.EOF:
                     event = response.event
-                    if self._is_news(event, told):
-                        told = True
+                    if self._is_news(event, begun):
+                        begun = True
                         yield event
                     if event.WhichOneof("event") == "end":
                         return
@@ -89,8 +89,8 @@ class TurnEvents:
             finally:
                 call.cancel()
             await self._patience.wait(failure)
-            if told:
-                yield Rejoined()
+            if begun:
+                yield Interruption()
 
     def _open(self) -> Any:
         if self._turn is not None and not self.run_id:
@@ -104,11 +104,11 @@ class TurnEvents:
         )
         return self._peers.runs.StreamRun(again)
 
-    def _is_news(self, event: message_service_pb2.TurnEvent, told: bool) -> bool:
+    def _is_news(self, event: message_service_pb2.TurnEvent, begun: bool) -> bool:
         self._patience.renew()
         if event.WhichOneof("event") == "attached":
             self.run_id = event.attached.run_id
-            return not told
+            return not begun
         if event.sequence <= self._sequence:
             return self._in_context or event.WhichOneof("event") == "end"
         self._in_context = False

@@ -16,12 +16,12 @@ _RETRIES = b"x-stainless-retry-count"
 
 
 def is_retry(request: Request) -> bool:
-    """Whether the SDK says that it repeats this request."""
+    """Returns whether the SDK says that it repeats this request."""
     return _count(dict(request.scope["headers"]).get(_RETRIES, b"")) >= 1
 
 
 async def retry_of(request: Request) -> message_service_pb2.Retry:
-    """The keys of a request that is being served."""
+    """Returns the keys of a request that is being served."""
     caller = caller_of(request)
     return retry_keys(
         dict(request.scope["headers"]),
@@ -36,7 +36,7 @@ async def retry_of(request: Request) -> message_service_pb2.Retry:
 def retry_keys(
     headers: Mapping[bytes, bytes], *, credential: bytes, user_id: str, method: str, path: str, body: bytes
 ) -> message_service_pb2.Retry:
-    """The keys of one HTTP request; header names in lower case, `path` in its canonical form."""
+    """Returns the keys of one HTTP request; header names in lower case, `path` in its canonical form."""
     return message_service_pb2.Retry(
         idempotency_key=headers.get(b"idempotency-key", b"").decode("latin-1"),
         request_hash=request_hash(credential, user_id, method, path, body),
@@ -45,7 +45,7 @@ def retry_keys(
 
 
 def request_hash(credential: bytes, user_id: str, method: str, path: str, body: bytes) -> bytes:
-    """SHA-256 over who asks, the route and the body."""
+    """Returns the SHA-256 over who asks, the route and the body."""
     digest = hashlib.sha256()
     for part in (credential, user_id.encode(), method.encode(), path.encode(errors="surrogatepass")):
         # With its length, so that no two requests run together to the same bytes.

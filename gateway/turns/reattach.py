@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.requests import AttachRun
 from gateway.rest.services import Services
 from gateway.turns.event_stream import Events
-from gateway.turns.events import Rejoined, TurnEvents
+from gateway.turns.events import Interruption, TurnEvents
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
 
@@ -19,10 +19,10 @@ _ENDED = frozenset({run_pb2.RUN_STATUS_COMPLETED, run_pb2.RUN_STATUS_FAILED, run
 
 
 @dataclass(frozen=True)
-class Joined:
+class ReattachedRun:
     """A run that was joined: its first event, the rest, and how it is to be shown."""
 
-    first: message_service_pb2.TurnEvent | Rejoined
+    first: message_service_pb2.TurnEvent | Interruption
     events: Events
     view: View
     # What is told up to this sequence the reader knows.
@@ -35,7 +35,7 @@ class Joined:
 
 
 def last_event_id(request: Request) -> int:
-    """What a browser that comes back knows; 0 for all others. Raises InvalidRequest."""
+    """Returns what a browser that comes back knows; 0 for all others. Raises InvalidRequest."""
     value = request.headers.get(LAST_EVENT_ID, "")
     if not value:
         return 0
@@ -51,32 +51,32 @@ def resumed_from(request: Request, body: AttachRun) -> AttachRun:
     return body.model_copy(update={"starting_after": last_event_id(request)})
 
 
-async def join(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> Joined:
-    """The run that `meant` names, from where `body` says. Raises LociError."""
+async def reattach(loci: Services, target: run_service_pb2.StreamRunRequest, body: AttachRun) -> ReattachedRun:
+    """Returns the run that `meant` names, from where `body` says. Raises LociError."""
     after = body.starting_after
-    meant.after_sequence, meant.stream_tokens = after, body.stream_tokens is not False
-    meant.with_context = after > 0
-    turn = TurnEvents(loci.peers, joined=meant, tokens=meant.stream_tokens, window=loci.settings.reattach_window)
+    target.after_sequence, target.stream_tokens = after, body.stream_tokens is not False
+    target.with_context = after > 0
+    turn = TurnEvents(loci.peers, joined=target, tokens=target.stream_tokens, window=loci.settings.reattach_window)
     events = turn.events()
     first = await anext(events)
-    view = View.joined("" if isinstance(first, Rejoined) else first.attached.view_json, body)
-    return Joined(first, events, view, after)
+    view = View.joined("" if isinstance(first, Interruption) else first.attached.view_json, body)
+    return ReattachedRun(first, events, view, after)
 
 
-async def is_known_whole(loci: Services, run_id: str, after: int) -> bool:
-    """Whether a reader that knows what was told up to `after` knows the run's end. Raises LociError."""
+async def is_read_to_end(loci: Services, run_id: str, after: int) -> bool:
+    """Returns whether a reader that knows what was told up to `after` knows the run's end. Raises LociError."""
     if not after:
         return False
-    found = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))
-    if found.run.status not in _ENDED:
+    response = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))
+    if response.run.status not in _ENDED:
         return False
     # The end is told to whoever asks, and is all that is left.
-    meant = run_service_pb2.StreamRunRequest(run_id=run_id, after_sequence=after)
-    turn = TurnEvents(loci.peers, joined=meant, tokens=False, window=loci.settings.reattach_window)
+    request = run_service_pb2.StreamRunRequest(run_id=run_id, after_sequence=after)
+    turn = TurnEvents(loci.peers, joined=request, tokens=False, window=loci.settings.reattach_window)
     events = turn.events()
     try:
         async for event in events:
-            if not isinstance(event, Rejoined) and event.sequence:
+            if not isinstance(event, Interruption) and event.sequence:
                 return event.WhichOneof("event") == "end" and event.sequence <= after
     finally:
         await events.aclose()

@@ -1,4 +1,4 @@
-"""What a client is told of a turn, whatever carries it: events in, JSON contents out. Pure.
+"""The events of a turn as JSON contents, whatever carries them to the client. Pure.
 
 A turn ends with stop_reason and usage_statistics; a failed one with stop_reason and an error_message.
 """
@@ -6,20 +6,20 @@ A turn ends with stop_reason and usage_statistics; a failed one with stop_reason
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from gateway.errors.table import in_stream
+from gateway.errors.problems import in_stream
 from gateway.resources.messages.responses import COMMON, answer_types, message, stop_reason, usage_statistics
 from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import LociError
 
 
-class Told:
-    """What one stream tells.
+class EventRenderer:
+    """Renders the events of one stream.
 
     deltas: None where whole messages were asked for. types: the message_types to pass on, see `answer_types`.
-    spoken: shows the calls by which older agents speak as messages; None: as calls.
+    speech: shows the calls by which older agents speak as messages; None: as calls.
     numbered: contents carry their event's sequence as `seq_id`, by which a reader may resume; else it is null.
     after: what is told up to this sequence the reader knows: it decides what else there is to tell.
     """
@@ -29,7 +29,7 @@ class Told:
         *,
         deltas: Deltas | None = None,
         types: frozenset[str] | None = None,
-        spoken: Spoken | None = None,
+        speech: SpeechRenderer | None = None,
         pings: bool = True,
         numbered: bool = False,
         after: int = 0,
@@ -37,28 +37,28 @@ class Told:
     ) -> None:
         self._deltas = deltas
         self._types = answer_types() if types is None else types
-        self._spoken = spoken
+        self._speech = speech
         self._pings = pings
         self.numbered = numbered
         self._after = after
         self.run_id = run_id
 
-    def contents(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
-        """What is told of one event; may be nothing."""
-        told = self._told(event)
-        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else told
+    def render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
+        """Returns what is told of one event; may be nothing."""
+        contents = self._render(event)
+        return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else contents
 
-    def _told(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
+    def _render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         match event.WhichOneof("event"):
             case "attached":
                 self.run_id = event.attached.run_id
-                return [self.alive()] if self._pings else []
+                return [self.ping_content()] if self._pings else []
             case "message":
-                return self._shown(self.whole(event.message), event.sequence)
+                return self._selected(self.whole(event.message), event.sequence)
             case "delta":
-                return self._shown(self.pieces(event.delta), event.sequence)
+                return self._selected(self.pieces(event.delta), event.sequence)
             case "notice":
-                return self._shown([message(event.notice)], event.sequence)
+                return self._selected([message(event.notice)], event.sequence)
             case "attempt_abandoned":
                 return self._abandoned(event)
             case "end":
@@ -66,20 +66,23 @@ class Told:
             case _:
                 return []
 
-    def rejoined(self) -> None:
-        """The source was interrupted and goes on now."""
+    def interrupted(self) -> None:
+        """Notes that the source was interrupted and goes on now."""
         if self._deltas:
-            self._deltas.rejoined()
+            self._deltas.interrupted()
 
-    def alive(self) -> Rest:
-        """A ping, which names the run."""
+    def ping_content(self) -> Rest:
+        """Returns a ping, which names the run."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         nulls = dict.fromkeys((*COMMON, "is_err", "seq_id"))
         ids = {"id": f"ping-{uuid4()}", "date": now, "message_type": "ping", "run_id": self.run_id or None}
         return nulls | ids
 
-    def broke_off(self, failure: LociError | None) -> list[Rest]:
-        """The end of a stream whose source was lost for good, or (None) that met a bug. The run itself may go on."""
+    def broken_contents(self, failure: LociError | None) -> list[Rest]:
+        """Returns the end of a stream whose source was lost for good, or (None) that met a bug.
+
+        The run itself may go on.
+        """
         if failure is None:
             error_type, text, detail = "internal_error", "An unknown error occurred", ""
         else:
@@ -88,38 +91,38 @@ class Told:
         return self._failure("error", error_type, text, detail, None)
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
-        """What is told of a message that is stored."""
-        shown = self._spoken.whole(source) if self._spoken else [source]
+        """Returns what is told of a message that is stored."""
+        messages = self._speech.whole(source) if self._speech else [source]
         if self._deltas is None:
-            return [message(one) for one in shown]
-        return [chunk for one in shown for chunk in self._deltas.whole(one)]
+            return [message(one) for one in messages]
+        return [chunk for one in messages for chunk in self._deltas.whole(one)]
 
     def pieces(self, source: message_pb2.Message) -> list[Rest]:
-        """What is told of a piece of one."""
+        """Returns what is told of a piece of one."""
         if self._deltas is None:
             return []
-        shown = self._spoken.piece(source) if self._spoken else [source]
-        return [chunk for one in shown for chunk in self._deltas.piece(one)]
+        messages = self._speech.piece(source) if self._speech else [source]
+        return [chunk for one in messages for chunk in self._deltas.piece(one)]
 
-    def _shown(self, contents: list[Rest], sequence: int) -> list[Rest]:
-        kept = [content for content in contents if content["message_type"] in self._types]
+    def _selected(self, contents: list[Rest], sequence: int) -> list[Rest]:
+        selected = [content for content in contents if content["message_type"] in self._types]
         if self.numbered:
-            for content in kept:
+            for content in selected:
                 content["seq_id"] = sequence
-        return kept
+        return selected
 
     def _abandoned(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
-        """A ping with an extra field: clients that do not know of it lose nothing."""
+        """Returns a ping with an extra field: clients that do not know of it lose nothing."""
         abandoned = event.attempt_abandoned
         if self._deltas:
             self._deltas.abandon(abandoned.message_id, abandoned.step_id)
-        told = {
+        attempt = {
             "step_id": abandoned.step_id,
             "message_id": abandoned.message_id or None,
             "attempt": abandoned.attempt,
         }
         seq_id = event.sequence if self.numbered else None
-        return [self.alive() | {"attempt_abandoned": told, "seq_id": seq_id}]
+        return [self.ping_content() | {"attempt_abandoned": attempt, "seq_id": seq_id}]
 
     def _end(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         end = event.end

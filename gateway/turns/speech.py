@@ -31,7 +31,7 @@ class _Call:
     heard: list[str] = field(default_factory=list)
 
 
-class Spoken:
+class SpeechRenderer:
     """How the calls of one request or list are shown. `tool`: the one that speaks; `argument`: what it says.
 
     resumed: the stream begins after a cursor, so the head of a text may have been read before.
@@ -45,7 +45,7 @@ class Spoken:
         self._open: dict[str, dict[str, _Call]] = {}
 
     def whole(self, source: message_pb2.Message) -> list[message_pb2.Message]:
-        """A stored message as it is shown; nothing where it is only the return of what was said."""
+        """Returns a stored message as it is shown; nothing where it is only the return of what was said."""
         match source.WhichOneof("message"):
             case "tool_call_message":
                 return self._calls(source, self._open.pop(source.id, {}))
@@ -55,13 +55,13 @@ class Spoken:
                 return [source]
 
     def piece(self, source: message_pb2.Message) -> list[message_pb2.Message]:
-        """A delta as it is shown; nothing until something of the text is there."""
+        """Returns a delta as it is shown; nothing until something of the text is there."""
         if source.WhichOneof("message") != "tool_call_message":
             return [source]
-        shown = []
+        messages = []
         for call in source.tool_call_message.tool_calls:
-            shown += self._piece(source, call)
-        return shown
+            messages += self._piece(source, call)
+        return messages
 
     def _piece(self, source: message_pb2.Message, piece: message_pb2.ToolCall) -> list[message_pb2.Message]:
         calls = self._open.setdefault(source.id, {})
@@ -84,7 +84,7 @@ class Spoken:
         return [_said(source, text, call.index)] if text else []
 
     def _calls(self, source: message_pb2.Message, open_: Mapping[str, _Call]) -> list[message_pb2.Message]:
-        shown: list[message_pb2.Message] = []
+        messages: list[message_pb2.Message] = []
         others: list[message_pb2.ToolCall] = []
         place = 0
         for index, call in enumerate(source.tool_call_message.tool_calls):
@@ -92,14 +92,14 @@ class Spoken:
             if text is not None:
                 read = self._read_before(call, open_.get(call.tool_call_id))
                 if not read or read != text:
-                    shown.append(_said(source, text.removeprefix(read), index))
+                    messages.append(_said(source, text.removeprefix(read), index))
                 continue
             if not others:
-                place = len(shown)
+                place = len(messages)
             others.append(call)
         if others:
-            shown.insert(place, _with_calls(source, others))
-        return shown
+            messages.insert(place, _with_calls(source, others))
+        return messages
 
     def _text(self, call: message_pb2.ToolCall) -> str | None:
         if call.name != self._tool:
@@ -111,45 +111,45 @@ class Spoken:
         text = arguments.get(self._argument) if isinstance(arguments, dict) else None
         return text if isinstance(text, str) else None
 
-    def _read_before(self, call: message_pb2.ToolCall, heard: _Call | None) -> str:
-        """The head of the text, when only the tail of its call was heard in this stream."""
-        tail = "".join(heard.heard) if heard else ""
+    def _read_before(self, call: message_pb2.ToolCall, open_call: _Call | None) -> str:
+        """Returns the head of the text, when only the tail of its call was heard in this stream."""
+        tail = "".join(open_call.heard) if open_call else ""
         if not tail or call.arguments.startswith(tail) or not call.arguments.endswith(tail):
             return ""
         return TextArgument(self._argument).feed(call.arguments.removesuffix(tail))
 
     def _returns(self, source: message_pb2.Message) -> list[message_pb2.Message]:
         returns = source.tool_return_message.tool_returns
-        kept = [one for one in returns if one.name != self._tool or one.status != "success"]
-        if len(kept) == len(returns):
+        others = [one for one in returns if one.name != self._tool or one.status != "success"]
+        if len(others) == len(returns):
             return [source]
-        if not kept:
+        if not others:
             return []
-        shown = _copy(source)
-        shown.tool_return_message.tool_returns.extend(kept)
-        return [shown]
+        message = _copy(source)
+        message.tool_return_message.tool_returns.extend(others)
+        return [message]
 
 
 def _said(source: message_pb2.Message, text: str, index: int) -> message_pb2.Message:
-    shown = _copy(source)
-    shown.assistant_message.CopyFrom(message_pb2.AssistantMessage(content=text))
+    message = _copy(source)
+    message.assistant_message.CopyFrom(message_pb2.AssistantMessage(content=text))
     if source.otid:
-        shown.otid = _otid(source.otid, index)
-    return shown
+        message.otid = _otid(source.otid, index)
+    return message
 
 
 def _with_calls(source: message_pb2.Message, calls: Iterable[message_pb2.ToolCall]) -> message_pb2.Message:
-    shown = _copy(source)
-    shown.tool_call_message.tool_calls.extend(calls)
-    return shown
+    message = _copy(source)
+    message.tool_call_message.tool_calls.extend(calls)
+    return message
 
 
 def _copy(source: message_pb2.Message) -> message_pb2.Message:
-    """The fields that all kinds share."""
-    shown = message_pb2.Message()
-    shown.CopyFrom(source)
-    shown.ClearField(source.WhichOneof("message") or "assistant_message")
-    return shown
+    """Returns the fields that all kinds share."""
+    copy = message_pb2.Message()
+    copy.CopyFrom(source)
+    copy.ClearField(source.WhichOneof("message") or "assistant_message")
+    return copy
 
 
 def _otid(otid: str, index: int) -> str:

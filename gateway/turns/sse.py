@@ -10,7 +10,7 @@ of one event the last has it, so that who was cut off between them is told the e
 import orjson
 
 from gateway.rest.convert import Rest
-from gateway.turns.renderer import Told
+from gateway.turns.renderer import EventRenderer
 from loci.agent.v1 import message_service_pb2
 from services.common.errors import LociError
 
@@ -18,21 +18,21 @@ DONE = b"data: [DONE]\n\n"
 
 
 def frame(content: Rest) -> bytes:
-    """One chunk."""
+    """Returns one chunk."""
     return b"data: " + orjson.dumps(content) + b"\n\n"
 
 
 def error_frame(content: Rest) -> bytes:
-    """The chunk that makes the SDKs raise."""
+    """Returns the chunk that makes the SDKs raise."""
     return b"event: error\n" + frame(content)
 
 
-class Frames(Told):
+class SseRenderer(EventRenderer):
     """The frames of one stream."""
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
-        """What one event is told as; may be nothing."""
-        frames = [_framed(content) for content in self.contents(event)]
+        """Returns what one event is told as; may be nothing."""
+        frames = [_framed(content) for content in self.render(event)]
         if event.WhichOneof("event") == "end":
             frames.append(DONE)
         if frames and self.numbered and event.sequence:
@@ -40,12 +40,15 @@ class Frames(Told):
         return frames
 
     def ping(self) -> bytes:
-        """A keepalive, which names the run."""
-        return frame(self.alive())
+        """Returns a keepalive, which names the run."""
+        return frame(self.ping_content())
 
     def broken(self, failure: LociError | None) -> list[bytes]:
-        """The end of a stream whose source was lost for good, or (None) that met a bug. The run itself may go on."""
-        return [*map(_framed, self.broke_off(failure)), DONE]
+        """Returns the end of a stream whose source was lost for good, or (None) that met a bug.
+
+        The run itself may go on.
+        """
+        return [*map(_framed, self.broken_contents(failure)), DONE]
 
 
 def _framed(content: Rest) -> bytes:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from starlette.requests import Request
 
 from gateway.access.run_tokens import check_approvals, check_members
-from gateway.resources.messages.requests import TurnWishes
+from gateway.resources.messages.requests import TurnFields
 from gateway.turns.idempotency import retry_of
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2
@@ -19,15 +19,18 @@ WEBSOCKET_HEADER = b"x-experimental-openai-responses-websocket"
 
 async def turn_request(
     request: Request,
-    body: TurnWishes,
+    body: TurnFields,
     agent_id: str,
     *,
     conversation_id: str = "",
     background: bool = False,
     callback_url: str | None = None,
 ) -> message_service_pb2.TurnRequest:
-    """The turn, with a fresh run id. `conversation_id`: empty for the agent's default. Raises InvalidRequest."""
-    turn = wished(
+    """Returns the turn, with a fresh run id.
+
+    `conversation_id`: empty for the agent's default. Raises InvalidRequest.
+    """
+    turn = build_turn(
         body,
         agent_id,
         headers=request.scope["headers"],
@@ -41,8 +44,8 @@ async def turn_request(
     return turn
 
 
-def wished(
-    body: TurnWishes,
+def build_turn(
+    body: TurnFields,
     agent_id: str,
     *,
     headers: Sequence[tuple[bytes, bytes]],
@@ -50,7 +53,9 @@ def wished(
     conversation_id: str = "",
     background: bool = False,
 ) -> message_service_pb2.TurnRequest:
-    """The turn that `body` asks for; `headers`: of the request or the socket that it came by. Raises InvalidRequest."""
+    """Returns the turn that `body` asks for; `headers`: of the request or the socket that it came by. Raises
+    InvalidRequest.
+    """
     options = body.options()
     options.include_trace = body.include_trace or (TRACE_HEADER, b"1") in headers
     options.websocket = any(name == WEBSOCKET_HEADER and value.strip().lower() == b"true" for name, value in headers)

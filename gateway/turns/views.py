@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-from gateway.resources.messages.requests import AttachRun, SendMessages, TurnWishes
+from gateway.resources.messages.requests import AttachRun, SendMessages, TurnFields
 from gateway.resources.messages.responses import answer_types
 from gateway.resources.runs.responses import view_of
 from gateway.sockets.frames import Approve, Send
 from gateway.turns.deltas import Deltas
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class View:
     spoken: tuple[str, str] | None = ("send_message", "message")
 
     @classmethod
-    def of(cls, body: TurnWishes) -> "View":
-        """What a request for a turn asks for."""
+    def of(cls, body: TurnFields) -> "View":
+        """Returns what a request for a turn asks for."""
         tool, argument = body.assistant_message_tool_name, body.assistant_message_tool_kwarg
         return cls(
             tokens=body.stream_tokens if isinstance(body, SendMessages | Send | Approve) else True,
@@ -36,15 +36,15 @@ class View:
         )
 
     @classmethod
-    def joined(cls, kept: str, body: AttachRun) -> "View":
-        """That of the request which began the run, as `json` told it, but for what the body says otherwise."""
+    def joined(cls, stored: str, body: AttachRun) -> "View":
+        """Returns that of the request which began the run, as `json` told it, but for what the body says otherwise."""
         # Names that another release knows are left out.
-        given = {name: value for name, value in view_of(kept).items() if name in cls.__annotations__}
-        said = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
-        given |= {name: value for name, value in said.items() if value is not None}
+        fields = {name: value for name, value in view_of(stored).items() if name in cls.__annotations__}
+        overrides = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
+        fields |= {name: value for name, value in overrides.items() if value is not None}
         if body.use_assistant_message is not None:
-            given["spoken"] = (given.get("spoken") or cls.spoken) if body.use_assistant_message else None
-        return cls(**given)
+            fields["spoken"] = (fields.get("spoken") or cls.spoken) if body.use_assistant_message else None
+        return cls(**fields)
 
     @property
     def json(self) -> str:
@@ -57,9 +57,9 @@ class View:
         return answer_types(self.types, compaction=self.compaction)
 
     def deltas(self, *, resumed: bool = False) -> Deltas | None:
-        """What tells pieces of messages."""
+        """Returns what tells pieces of messages."""
         return Deltas(tail_only=resumed) if self.tokens else None
 
-    def speech(self, *, resumed: bool = False) -> Spoken | None:
-        """What shows how older agents speak."""
-        return Spoken(*self.spoken, resumed=resumed) if self.spoken else None
+    def speech(self, *, resumed: bool = False) -> SpeechRenderer | None:
+        """Returns what shows how older agents speak."""
+        return SpeechRenderer(*self.spoken, resumed=resumed) if self.spoken else None

@@ -4,13 +4,11 @@ Which status a failure has is decided in errors/table.py for all routes; only wh
 """
 
 from dataclasses import replace
-from typing import Any
 
 from starlette.types import Scope
 
-from gateway.errors.table import UNKNOWN_ERROR, Problem, problem_of
+from gateway.errors.problems import Problem
 from gateway.vendors.keys import vendor_of
-from services.common.errors import LociError
 
 _TYPES = {
     401: "authentication_error",
@@ -25,23 +23,12 @@ _TYPES = {
 
 
 def speaks_anthropic(scope: Scope) -> bool:
-    """Whether a request, its path in canonical form, is answered in Anthropic's form."""
+    """Returns whether a request, its path in canonical form, is answered in Anthropic's form."""
     return bool(vendor_of(scope["path"]))
 
 
-def failed(error: LociError) -> Problem:
-    """A call that failed."""
-    problem = problem_of(error)
-    return told(problem, UNKNOWN_ERROR if problem.status == 500 else error.message)
-
-
-def told(problem: Problem, message: str) -> Problem:
-    """A problem in this form."""
+def render(problem: Problem) -> Problem:
+    """Returns the problem in Anthropic's form."""
     status = 400 if problem.status == 422 else problem.status
-    return replace(problem, status=status, body=content(status, message))
-
-
-def content(status: int, message: str) -> dict[str, Any]:
-    """The body of an error."""
     kind = _TYPES.get(status) or ("api_error" if status >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": message}}
+    return replace(problem, status=status, body={"type": "error", "error": {"type": kind, "message": problem.sentence}})

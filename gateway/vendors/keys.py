@@ -17,23 +17,27 @@ _KEYS = {
 
 
 def vendor_of(path: str) -> str:
-    """The vendor whose API a path is of, in canonical form; empty for none."""
-    found = _PLACE.fullmatch(path)
-    return found[1] if found else ""
+    """Returns the vendor whose API a path is of, in canonical form; empty for none."""
+    match = _PLACE.fullmatch(path)
+    return match[1] if match else ""
 
 
 def for_loci(path: str, headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
-    """The headers with what is meant for Loci as `authorization`; without it where the vendor's key is all there is."""
+    """Returns the headers with what is meant for Loci as `authorization`; without it where the vendor's key is all
+    there is.
+    """
     vendor = vendor_of(path)
     if not vendor:
         return headers
-    shown = next((one for one in _shown(headers) if not _KEYS[vendor].fullmatch(one)), b"")
+    bearer = next((one for one in _shown(headers) if not _KEYS[vendor].fullmatch(one)), b"")
     rest = {name: value for name, value in headers.items() if name != b"authorization"}
-    return {**rest, b"authorization": b"Bearer " + shown} if shown else rest
+    return {**rest, b"authorization": b"Bearer " + bearer} if bearer else rest
 
 
 def own_key(vendor: str, headers: Mapping[bytes, bytes], password: str) -> str:
-    """The caller's key at the vendor; empty where none is shown. The server's password is none, whatever its form."""
+    """Returns the caller's key at the vendor; empty where none is shown. The server's password is none, whatever its
+    form.
+    """
     keys = (one for one in _shown(headers) if _KEYS[vendor].fullmatch(one) and one != password.encode())
     return next(keys, b"").decode("ascii")
 

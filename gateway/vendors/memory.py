@@ -1,11 +1,11 @@
-"""What an agent adds to a request for a message, and what it keeps of the exchange. Pure."""
+"""An agent's memory in a request to a vendor, and the exchange as it is kept. Pure."""
 
 import json
 from typing import Any
 
 import orjson
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.stored_requests import CaptureMessages
 from gateway.rest.json_body import parse
 from loci.agent.v1 import message_pb2
@@ -14,7 +14,7 @@ Asked = dict[str, Any]
 
 
 def asked(body: bytes) -> Asked:
-    """The request. Raises InvalidRequest where it is no JSON object."""
+    """Returns the request. Raises InvalidRequest where it is no JSON object."""
     try:
         value = parse(body)
     except json.JSONDecodeError as error:
@@ -25,7 +25,8 @@ def asked(body: bytes) -> Asked:
 
 
 def with_memory(request: Asked, memory: str) -> bytes:
-    """The request as it is sent: memory comes last in `system`, so that what the client has cached before it stays.
+    """Returns the request as it is sent: memory comes last in `system`, so that what the client has cached before it
+    stays.
 
     Raises InvalidRequest where `system` is neither a text nor a list.
     """
@@ -44,14 +45,15 @@ def with_memory(request: Asked, memory: str) -> bytes:
 
 
 def exchange(request: Asked, reply: str) -> list[message_pb2.InputMessage]:
-    """What is stored: the last message, where it is the user's, and the reply; of both the text. Empty: there is none.
+    """Returns what is stored: the last message, where it is the user's, and the reply; of both the text. Empty: there
+    is none.
 
     Where the last message returns what a tool said, the user spoke in an earlier request, which was stored then.
     """
     messages = request.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
-    said = [last] if isinstance(last, dict) and last.get("role") == "user" else []
-    captured = CaptureMessages(request_messages=said, response_dict={"content": reply} if reply else None)
+    request_messages = [last] if isinstance(last, dict) and last.get("role") == "user" else []
+    captured = CaptureMessages(request_messages=request_messages, response_dict={"content": reply} if reply else None)
     try:
         return captured.messages()
     except InvalidRequest:

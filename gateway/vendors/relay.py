@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -10,9 +11,9 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.errors.table import problem_of
+from gateway.errors.problems import problem_of
 from gateway.peers import Peers
-from gateway.vendors import errors
+from gateway.vendors.errors import render
 from loci.llm.v1 import forward_service_pb2 as wire
 from services.common.errors import LociError, Unavailable, from_rpc
 
@@ -37,7 +38,7 @@ class Relay(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves the answer until it ends or the client leaves."""
-        pump = asyncio.create_task(self._pump(scope, receive, send))
+        pump = asyncio.create_task(self._pump(send))
         watch = asyncio.create_task(_left(receive))
         try:
             await asyncio.wait((pump, watch), return_when=asyncio.FIRST_COMPLETED)
@@ -49,16 +50,15 @@ class Relay(Response):
         if not pump.cancelled():
             pump.result()
 
-    async def _pump(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pump(self, send: Send) -> None:
         try:
             await self._pass_on(send)
         except LociError as error:
             if self._content_type is None:
-                await errors.failed(error).response()(scope, receive, send)
-                return
+                raise
             logger.warning("a vendor's answer broke off: %s", error.message)
             if self._content_type.startswith(_STREAM):
-                content = orjson.dumps(errors.content(problem_of(error).status, error.message))
+                content = orjson.dumps(render(replace(problem_of(error), message=error.message)).body)
                 body = b"event: error\ndata: " + content + b"\n\n"
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             await send(_LAST)

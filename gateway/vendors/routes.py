@@ -7,12 +7,13 @@ import asyncio
 import logging
 
 from fastapi import APIRouter
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest, Problem
+from gateway.errors.invalid import InvalidRequest
 from gateway.rest.services import Loci, Services
-from gateway.vendors import errors, memory
+from gateway.vendors import memory
 from gateway.vendors.keys import own_key
 from gateway.vendors.relay import Ended, Relay
 from loci.agent.v1 import message_pb2, message_service_pb2, model_call_service_pb2
@@ -46,7 +47,7 @@ async def pass_on_to_zai(request: Request, loci: Loci, endpoint: str = _MESSAGES
 
 
 async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Services) -> Response:
-    wanted = forward_service_pb2.ForwardRequest(
+    rpc_request = forward_service_pb2.ForwardRequest(
         provider_type=vendor,
         method=request.method,
         path=f"v1/{endpoint}",
@@ -58,34 +59,34 @@ async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Service
     ended: Ended | None = None
     agent_id = request.headers.get(AGENT_HEADER, "")
     if agent_id and (request.method, endpoint) == ("POST", _MESSAGES):
-        ended = await _remembered(wanted, agent_id, loci)
-    if wanted.ByteSize() > MAX_MESSAGE_BYTES:
+        ended = await _remembered(rpc_request, agent_id, loci)
+    if rpc_request.ByteSize() > MAX_MESSAGE_BYTES:
         most = MAX_MESSAGE_BYTES // 1024**2
-        return errors.told(Problem(413, {}), f"the request is larger than {most} MiB, with what it is sent").response()
-    return Relay(loci.peers, wanted, ended)
+        raise HTTPException(413, f"the request is larger than {most} MiB, with what it is sent")
+    return Relay(loci.peers, rpc_request, ended)
 
 
-async def _remembered(wanted: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:
+async def _remembered(forward: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:
     """Puts the agent's memory into the request; what stores the exchange."""
     try:
         from_public("agent", agent_id)
     except InvalidArgument as error:
         raise InvalidRequest(f"{AGENT_HEADER}: {error.message}", "header", AGENT_HEADER) from None
-    asked = memory.asked(wanted.body)
+    request = memory.asked(forward.body)
     window = model_call_service_pb2.GetContextWindowRequest(agent_id=agent_id)
-    known = await loci.peers.call(loci.peers.model_calls.GetContextWindow, window)
-    wanted.agent_id, wanted.body = agent_id, memory.with_memory(asked, known.core_memory)
+    response = await loci.peers.call(loci.peers.model_calls.GetContextWindow, window)
+    forward.agent_id, forward.body = agent_id, memory.with_memory(request, response.core_memory)
 
     async def store(reply: str) -> None:
-        if reply and (said := memory.exchange(asked, reply)):
+        if reply and (messages := memory.exchange(request, reply)):
             # A client may leave at the last event, which is when it has all that it wants.
-            await asyncio.shield(asyncio.create_task(_stored(agent_id, said, loci)))
+            await asyncio.shield(asyncio.create_task(_stored(agent_id, messages, loci)))
 
     return store
 
 
-async def _stored(agent_id: str, said: list[message_pb2.InputMessage], loci: Services) -> None:
-    request = message_service_pb2.CaptureMessagesRequest(agent_id=agent_id, messages=said, request_id=str(uuid7()))
+async def _stored(agent_id: str, messages: list[message_pb2.InputMessage], loci: Services) -> None:
+    request = message_service_pb2.CaptureMessagesRequest(agent_id=agent_id, messages=messages, request_id=str(uuid7()))
     try:
         await loci.peers.call(loci.peers.messages.CaptureMessages, request)
     except LociError as error:

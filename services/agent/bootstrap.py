@@ -40,40 +40,40 @@ from services.agent.adapters.callbacks import HttpPoster
 from services.agent.adapters.peers import Peers
 from services.agent.adapters.stores import Stores
 from services.agent.core.ports_streams import Notifier
-from services.agent.driving.tenure import Tenure
+from services.agent.driving.lease_keeper import LeaseKeeper
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
-from services.agent.recall.filling import Filler
-from services.agent.resources.access import service as tenancy
-from services.agent.resources.access.service import Tenancy
+from services.agent.recall.filling import VectorFiller
+from services.agent.resources.access import service as access
+from services.agent.resources.access.service import Tenants
 from services.agent.resources.access.servicer import AccessServicer
 from services.agent.resources.agents.catalogues import Catalogues
 from services.agent.resources.agents.folders import AgentFolders
 from services.agent.resources.agents.model.settings import Defaults
-from services.agent.resources.agents.service import Administration
+from services.agent.resources.agents.service import Agents
 from services.agent.resources.agents.servicer import AgentServicer
-from services.agent.resources.agents.states import StoredAgentStates
+from services.agent.resources.agents.tool_state import StoredAgentStates
 from services.agent.resources.callbacks import service as run_callbacks
-from services.agent.resources.checkpoints.service import TimeTravel
+from services.agent.resources.checkpoints.service import Checkpoints
 from services.agent.resources.checkpoints.servicer import CheckpointServicer
-from services.agent.resources.conversations import service as conversation_administration
-from services.agent.resources.conversations.service import ConversationAdministration
+from services.agent.resources.conversations import service as conversation_service
+from services.agent.resources.conversations.service import Conversations
 from services.agent.resources.conversations.servicer import ConversationServicer
+from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.servicer import DeviceServicer
-from services.agent.resources.devices.switchboard import Switchboard
-from services.agent.resources.groups.service import GroupAdministration
+from services.agent.resources.groups.service import Groups
 from services.agent.resources.groups.servicer import GroupServicer
-from services.agent.resources.identities import service as identity_administration
-from services.agent.resources.identities.service import IdentityAdministration
+from services.agent.resources.identities import service as identity_service
+from services.agent.resources.identities.service import Identities
 from services.agent.resources.identities.servicer import IdentityServicer
 from services.agent.resources.learned_windows.servicer import LearnedWindowServicer
 from services.agent.resources.messages import embedding as revised
-from services.agent.resources.model_calls.service import ModelCallsBeside
+from services.agent.resources.model_calls.service import StandaloneModelCalls
 from services.agent.resources.model_calls.servicer import ModelCallServicer
 from services.agent.resources.outbox import service as outbox
-from services.agent.resources.outbox.service import Deliveries
-from services.agent.resources.schedules.clock import Clock
+from services.agent.resources.outbox.service import OutboxWorker
+from services.agent.resources.schedules.scheduler import Scheduler
 from services.agent.resources.schedules.servicer import ScheduleServicer
 from services.agent.resources.steps.servicer import StepServicer
 from services.agent.resources.templates.servicer import TemplateServicer
@@ -83,10 +83,10 @@ from services.agent.resources.transfers.servicer import TransferServicer
 from services.agent.servicer.messages import MessageServicer
 from services.agent.servicer.runs import RunServicer
 from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
-from services.agent.streams.broadcast import Hub
+from services.agent.streams.broadcast import EventHub
+from services.agent.streams.publisher import EventPublisher
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
-from services.agent.streams.stage import Stage
 from services.common.context import Signer, Verifier
 from services.common.server import Registration, Server, make_server
 
@@ -119,16 +119,16 @@ class Built:
     """Servers, bound and not started, and what runs beside them. Start the tenure before, stop it after them."""
 
     servers: Sequence[Server]
-    tenure: Tenure
-    deliveries: Deliveries
+    tenure: LeaseKeeper
+    deliveries: OutboxWorker
     # Apart from the others: receivers may be slow.
-    callbacks: Deliveries
+    callbacks: OutboxWorker
     # Stopped after the tenure: runs that are let go have shown something.
     recorder: Recorder
     # None where messages get no vectors.
-    filler: Filler | None
-    clock: Clock
-    switchboard: Switchboard
+    filler: VectorFiller | None
+    scheduler: Scheduler
+    devices: DeviceConnections
 
 
 def build(
@@ -149,32 +149,32 @@ def build(
     """Raises SettingsError where an address cannot be used."""
     states = StoredAgentStates(stores.agents, peers.memory, peers.tools)
     ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states)
-    hub, recorder = Hub(), Recorder(stores.frames, keep=stream_keep)
-    worker = Worker(stores.journal, ports, Stage(hub, recorder, notifier), signer)
+    hub, recorder = EventHub(), Recorder(stores.frames, keep=stream_keep)
+    worker = Worker(stores.journal, ports, EventPublisher(hub, recorder, notifier), signer)
     filler = None
     if message_vectors:
-        filler = Filler(stores.vectors, peers.embedder, signer, lambda: worker.load)
+        filler = VectorFiller(stores.vectors, peers.embedder, signer, lambda: worker.load)
         worker.spoke = filler.hear
     reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
     handlers = {
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
-        **conversation_administration.handlers(peers.conversation_memories, stores.conversation_eraser),
-        **identity_administration.handlers(peers.identity_memories),
-        revised.KIND: revised.Revised(stores.revised, peers.embedder if message_vectors else None).deliver,
-        **tenancy.handlers(stores.tenant_eraser, stores.agents, peers.tenant_peers),
+        **conversation_service.handlers(peers.conversation_memories, stores.conversation_eraser),
+        **identity_service.handlers(peers.identity_memories),
+        revised.KIND: revised.MessageEmbedding(stores.revised, peers.embedder if message_vectors else None).deliver,
+        **access.handlers(stores.tenant_eraser, stores.agents, peers.tenant_peers),
     }
-    deliveries = Deliveries(stores.outbox, handlers, signer)
+    deliveries = OutboxWorker(stores.outbox, handlers, signer)
     poster = HttpPoster(allow_private=callbacks.allow_private)
-    told = run_callbacks.Callbacks(poster, stores.callbacks, callbacks.secret)
-    callback_deliveries = Deliveries(stores.outbox, {run_callbacks.KIND: told.deliver}, signer)
-    administration = Administration(
+    callback_sender = run_callbacks.Callbacks(poster, stores.callbacks, callbacks.secret)
+    callback_deliveries = OutboxWorker(stores.outbox, {run_callbacks.KIND: callback_sender.deliver}, signer)
+    agents = Agents(
         stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults, stores.identities
     )
-    identities = IdentityAdministration(stores.identities, peers.identity_memories)
-    groups = GroupAdministration(stores.groups, peers.shared_blocks)
+    identities = Identities(stores.identities, peers.identity_memories)
+    groups = Groups(stores.groups, peers.shared_blocks)
     catalogues = Catalogues(peers.tool_catalogue, peers.model_catalogue)
-    folders = AgentFolders(stores.agents, peers.memories, catalogues, administration)
-    conversations = ConversationAdministration(
+    folders = AgentFolders(stores.agents, peers.memories, catalogues, agents)
+    conversations = Conversations(
         stores.conversations,
         peers.conversation_memories,
         stores.agents,
@@ -182,7 +182,7 @@ def build(
         stores.history,
         stores.prompts,
     )
-    time_travel = TimeTravel(stores.checkpoints, peers.versioned_memories, stores.agents, administration, conversations)
+    checkpoints = Checkpoints(stores.checkpoints, peers.versioned_memories, stores.agents, agents, conversations)
     transfers = Transfers(
         stores.transfers,
         stores.agents,
@@ -203,24 +203,24 @@ def build(
         longest_seconds=run_timeout,
         allow_private_urls=callbacks.allow_private,
     )
-    beside = ModelCallsBeside(stores.peeks, peers.memory, peers.tools, peers.models, peers.renderer)
+    model_calls = StandaloneModelCalls(stores.peeks, peers.memory, peers.tools, peers.models, peers.renderer)
     tool_runs = ToolRuns(stores.agents, stores.runs, ports, signer)
-    tenure = Tenure(stores.leases, worker, notifier)
-    clock = Clock(stores.due, worker.succeed, run_timeout=run_timeout)
-    schedules = ScheduleServicer(stores.schedules, clock.wake, allow_private_urls=callbacks.allow_private)
-    switchboard = Switchboard(stores.devices)
-    tenure.pushed = switchboard.stir
+    tenure = LeaseKeeper(stores.leases, worker, notifier)
+    scheduler = Scheduler(stores.due, worker.succeed, run_timeout=run_timeout)
+    schedules = ScheduleServicer(stores.schedules, scheduler.wake, allow_private_urls=callbacks.allow_private)
+    devices = DeviceConnections(stores.devices)
+    tenure.pushed = devices.stir
     servicers: list[Registration] = [
-        (add_AccessServiceServicer_to_server, AccessServicer(stores.credentials, Tenancy(stores.tenants))),
-        (add_AgentServiceServicer_to_server, AgentServicer(administration, folders, tool_runs, deliveries.wake)),
-        (add_CheckpointServiceServicer_to_server, CheckpointServicer(time_travel)),
+        (add_AccessServiceServicer_to_server, AccessServicer(stores.credentials, Tenants(stores.tenants))),
+        (add_AgentServiceServicer_to_server, AgentServicer(agents, folders, tool_runs, deliveries.wake)),
+        (add_CheckpointServiceServicer_to_server, CheckpointServicer(checkpoints)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
-        (add_DeviceServiceServicer_to_server, DeviceServicer(stores.devices, switchboard, notifier)),
+        (add_DeviceServiceServicer_to_server, DeviceServicer(stores.devices, devices, notifier)),
         (add_GroupServiceServicer_to_server, GroupServicer(groups)),
-        (add_IdentityServiceServicer_to_server, IdentityServicer(identities, administration, deliveries.wake)),
+        (add_IdentityServiceServicer_to_server, IdentityServicer(identities, agents, deliveries.wake)),
         (add_LearnedWindowServiceServicer_to_server, LearnedWindowServicer(stores.learned_windows)),
         (add_MessageServiceServicer_to_server, messages),
-        (add_ModelCallServiceServicer_to_server, ModelCallServicer(beside)),
+        (add_ModelCallServiceServicer_to_server, ModelCallServicer(model_calls)),
         (
             add_RunServiceServicer_to_server,
             RunServicer(stores.runs, peers.tool_catalogue, worker, reader, stores.attaching),
@@ -244,4 +244,4 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return Built(servers, tenure, deliveries, callback_deliveries, recorder, filler, clock, switchboard)
+    return Built(servers, tenure, deliveries, callback_deliveries, recorder, filler, scheduler, devices)

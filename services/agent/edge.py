@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from services.agent.resources.access.model import hash_of, may
-from services.agent.resources.access.ports import Credentials
+from services.agent.resources.access.ports import CredentialStore
 from services.common.context import CallContext, Signer
 from services.common.errors import PermissionDenied, Unauthenticated
 
@@ -27,7 +27,9 @@ class Edge:
     require_key: nobody is let in without a key.
     """
 
-    def __init__(self, password: str, signer: Signer, credentials: Credentials, *, require_key: bool = False) -> None:
+    def __init__(
+        self, password: str, signer: Signer, credentials: CredentialStore, *, require_key: bool = False
+    ) -> None:
         self._password = password.encode()
         self._signer = signer
         self._credentials = credentials

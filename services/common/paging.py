@@ -11,6 +11,7 @@ from services.common.refusals import Refused
 
 K = TypeVar("K")
 T = TypeVar("T")
+U = TypeVar("U")
 
 MOST = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,6 +61,10 @@ class PageOf(Generic[T]):
 
     items: tuple[T, ...]
     next_token: str = ""
+
+    def map(self, convert: Callable[[T], U]) -> "PageOf[U]":
+        """Returns the same page of converted items."""
+        return PageOf(tuple(map(convert, self.items)), self.next_token)
 
 
 def cut(scanned: Sequence[T], page: PageBy[K], token_of: Callable[[T], str]) -> PageOf[T]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 
+from gateway.server.dispatcher import api_routes
 from gateway.server.middleware import canonical_path
 from tests.e2e.sdk_methods.tables import CASES
 from tests.e2e.sdk_methods.walking import Method, methods
@@ -70,7 +71,7 @@ def routes() -> Iterator[Served]:
     """Every route that the gateway serves below /v1, each once."""
     seen = set()
     # Of two forms of one, that which is shown.
-    for path, route, hidden in sorted(_walk(application().routes, ""), key=lambda found: found[2]):
+    for path, route, hidden in sorted(api_routes(application()), key=lambda found: found[2]):
         for method in sorted(route.methods or ()):
             key = (method, shape(path))
             if path.startswith("/v1/") and key not in seen:
@@ -153,13 +154,3 @@ def _is_old(method: str, path: str) -> bool:
 def _not_yet(route: APIRoute) -> str:
     endpoint: Callable[..., Any] = route.endpoint
     return str(getattr(endpoint, "not_yet", ""))
-
-
-def _walk(found: Any, prefix: str, *, hidden: bool = False) -> Iterator[tuple[str, APIRoute, bool]]:
-    for route in found:
-        if isinstance(route, APIRoute):
-            yield prefix + route.path, route, hidden or not route.include_in_schema
-        elif hasattr(route, "original_router"):
-            context = route.include_context
-            inside = hidden or not context.include_in_schema
-            yield from _walk(route.original_router.routes, prefix + (context.prefix or ""), hidden=inside)

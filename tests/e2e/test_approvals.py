@@ -302,6 +302,7 @@ def test_what_waits_outlives_its_processes_and_is_answered_by_any_client(
     assert human(another, agent_id).endswith("Name: Ada")
 
 
+@pytest.mark.sandbox
 def test_an_agent_service_that_is_killed_after_the_answer_lets_each_call_act_once(
     own_stack: Stack, openai_fake: OpenAIServer
 ) -> None:

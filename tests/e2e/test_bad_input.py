@@ -63,6 +63,7 @@ def add(a: int, b: int):
 '''
 
 
+@pytest.mark.sandbox
 @pytest.mark.parametrize(
     ("name", "said"),
     [("raises", "no luck today"), ("loops", "no result after 3 s"), ("eats", "emory"), ("floods", ""), ("lies", "")],

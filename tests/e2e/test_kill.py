@@ -134,6 +134,7 @@ def wait_ended(client: Letta, agent_id: str) -> Any:
     raise AssertionError("the run never ended")
 
 
+@pytest.mark.sandbox
 def test_tool_runner_killed_while_a_tool_runs(own_stack: Stack, openai_fake: OpenAIServer) -> None:
     client = own_stack.client(timeout=60)
     tool = client.tools.upsert(source_code=SLOW)

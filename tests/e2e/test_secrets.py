@@ -4,11 +4,14 @@ import hashlib
 from typing import Any
 
 import orjson
+import pytest
 
 from tests.e2e.stack import Stack
 from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+
+pytestmark = pytest.mark.sandbox
 
 MODEL = "openai/gpt-4o-mini"
 SECRET, MASK = 'sk-Zq7"f0/9+w\nsecond line', "********"

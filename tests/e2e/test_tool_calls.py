@@ -14,6 +14,8 @@ from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 
+pytestmark = pytest.mark.sandbox
+
 MODEL = "openai/gpt-4o-mini"
 RENAME = '''
 def rename(agent_state: "AgentState", name: str) -> str:

@@ -1,11 +1,14 @@
 """What tools return, through the official client: pictures, and texts that no window shows whole."""
 
 import orjson
+import pytest
 
 from tests.e2e.stack import Stack
 from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+
+pytestmark = pytest.mark.sandbox
 
 MODEL = "openai/gpt-4o-mini"
 PLOT = '''

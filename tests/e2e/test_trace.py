@@ -74,6 +74,7 @@ def traced(providers: Providers) -> Iterator[tuple[Stack, Collector]]:
             yield stack, collector
 
 
+@pytest.mark.sandbox
 def test_one_trace(traced: tuple[Stack, Collector], openai_fake: OpenAIServer) -> None:
     stack, collector = traced
     client = stack.client()

@@ -42,6 +42,7 @@ def types(messages: Any) -> list[str]:
     return [message.message_type for message in messages]
 
 
+@pytest.mark.sandbox
 def test_demo_model(own_stack: Stack) -> None:
     client = own_stack.client()
     archival = ["archival_memory_insert", "archival_memory_search"]

@@ -109,6 +109,7 @@ def uses_containers(stack: Stack) -> bool:
     return version.returncode == 0
 
 
+@pytest.mark.sandbox
 def test_a_cancel_kills_a_sandbox(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client(timeout=60)
     tool = client.tools.upsert(source_code=FOREVER)

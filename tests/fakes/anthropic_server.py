@@ -12,6 +12,7 @@ marked is counted as written the first time and as read after that.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -20,7 +21,7 @@ from tests.fakes import anthropic_wire as wire
 from tests.fakes.anthropic_rules import blocks_of, cacheable, complain, signature_for
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, Usage
-from tests.fakes.server import FakeServer, Planned, serve_forever
+from tests.fakes.server import FakeServer, Planned, scripted_fault, serve_forever
 
 CHAT_MODELS = (
     "claude-fable-5-1",
@@ -30,6 +31,8 @@ CHAT_MODELS = (
     "claude-sonnet-4-6",
     "claude-haiku-4-5",
 )
+
+_fault = partial(scripted_fault, error=wire.error)
 
 
 class AnthropicServer(FakeServer):
@@ -113,17 +116,6 @@ class AnthropicServer(FakeServer):
         self._cached.add(hash(prefix))
         size = len(prefix) // 4
         return Usage(total, output, cached=size if known else 0, cache_write=0 if known else size)
-
-
-def _fault(reply: Reply) -> Planned | None:
-    """The scripted error or raw body in place of a proper answer."""
-    if reply.raw_body is not None:
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
-    if reply.error is None:
-        return None
-    planned = wire.error(reply.error, reply.message, reply.status)
-    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
-    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
 
 
 def look(body: Mapping[str, Any]) -> Seen:

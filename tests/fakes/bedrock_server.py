@@ -9,6 +9,7 @@ routes, fields that AWS's own description of the API does not know, histories wh
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,7 +20,7 @@ from tests.fakes import bedrock_signature
 from tests.fakes import bedrock_wire as wire
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, Usage
-from tests.fakes.server import FakeServer, Planned, serve_forever
+from tests.fakes.server import FakeServer, Planned, scripted_fault, serve_forever
 
 ACCESS_KEY, SECRET = "AKIDTEST", "sk-test"
 _TEXT = {"outputModalities": ["TEXT"], "responseStreamingSupported": True}
@@ -44,6 +45,9 @@ PROFILES = (
 )
 _MODEL_PATH = re.compile(r"/model/([^/]+)/(converse|converse-stream|count-tokens|invoke)")
 _OPERATIONS = {"converse": "Converse", "converse-stream": "ConverseStream"}
+
+# A script is text, a stream bytes.
+_fault = partial(scripted_fault, error=wire.error, encoding="latin-1")
 
 
 class BedrockServer(FakeServer):
@@ -129,18 +133,6 @@ def _complain_of_body(operation: str, model: str, foundation: str, body: Any) ->
     if not isinstance(body, dict):
         return "Malformed input request"
     return rules.complain_of_shape(operation, model, body) or rules.complain(foundation, body)
-
-
-def _fault(reply: Reply) -> Planned | None:
-    """The scripted error or raw body in place of a proper answer."""
-    if reply.raw_body is not None:
-        # A script is text, a stream bytes.
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode("latin-1"))
-    if reply.error is None:
-        return None
-    planned = wire.error(reply.error, reply.message, reply.status)
-    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
-    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
 
 
 def look(model: str, body: Mapping[str, Any], *, stream: bool) -> Seen:

@@ -6,13 +6,11 @@ What it knows no route for it answers with 200 and an error, as the real one doe
 
 from typing import Any
 
-import orjson
-
 from tests.fakes import openai_wire as wire
 from tests.fakes.http import Request
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import JSON_HEADERS, Planned, serve_forever
+from tests.fakes.server import Planned, json_reply, serve_forever
 
 CHAT = ("qwen2-vl-7b-instruct", "meta-llama-3.1-8b-instruct")
 EMBEDDING = ("text-embedding-nomic-embed-text-v1.5", 768)
@@ -52,9 +50,9 @@ class LmStudioServer(OpenAIServer):
     def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
         match request.method, request.path:
             case "GET", "/api/v1/models" if self.api == 1:
-                return DEFAULT_REPLY, _json({"models": V1})
+                return DEFAULT_REPLY, json_reply({"models": V1})
             case "GET", "/api/v0/models" if self.api is not None:
-                return DEFAULT_REPLY, _json({"object": "list", "data": V0})
+                return DEFAULT_REPLY, json_reply({"object": "list", "data": V0})
             case "GET", "/v1/models":
                 return DEFAULT_REPLY, wire.models((*CHAT, EMBEDDING[0]))
             case "POST", "/v1/embeddings" if isinstance(body, dict) and body.get("model") == EMBEDDING[0]:
@@ -63,11 +61,7 @@ class LmStudioServer(OpenAIServer):
             case "POST", "/v1/chat/completions":
                 return super().respond(request, body)
             case method, path:
-                return DEFAULT_REPLY, _json({"error": f"Unexpected endpoint or method. ({method} {path})"})
-
-
-def _json(value: Any) -> Planned:
-    return Planned(200, JSON_HEADERS, orjson.dumps(value))
+                return DEFAULT_REPLY, json_reply({"error": f"Unexpected endpoint or method. ({method} {path})"})
 
 
 if __name__ == "__main__":

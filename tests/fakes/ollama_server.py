@@ -9,6 +9,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
@@ -16,13 +17,15 @@ import orjson
 from tests.fakes import ollama_wire as wire
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import JSON_HEADERS, FakeServer, Planned, serve_forever
+from tests.fakes.server import FakeServer, Planned, json_reply, scripted_fault, serve_forever
 
 ROLES = ("system", "user", "assistant", "tool")
 _TOOLS_TEMPLATE = (
     "{{- if .Tools }}tools: {{ .Tools }}{{ end }}{{ range .Messages }}{{ .Role }}: {{ .Content }}{{ end }}"
 )
 _INTEGERS = ("num_ctx", "num_predict", "seed", "top_k")
+
+_fault = partial(scripted_fault, error=wire.error)
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,9 @@ class OllamaServer(FakeServer):
                 return DEFAULT_REPLY, self._show(body)
             case "GET", "/api/tags":
                 reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
-                return reply, _fault(reply) or _json({"models": [self._tag(name) for name in self.models]})
+                return reply, _fault(reply) or json_reply({"models": [self._tag(name) for name in self.models]})
             case "GET", "/api/version":
-                return DEFAULT_REPLY, _json({"version": "0.5.7" if self.old else "0.31.0"})
+                return DEFAULT_REPLY, json_reply({"version": "0.5.7" if self.old else "0.31.0"})
             case _:
                 return DEFAULT_REPLY, Planned(404, {"content-type": "text/plain"}, b"404 page not found")
 
@@ -114,7 +117,7 @@ class OllamaServer(FakeServer):
         if not self.old:
             shown["capabilities"] = list(model.capabilities)
             shown |= {} if model.thinking is None else {"thinking": model.thinking}
-        return _json(shown)
+        return json_reply(shown)
 
     def _chat(self, body: Any) -> tuple[Reply, Planned]:
         if complaint := self._complain(body):
@@ -201,21 +204,6 @@ def look(body: Mapping[str, Any]) -> Seen:
     last = messages[-1]
     stream = bool(body.get("stream", True))
     return Seen(body["model"], last["role"], last["content"], step, stream, names, body, question=question)
-
-
-def _json(value: Any) -> Planned:
-    return Planned(200, JSON_HEADERS, orjson.dumps(value))
-
-
-def _fault(reply: Reply) -> Planned | None:
-    """The scripted error or raw body in place of a proper answer."""
-    if reply.raw_body is not None:
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
-    if reply.error is None:
-        return None
-    planned = wire.error(reply.error, reply.message, reply.status)
-    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
-    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
 
 
 if __name__ == "__main__":

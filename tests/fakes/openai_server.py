@@ -11,12 +11,13 @@ do not match, parameters a reasoning model does not take.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tests.fakes import openai_wire as wire
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import FakeServer, Planned, serve_forever
+from tests.fakes.server import FakeServer, Planned, scripted_fault, serve_forever
 
 CHAT_MODELS = ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-5", "gpt-5-mini", "gpt-6-sol", "o3", "o4-mini")
 EMBEDDING_DIMENSIONS = {
@@ -28,6 +29,8 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 _REASONING = re.compile(r"^(o\d|gpt-[5-9])")
 _NO_EFFORT_WITH_TOOLS = re.compile(r"^gpt-(5\.[4-9]|[6-9])")
 _TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
+
+fault = partial(scripted_fault, error=wire.error)
 
 
 class OpenAIServer(FakeServer):
@@ -76,17 +79,6 @@ class OpenAIServer(FakeServer):
         if not body.get("input") or "" in list(body["input"]):
             return DEFAULT_REPLY, wire.error("bad_request", "'input' must not be empty.", None, "input")
         return reply, wire.embeddings(body, size)
-
-
-def fault(reply: Reply) -> Planned | None:
-    """The scripted error or raw body in place of a proper answer."""
-    if reply.raw_body is not None:
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
-    if reply.error is None:
-        return None
-    planned = wire.error(reply.error, reply.message, reply.status)
-    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
-    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
 
 
 def look(body: Mapping[str, Any]) -> Seen:

@@ -14,7 +14,7 @@ import threading
 import time
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,6 +57,24 @@ class Planned:
     body: bytes = b""
     frames: Sequence[bytes] | None = None
     error_frame: bytes = b""
+
+
+def json_reply(value: Any) -> Planned:
+    """Returns a reply of JSON."""
+    return Planned(200, JSON_HEADERS, orjson.dumps(value))
+
+
+def scripted_fault(
+    reply: Reply, error: Callable[[str, str | None, int | None], Planned], encoding: str = "utf-8"
+) -> Planned | None:
+    """Returns the script's error or raw body in place of a proper answer; `error` gives it the vendor's shape."""
+    if reply.raw_body is not None:
+        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode(encoding))
+    if reply.error is None:
+        return None
+    planned = error(reply.error, reply.message, reply.status)
+    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
+    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
 
 
 class FakeServer(ABC):

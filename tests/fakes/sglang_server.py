@@ -5,15 +5,14 @@
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
-
-import orjson
 
 from tests.fakes import openai_wire, sglang_wire, vllm_wire
 from tests.fakes.http import Request
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import JSON_HEADERS, Planned, serve_forever
+from tests.fakes.server import JSON_HEADERS, Planned, json_reply, scripted_fault, serve_forever
 
 CHAT = "qwen/qwen3-8b"
 EMBEDDING = ("Alibaba-NLP/gte-Qwen2-1.5B-instruct", 1_536)
@@ -25,6 +24,8 @@ _SAMPLING = frozenset(
     {"max_new_tokens", "temperature", "top_p", "top_k", "min_p", "stop", "json_schema", "skip_special_tokens"}
     | {"frequency_penalty", "presence_penalty", "sampling_seed"}
 )
+
+_fault = partial(scripted_fault, error=sglang_wire.error)
 
 
 class SglangServer(OpenAIServer):
@@ -48,10 +49,10 @@ class SglangServer(OpenAIServer):
         prefix = "/get_" if self.old else "/"
         if request.method == "GET" and request.path == f"{prefix}model_info":
             info = {"model_path": CHAT, "is_generation": True, "has_image_understanding": False}
-            return DEFAULT_REPLY, _json(info)
+            return DEFAULT_REPLY, json_reply(info)
         if request.method == "GET" and request.path == f"{prefix}server_info":
             refused = sglang_wire.error("authentication")
-            return DEFAULT_REPLY, refused if self.info is None else _json({"model_path": CHAT, **self.info})
+            return DEFAULT_REPLY, refused if self.info is None else json_reply({"model_path": CHAT, **self.info})
         match request.method, request.path:
             case "POST", "/generate":
                 return self._generate(body)
@@ -63,7 +64,7 @@ class SglangServer(OpenAIServer):
                 return DEFAULT_REPLY, vllm_wire.tokenized(body, 40_960)
             case "GET", "/v1/models":
                 model = {"id": CHAT, "object": "model", "owned_by": "sglang", "root": CHAT, "max_model_len": 40_960}
-                return DEFAULT_REPLY, _json({"object": "list", "data": [model]})
+                return DEFAULT_REPLY, json_reply({"object": "list", "data": [model]})
             case "POST", "/v1/embeddings" if isinstance(body, dict) and body.get("model") == EMBEDDING[0]:
                 reply = self.script.choose(Seen(EMBEDDING[0], "", "", 0, False, (), body, "embeddings"))
                 return reply, openai_wire.embeddings(body, EMBEDDING[1])
@@ -85,20 +86,6 @@ class SglangServer(OpenAIServer):
         self._count += 1
         planned = sglang_wire.generated(reply, seen, self._count, incremental=self.incremental)
         return reply, _fault(reply) or planned
-
-
-def _json(value: Any) -> Planned:
-    return Planned(200, JSON_HEADERS, orjson.dumps(value))
-
-
-def _fault(reply: Reply) -> Planned | None:
-    if reply.raw_body is not None:
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
-    if reply.error is None:
-        return None
-    planned = sglang_wire.error(reply.error, reply.message, reply.status)
-    wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
-    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from cli.importing.mapping import models
 from cli.importing.values import Json, Row, as_list, as_object, dump, public, storable, text_of
-from loci.agent.v1 import agent_pb2, agent_service_pb2
+from loci.agent.v1 import agent_pb2
 from loci.agent.v1 import transfer_service_pb2 as pb
 
 _TYPES = {name.removeprefix("AGENT_TYPE_").lower(): number for name, number in agent_pb2.AgentType.items() if number}
@@ -44,7 +44,7 @@ def agent(row: Row, its: Belongings) -> tuple[pb.ImportedAgent, list[str]]:
     """An agent, and what is not as it was."""
     changed = list[str]()
     kind = text_of(row["agent_type"])
-    draft = agent_service_pb2.AgentDraft(
+    draft = agent_pb2.Agent(
         name=text_of(row["name"]) or "agent",
         description=row["description"],
         agent_type=_TYPES.get(kind, agent_pb2.AGENT_TYPE_LETTA_V1_AGENT),

@@ -5,13 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL
 from gateway.resources.accounts.requests import CreateToken
 from gateway.resources.accounts.schemas import TOKEN, TOKENS
 from gateway.rest.convert import Rest, moment
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import page_request
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -19,7 +18,7 @@ from loci.agent.v1 import access_service_pb2 as wire
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 
-router = APIRouter(prefix="/client-side-access-tokens", tags=["access tokens"], route_class=JsonRoute)
+router = APIRouter(prefix="/client-side-access-tokens", tags=["access tokens"])
 
 _PREFIX = "loci-"
 _ID_LENGTH = len("ct-") + 36
@@ -31,8 +30,8 @@ _MOST_OFFSET = 2**31 - 1
 @returns(TOKEN)
 async def create_token(body: CreateToken, loci: Loci) -> Response:
     """Makes a token for a page. What it says is told now, and never again."""
-    made = await loci.peers.call(loci.peers.access.CreateClientToken, body.request())
-    return json_response(_rest(made.token) | {"token": made.secret})
+    created = await loci.peers.call(loci.peers.access.CreateClientToken, body.request())
+    return json_response(_rest(created.token) | {"token": created.secret})
 
 
 @router.get("")
@@ -45,8 +44,8 @@ async def list_tokens(
 ) -> Response:
     """A page of tokens that are not over, the newest first; each by its id, without its secret."""
     request = wire.ListClientTokensRequest(page=page_request(_PER_PAGE, limit=limit), offset=offset, agent_id=agent_id)
-    found = await loci.peers.call(loci.peers.access.ListClientTokens, request)
-    return json_response({"hasNextPage": found.has_next_page, "tokens": [_rest(token) for token in found.tokens]})
+    response = await loci.peers.call(loci.peers.access.ListClientTokens, request)
+    return json_response({"hasNextPage": response.has_next_page, "tokens": [_rest(token) for token in response.tokens]})
 
 
 @router.delete("/{token}")

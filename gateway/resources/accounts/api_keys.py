@@ -5,13 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from gateway.errors.table import EXAMPLE_UUID
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
 from gateway.resources.accounts.requests import CreateApiKey
 from gateway.resources.accounts.schemas import API_KEY, NEW_API_KEY
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
@@ -19,7 +18,7 @@ from gateway.rest.services import Loci
 from loci.agent.v1 import access_service_pb2 as wire
 from loci.common.v1.page_pb2 import PageRequest
 
-router = APIRouter(prefix="/api-keys", tags=["api keys"], route_class=JsonRoute)
+router = APIRouter(prefix="/api-keys", tags=["api keys"])
 
 KeyId = Annotated[str, Path(examples=[f"key-{EXAMPLE_UUID}"]), checked_id("key")]
 
@@ -28,8 +27,8 @@ KeyId = Annotated[str, Path(examples=[f"key-{EXAMPLE_UUID}"]), checked_id("key")
 @returns(NEW_API_KEY)
 async def create_key(body: CreateApiKey, loci: Loci) -> Response:
     """Makes a key. `key` is what it says: told now, and never again."""
-    made = await loci.peers.call(loci.peers.access.CreateApiKey, body.request())
-    return json_response(_rest(made.key) | {"key": made.secret})
+    created = await loci.peers.call(loci.peers.access.CreateApiKey, body.request())
+    return json_response(_rest(created.key) | {"key": created.secret})
 
 
 @router.get("")
@@ -39,11 +38,11 @@ async def list_keys(loci: Loci) -> Response:
     keys: list[Rest] = []
     request = wire.ListApiKeysRequest(page=PageRequest(page_size=MOST_PER_PAGE))
     while True:
-        found = await loci.peers.call(loci.peers.access.ListApiKeys, request)
-        keys += map(_rest, found.keys)
-        if not found.next_page_token:
+        response = await loci.peers.call(loci.peers.access.ListApiKeys, request)
+        keys += map(_rest, response.keys)
+        if not response.next_page_token:
             return json_response(keys)
-        request.page.page_token = found.next_page_token
+        request.page.page_token = response.next_page_token
 
 
 @router.delete("/{key_id}")

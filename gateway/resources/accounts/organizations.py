@@ -11,7 +11,6 @@ from gateway.openapi.schemas import array
 from gateway.resources.accounts import requests as bodies
 from gateway.resources.accounts.schemas import ORGANIZATION, USER
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
@@ -19,8 +18,8 @@ from gateway.rest.services import Loci
 from loci.agent.v1 import access_service_pb2 as wire
 from loci.common.v1.page_pb2 import PageRequest
 
-_organizations = APIRouter(prefix="/orgs", tags=["organizations"], route_class=JsonRoute)
-_users = APIRouter(prefix="/users", tags=["users"], route_class=JsonRoute)
+_organizations = APIRouter(prefix="/orgs", tags=["organizations"])
+_users = APIRouter(prefix="/users", tags=["users"])
 
 _PER_PAGE = 50
 _NAME = FieldMask(paths=["name"])
@@ -35,8 +34,8 @@ _After = Annotated[str | None, Query(description="An id: the page begins after t
 async def list_organizations(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of organizations, the oldest first; who is not the operator sees their own."""
     request = wire.ListOrganizationsRequest(page=page)
-    found = await loci.peers.call(loci.peers.access.ListOrganizations, request)
-    return json_response([_organization(one) for one in found.organizations])
+    response = await loci.peers.call(loci.peers.access.ListOrganizations, request)
+    return json_response([_organization(one) for one in response.organizations])
 
 
 @_organizations.post("")
@@ -44,8 +43,8 @@ async def list_organizations(loci: Loci, page: PageRequest = FIRST_PAGE) -> Resp
 async def create_organization(body: bodies.CreateOrganization, loci: Loci) -> Response:
     """Makes a tenant, with one user of the same UUID. For the operator."""
     request = wire.CreateOrganizationRequest(name=body.name or "")
-    made = await loci.peers.call(loci.peers.access.CreateOrganization, request)
-    return json_response(_organization(made.organization))
+    created = await loci.peers.call(loci.peers.access.CreateOrganization, request)
+    return json_response(_organization(created.organization))
 
 
 @_organizations.patch("")
@@ -74,8 +73,8 @@ async def delete_organization(org_id: OrganizationId, loci: Loci) -> Response:
 async def list_users(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """A page of users, the oldest first; the operator sees those of all organizations."""
     request = wire.ListUsersRequest(page=page)
-    found = await loci.peers.call(loci.peers.access.ListUsers, request)
-    return json_response([_user(one) for one in found.users])
+    response = await loci.peers.call(loci.peers.access.ListUsers, request)
+    return json_response([_user(one) for one in response.users])
 
 
 @_users.post("")
@@ -83,8 +82,8 @@ async def list_users(loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
 async def create_user(body: bodies.CreateUser, loci: Loci) -> Response:
     """Makes a user."""
     request = wire.CreateUserRequest(name=body.name, organization_id=body.organization_id or "")
-    made = await loci.peers.call(loci.peers.access.CreateUser, request)
-    return json_response(_user(made.user))
+    created = await loci.peers.call(loci.peers.access.CreateUser, request)
+    return json_response(_user(created.user))
 
 
 @_users.put("")

@@ -1,4 +1,4 @@
-"""What is attached to an agent: its blocks and its tools."""
+"""The blocks and tools that are attached to an agent."""
 
 import asyncio
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
 from gateway.resources.agents.requests import ToolApproval
@@ -17,7 +17,6 @@ from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
 from gateway.rest.params import AgentId, BlockId, ToolId
 from gateway.rest.responses import json_response
@@ -27,7 +26,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 from loci.tool.v1 import tool_pb2
 
-router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"])
 
 
 @router.get("/core-memory/blocks")

@@ -13,7 +13,6 @@ from gateway.resources.agents.routes import answer, fetch
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.folders.schemas import AGENT_FILES, FOLDER
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
 from gateway.rest.params import AgentId, FileId, FolderId
 from gateway.rest.responses import json_response
@@ -23,8 +22,8 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.file_limits import file_limits
 
-_folders = APIRouter(tags=["agents"], route_class=JsonRoute)
-_files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"], route_class=JsonRoute)
+_folders = APIRouter(tags=["agents"])
+_files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"])
 
 
 @_folders.get("")
@@ -39,8 +38,8 @@ async def list_folders(
     """The folders of an agent, newest first."""
     agent = await fetch(loci, agent_id)
     folders = sorted(agent.folders, key=_age, reverse=descending(page))
-    shown = one_page(folders, page, key=lambda folder: folder.id)
-    return json_response(folders_of(shown, await loci.catalogue.models()))
+    selected = one_page(folders, page, key=lambda folder: folder.id)
+    return json_response(folders_of(selected, await loci.catalogue.models()))
 
 
 @_folders.patch("/attach/{folder_id}")
@@ -130,7 +129,7 @@ async def _limits(loci: Services, agent_id: str) -> folder_service_pb2.FileLimit
 
 
 def _file(file: folder_pb2.AgentFile) -> convert.Rest:
-    """The reference's FileAgent, as its lists show it: 11 fields."""
+    """Returns the reference's FileAgent, as its lists show it: 11 fields."""
     rest = convert.to_rest(file)
     return rest | {"start_line": file.start_line or None, "end_line": file.end_line or None}
 

@@ -10,13 +10,12 @@ from gateway.openapi.schemas import TEXT, WHOLE
 from gateway.resources.agents.routes import StopReasonName, fetch, states, stop_reason_number
 from gateway.resources.agents.schemas import MEMORY
 from gateway.resources.conversations.routes import recompile_agent
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, IdentityFilter, Names, UserFilter
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.agent.v1 import agent_service_pb2
 
-router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents", tags=["agents"])
 
 
 @router.get("/count")
@@ -37,7 +36,7 @@ async def count_agents(
     last_stop_reason: StopReasonName | None = None,
 ) -> Response:
     """How many agents there are: all, or those that the filters of their list leave."""
-    wanted = agent_service_pb2.ListAgentsRequest(
+    rpc_request = agent_service_pb2.ListAgentsRequest(
         name=name,
         tags=tags,
         match_all_tags=match_all_tags,
@@ -51,7 +50,7 @@ async def count_agents(
         created_by_id=created_by_id,
         last_stop_reason=stop_reason_number(last_stop_reason),
     )
-    request = agent_service_pb2.CountAgentsRequest(filter=wanted)
+    request = agent_service_pb2.CountAgentsRequest(filter=rpc_request)
     return json_response((await loci.peers.call(loci.peers.agents.CountAgents, request)).count)
 
 

@@ -5,15 +5,15 @@ from typing import Annotated, Any, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
 
-from gateway.agent_files.templates import Filling
+from gateway.agent_files.templates import TemplateValues
 from gateway.resources.blocks.requests import BlockBody, draft_of
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
 from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
-from gateway.rest.old_names import Renamed
+from gateway.rest.old_names import BodyWithOldNames
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
-from services.common.fields import enum_numbers
+from services.common.fields import When, enum_numbers, settable
 from services.common.ids import to_public, uuid7
 
 AgentTypeName = Literal[
@@ -56,8 +56,8 @@ _BESIDE_TEMPLATE = frozenset(
     )
 )  # fmt: skip
 
-# A draft's fields have the names that the body's have; these two are made otherwise.
-_DRAFT = {field.name for field in agent_service_pb2.AgentDraft.DESCRIPTOR.fields} - {
+# An agent's fields have the names that the body's have; these two are made otherwise.
+_DRAFT = {field.wire for field in settable(agent_pb2.Agent.DESCRIPTOR, When.CREATION).values()} - {
     "agent_type",
     "model_settings_json",
 }
@@ -74,8 +74,8 @@ class ModelConfig(Body):
     max_tokens: int | None = None
 
 
-class AgentSettings(Renamed):
-    """What creation and change have in common."""
+class AgentSettings(BodyWithOldNames):
+    """The fields that creation and change share."""
 
     old_names = old_names.AGENT
     name: str | None = None
@@ -155,7 +155,8 @@ class ResetMessages(Body):
 
 
 def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
-    """The request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see `filling`.
+    """Returns the request of CreateAgent, ids minted, so that it may be sent twice. Not for one of a template; see
+    `filling`.
 
     Raises InvalidRequest.
     """
@@ -178,11 +179,11 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     )
 
 
-def filling(body: CreateAgent) -> Filling:
-    """What the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+def filling(body: CreateAgent) -> TemplateValues:
+    """Returns what the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
-    return Filling(
+    return TemplateValues(
         name=body.name,
         variables=body.memory_variables or {},
         secrets=secrets(body) or {},
@@ -196,7 +197,7 @@ def filling(body: CreateAgent) -> Filling:
 
 
 def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_service_pb2.UpdateAgentRequest | None:
-    """The request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
+    """Returns the request of UpdateAgent; None when nothing changes. `settings`: the agent's model settings. Raises
     InvalidRequest.
     """
     refuse(body, {"message_ids": "the window cannot be set; send messages, or make a new agent"})
@@ -212,22 +213,22 @@ def update_request(agent_id: str, body: UpdateAgent, settings: Json) -> agent_se
 
 
 def secrets(body: AgentSettings) -> dict[str, str] | None:
-    """All secrets that there shall be, in the newer field or the older one; None where neither is sent."""
+    """Returns all secrets that there shall be, in the newer field or the older one; None where neither is sent."""
     return body.tool_exec_environment_variables if body.secrets is None else body.secrets
 
 
 def folder_ids(body: AgentSettings) -> list[str] | None:
-    """The folders that shall be attached, in the newer field or the older one; None where neither is sent."""
+    """Returns the folders that shall be attached, in the newer field or the older one; None where neither is sent."""
     return body.source_ids if body.folder_ids is None else body.folder_ids
 
 
 def needs_settings(body: UpdateAgent) -> bool:
-    """Whether the change adds to model settings that it does not send."""
+    """Returns whether the change adds to model settings that it does not send."""
     return body.model_settings is None and bool(_deprecated_settings(body))
 
 
-def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.AgentDraft:
-    """The settings in `body`; what deprecated fields say of the model is laid over `settings`."""
+def settings_draft(body: AgentSettings, settings: Json) -> agent_pb2.Agent:
+    """Returns the settings in `body`; what deprecated fields say of the model is laid over `settings`."""
     sent = given(body)
     fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
     fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
@@ -243,7 +244,7 @@ def settings_draft(body: AgentSettings, settings: Json) -> agent_service_pb2.Age
     extra = _deprecated_settings(body)
     if body.model_settings is not None or extra:
         fields["model_settings_json"] = dump({**settings, **extra, **(body.model_settings or {})})
-    return agent_service_pb2.AgentDraft(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
+    return agent_pb2.Agent(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
 
 
 def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
@@ -257,7 +258,7 @@ def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
 
 
 def _deprecated_settings(body: AgentSettings) -> Json:
-    """What the fields that model_settings replaced mean there."""
+    """Returns what the fields that model_settings replaced mean there."""
     settings: Json = {}
     llm = body.llm_config
     if llm is not None and llm.handle:

@@ -50,7 +50,7 @@ _LLM_CONFIG_NULLS = (
 
 
 class Models:
-    """What is known of models, by handle. A handle that nobody knows is shown as well as its name allows."""
+    """Models as far as they are known, by handle. A handle that nobody knows is shown as well as its name allows."""
 
     def __init__(self, chat: dict[str, model_pb2.Model], embedding: dict[str, model_pb2.EmbeddingModel]) -> None:
         self.chat = chat
@@ -59,13 +59,13 @@ class Models:
 
 def tools_once() -> Callable[[tool_pb2.Tool], Rest]:
     """`convert.tool_to_rest` for a page of agents, which have most of their tools in common: each is made once."""
-    made: dict[tuple[str, int], Rest] = {}
+    converted: dict[tuple[str, int], Rest] = {}
 
     def one(message: tool_pb2.Tool) -> Rest:
         key = (message.id, message.version)
-        if key not in made:
-            made[key] = tool_to_rest(message)
-        return made[key]
+        if key not in converted:
+            converted[key] = tool_to_rest(message)
+        return converted[key]
 
     return one
 
@@ -128,7 +128,7 @@ def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Res
 
 
 def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> Rest:
-    """What the agent sets, `given`, over the defaults of its provider's shape."""
+    """Returns what the agent sets, `given`, over the defaults of its provider's shape."""
     provider_type = given.get("provider_type") or _provider_type(handle, model)
     defaults: Rest = {
         "provider_type": provider_type,
@@ -155,7 +155,7 @@ def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> R
 
 
 def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: Rest) -> Rest:
-    """The deprecated description of the agent's model."""
+    """Returns the deprecated description of the agent's model."""
     provider, _, name = agent.model.partition("/")
     thinking = settings.get("thinking") or {}
     return {
@@ -185,7 +185,7 @@ def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: 
 
 
 def embedding_config(handle: str, models: Models) -> Rest | None:
-    """The deprecated description of an embedding model; None without one."""
+    """Returns the deprecated description of an embedding model; None without one."""
     if not handle:
         return None
     provider, _, name = handle.partition("/")
@@ -203,7 +203,7 @@ def embedding_config(handle: str, models: Models) -> Rest | None:
 
 
 def provider_category(model: model_pb2.Model | model_pb2.EmbeddingModel) -> str:
-    """Whose the provider of a model is: base or byok."""
+    """Returns whose the provider of a model is: base or byok."""
     return enum_names(model_pb2.ProviderCategory.DESCRIPTOR).get(model.provider_category) or "base"
 
 
@@ -212,7 +212,7 @@ def _provider_type(handle: str, model: model_pb2.Model | None) -> str:
 
 
 def _pending_approval(agent: agent_pb2.Agent) -> Rest:
-    """The request that waits, as the list of messages shows it."""
+    """Returns the request that waits, as the list of messages shows it."""
     pending = agent.pending_approval
     calls = [message_pb2.ToolCall(**call) for call in from_json(pending.tool_calls_json) or ()]
     return message(

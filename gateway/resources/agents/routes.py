@@ -19,7 +19,6 @@ from gateway.resources.sandbox_configs.responses import agent_secrets
 from gateway.resources.templates.requests import named_version
 from gateway.rest.body import Json
 from gateway.rest.convert import Rest, from_json
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, Order, descending, one_page, paged, set_order
 from gateway.rest.params import (
     AgentId,
@@ -38,7 +37,7 @@ from services.common.fields import enum_numbers
 
 T = TypeVar("T")
 
-router = APIRouter(prefix="/agents", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents", tags=["agents"])
 
 Relation = Literal[
     "agent.blocks",
@@ -124,9 +123,9 @@ async def list_agents(
     """A page of agents, newest first."""
     order_name = order_by or sort_by or "created_at"
     unsupported(order_by=None if order_name in _ORDERS else order_name)
-    shown = _relations(include, include_relationships)
-    if shown is None and "x-stainless-package-version" in request.headers:
-        shown = frozenset()  # what the SDK documents for its lists
+    relations = _relations(include, include_relationships)
+    if relations is None and "x-stainless-package-version" in request.headers:
+        relations = frozenset()  # what the SDK documents for its lists
     set_order(page, ascending=ascending if order is None else order == "asc")
     response = await loci.peers.call(
         loci.peers.agents.ListAgents,
@@ -145,10 +144,11 @@ async def list_agents(
             project_id=project_id,
             created_by_id=created_by_id,
             last_stop_reason=stop_reason_number(last_stop_reason),
-            omit_relations=shown is not None and shown.isdisjoint({"agent.blocks", "agent.tools", "agent.sources"}),
+            omit_relations=relations is not None
+            and relations.isdisjoint({"agent.blocks", "agent.tools", "agent.sources"}),
         ),
     )
-    return json_response(await states(loci, response.agents, shown))
+    return json_response(await states(loci, response.agents, relations))
 
 
 @router.get("/{agent_id}")
@@ -157,12 +157,12 @@ async def retrieve_agent(
     agent_id: AgentId, loci: Loci, include: Include = None, include_relationships: Names = None
 ) -> Response:
     """One agent, with everything unless `include` chooses."""
-    shown = _relations(include, include_relationships)
+    relations = _relations(include, include_relationships)
     # At once: one more call behind the other would be felt.
     agent, models, secrets = await asyncio.gather(
-        fetch(loci, agent_id), loci.catalogue.models(), _secrets(loci, [agent_id], shown)
+        fetch(loci, agent_id), loci.catalogue.models(), _secrets(loci, [agent_id], relations)
     )
-    return json_response(agent_state(agent, models, shown, secrets.get(agent.id, ())))
+    return json_response(agent_state(agent, models, relations, secrets.get(agent.id, ())))
 
 
 @router.patch("/{agent_id}")
@@ -204,13 +204,13 @@ async def reset_messages(agent_id: AgentId, loci: Loci, body: bodies.ResetMessag
 
 
 async def fetch(loci: Services, agent_id: str) -> agent_pb2.Agent:
-    """The agent. Raises NotFound."""
+    """Returns the agent. Raises NotFound."""
     request = agent_service_pb2.GetAgentRequest(agent_id=agent_id)
     return (await loci.peers.call(loci.peers.agents.GetAgent, request)).agent
 
 
 async def fetch_all(loci: Services, agent_ids: Sequence[str]) -> list[agent_pb2.Agent]:
-    """The agents, without those that are gone: an attachment may outlive its agent for a while."""
+    """Returns the agents, without those that are gone: an attachment may outlive its agent for a while."""
 
     async def one(agent_id: str) -> agent_pb2.Agent | None:
         try:
@@ -227,17 +227,17 @@ async def attached_page(
     page: PageRequest,
     include: Sequence[str] | None,
 ) -> Response:
-    """A page of the agents that something is attached to, whose ids are in the order of attachment."""
+    """Returns a page of the agents that something is attached to, whose ids are in the order of attachment."""
     ids = list(agent_ids)
     if descending(page):
         ids.reverse()
     ids = one_page(ids, page, key=str)
-    shown = None if include is None else frozenset(include)
-    return json_response(await states(loci, await fetch_all(loci, ids), shown))
+    relations = None if include is None else frozenset(include)
+    return json_response(await states(loci, await fetch_all(loci, ids), relations))
 
 
 async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]]) -> list[T]:
-    """What `act` answers for each agent, in order; a few at a time."""
+    """Returns what `act` answers for each agent, in order; a few at a time."""
     gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
 
     async def one(agent_id: str) -> T:
@@ -247,26 +247,26 @@ async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]])
     return await asyncio.gather(*map(one, agent_ids))
 
 
-async def answer(loci: Services, agent: agent_pb2.Agent, shown: frozenset[str] | None = None) -> Response:
-    """The agent as REST."""
-    return json_response((await states(loci, [agent], shown))[0])
+async def answer(loci: Services, agent: agent_pb2.Agent, relations: frozenset[str] | None = None) -> Response:
+    """Returns the agent as REST."""
+    return json_response((await states(loci, [agent], relations))[0])
 
 
-async def _secrets(loci: Services, agent_ids: Sequence[str], shown: frozenset[str] | None) -> dict[str, list[Rest]]:
-    wanted = agent_ids if shown is None or "agent.secrets" in shown else ()
-    return await agent_secrets(loci, wanted)
+async def _secrets(loci: Services, agent_ids: Sequence[str], relations: frozenset[str] | None) -> dict[str, list[Rest]]:
+    wanted_ids = agent_ids if relations is None or "agent.secrets" in relations else ()
+    return await agent_secrets(loci, wanted_ids)
 
 
-async def states(loci: Services, agents: Sequence[agent_pb2.Agent], shown: frozenset[str] | None) -> list[Rest]:
-    """The agents as REST. Their secrets are asked for at once, and only where they are shown."""
+async def states(loci: Services, agents: Sequence[agent_pb2.Agent], relations: frozenset[str] | None) -> list[Rest]:
+    """Returns the agents as REST. Their secrets are asked for at once, and only where they are shown."""
     ids = [agent.id for agent in agents]
-    models, secrets = await asyncio.gather(loci.catalogue.models(), _secrets(loci, ids, shown))
+    models, secrets = await asyncio.gather(loci.catalogue.models(), _secrets(loci, ids, relations))
     as_tool = tools_once()
-    return [agent_state(agent, models, shown, secrets.get(agent.id, ()), as_tool) for agent in agents]
+    return [agent_state(agent, models, relations, secrets.get(agent.id, ()), as_tool) for agent in agents]
 
 
 def stop_reason_number(name: StopReasonName | None) -> agent_pb2.StopReason.ValueType:
-    """A stop reason in a request; unspecified for none."""
+    """Returns a stop reason in a request; unspecified for none."""
     return agent_pb2.StopReason.ValueType(_STOP_REASONS[name] if name else 0)
 
 

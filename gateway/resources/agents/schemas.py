@@ -63,6 +63,10 @@ AGENT = of(
     agent_pb2.Agent.DESCRIPTOR,
     leave=_LEFT,
     deprecated=(*_OLDER, "identity_ids", "multi_agent_group"),
+    # Optional in the message, so that a change can leave them out; an agent has them all.
+    **dict.fromkeys(("name", "system", "model", "timezone"), TEXT),
+    **dict.fromkeys(("hidden", "message_buffer_autoclear"), FLAG),
+    recall_passages=WHOLE,
     embedding=maybe(TEXT),
     metadata=OBJECT,
     model_settings=OBJECT,

@@ -8,13 +8,12 @@ from gateway.resources.agents.requests import Handle
 from gateway.resources.archives.responses import change_rest
 from gateway.resources.archives.schemas import EMBEDDING_CHANGE
 from gateway.rest.body import Body
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import ArchiveId, FolderId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.memory.v1 import archive_service_pb2
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 # The new model is asked for a vector, the archive whether it lacks one.
 _SECONDS = 30.0

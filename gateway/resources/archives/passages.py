@@ -23,7 +23,6 @@ from gateway.resources.archives.responses import (
 )
 from gateway.resources.archives.schemas import FOUND_PASSAGES, PASSAGE, PASSAGE_HIT
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, page_request, page_size, paged, set_order
 from gateway.rest.params import AgentId, Moment, Names, PassageId
 from gateway.rest.responses import json_response
@@ -32,7 +31,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import passage_pb2, passage_service_pb2
 from services.common.timestamps import timestamp
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 _OF_AGENT = "/agents/{agent_id}/archival-memory"
 
 
@@ -95,13 +94,13 @@ async def search_passages(
         end_time=timestamp(end_datetime),
         mode=MODES[search_mode or mode],
     )
-    agent, found = await asyncio.gather(
+    agent, response = await asyncio.gather(
         fetch(loci, agent_id),
         loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS),
     )
-    results = [_result(hit.passage, agent.timezone) for hit in found.hits]
+    results = [_result(hit.passage, agent.timezone) for hit in response.hits]
     content = {"results": results, "count": len(results)}
-    return json_response(content, headers=without_vectors(found.without_vectors))
+    return json_response(content, headers=without_vectors(response.without_vectors))
 
 
 @router.patch(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
@@ -140,14 +139,14 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
         end_time=timestamp(body.end_date),
         mode=MODES[body.search_mode],
     )
-    found = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
-    passages = await passage_rests(loci, [hit.passage for hit in found.hits])
-    hits = [_hit(*pair) for pair in zip(passages, found.hits, strict=True)]
-    return json_response(hits, headers=without_vectors(found.without_vectors))
+    response = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
+    passages = await passage_rests(loci, [hit.passage for hit in response.hits])
+    hits = [_hit(*pair) for pair in zip(passages, response.hits, strict=True)]
+    return json_response(hits, headers=without_vectors(response.without_vectors))
 
 
 async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
-    """What passes the filters; nothing is asked, so nothing scores."""
+    """Returns what passes the filters; nothing is asked, so nothing scores."""
     request = passage_service_pb2.ListPassagesRequest(
         **_place(body),
         page=page_request(5, limit=body.limit, order="desc"),
@@ -176,7 +175,7 @@ def _hit(passage: Rest, hit: passage_pb2.PassageHit) -> Rest:
 
 
 def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:
-    """A hit of a search; its time is told in the agent's zone."""
+    """Returns a hit of a search; its time is told in the agent's zone."""
     try:
         zone = ZoneInfo(timezone or "UTC")
     except (ZoneInfoNotFoundError, ValueError):
@@ -184,5 +183,5 @@ def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:
     moment = passage.created_at.ToDatetime(tzinfo=UTC)
     with suppress(OverflowError):  # at the ends of the calendar
         moment = moment.astimezone(zone)
-    made = moment.isoformat(timespec="seconds")
-    return {"id": passage.id, "timestamp": made, "content": passage.text, "tags": list(passage.tags)}
+    created = moment.isoformat(timespec="seconds")
+    return {"id": passage.id, "timestamp": created, "content": passage.text, "tags": list(passage.tags)}

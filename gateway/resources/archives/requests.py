@@ -31,14 +31,14 @@ class EmbeddingConfig(Body):
     embedding_model: str | None = None
 
     def named(self) -> str:
-        """The handle; made of provider and model where it is not given."""
+        """Returns the handle; made of provider and model where it is not given."""
         if self.handle is None and self.embedding_endpoint_type and self.embedding_model:
             return f"{self.embedding_endpoint_type}/{self.embedding_model}"
         return self.handle or ""
 
 
 class ArchiveSettings(Body):
-    """What creation and change have in common."""
+    """The fields that creation and change share."""
 
     description: str | None = None
     metadata: Json | None = None
@@ -61,7 +61,7 @@ class UpdateArchive(ArchiveSettings):
 
 
 class PassageSettings(Body):
-    """What creation and change have in common."""
+    """The fields that creation and change share."""
 
     tags: list[str] | None = None
     metadata: Json | None = None
@@ -103,25 +103,25 @@ class SearchPassages(Body):
 def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:
     """With an id, so that it may be repeated."""
     handle = wanted_embedding(body)
-    draft = archive_service_pb2.ArchiveDraft(
+    draft = passage_pb2.Archive(
         id=to_public("archive", uuid7()), name=body.name, embedding=handle, **_fields(body, "description")
     )
     return archive_service_pb2.CreateArchiveRequest(archive=draft)
 
 
 def wanted_embedding(body: CreateArchive | UpdateArchive) -> str:
-    """The handle of the embedding model that the body names; empty where it names none."""
+    """Returns the handle of the embedding model that the body names; empty where it names none."""
     return body.embedding or (body.embedding_config.named() if body.embedding_config else "")
 
 
 def archive_change(archive_id: str, body: UpdateArchive) -> archive_service_pb2.UpdateArchiveRequest | None:
-    """The request of UpdateArchive; None when nothing changes."""
+    """Returns the request of UpdateArchive; None when nothing changes."""
     fields = _fields(body, "name", "description")
     if not fields:
         return None
     return archive_service_pb2.UpdateArchiveRequest(
         archive_id=archive_id,
-        archive=archive_service_pb2.ArchiveDraft(**fields),
+        archive=passage_pb2.Archive(**fields),
         update_mask=FieldMask(paths=list(fields)),
     )
 
@@ -134,7 +134,7 @@ def passage_draft(body: CreatePassage) -> passage_service_pb2.PassageDraft:
 def passage_change(
     passage_id: str, body: UpdatePassage, *, agent_id: str = "", archive_id: str = ""
 ) -> passage_service_pb2.UpdatePassageRequest:
-    """The request of UpdatePassage; its mask is empty when nothing changes."""
+    """Returns the request of UpdatePassage; its mask is empty when nothing changes."""
     fields = _fields(body, "text", "tags")
     return passage_service_pb2.UpdatePassageRequest(
         agent_id=agent_id,
@@ -146,7 +146,7 @@ def passage_change(
 
 
 def _fields(body: Body, *plain: str) -> dict[str, Any]:
-    """The fields that were sent, as protobuf has them."""
+    """Returns the fields that were sent, as protobuf has them."""
     sent = given(body)
     fields: dict[str, Any] = {name: sent[name] for name in plain if name in sent}
     if "metadata" in sent:

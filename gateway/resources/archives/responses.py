@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.agents.responses import Models, embedding_config
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.responses import json_response
@@ -20,7 +20,7 @@ WITHOUT_VECTORS = "x-loci-without-vectors"
 
 
 def archive_rest(archive: passage_pb2.Archive, models: Models) -> Rest:
-    """One archive. The length of its vectors is its own where nobody knows the model any more."""
+    """Returns one archive. The length of its vectors is its own where nobody knows the model any more."""
     config = embedding_config(archive.embedding, models)
     if config is not None and not config["embedding_dim"]:
         config["embedding_dim"] = archive.dimensions
@@ -28,7 +28,7 @@ def archive_rest(archive: passage_pb2.Archive, models: Models) -> Rest:
 
 
 async def passage_rests(loci: Services, passages: Iterable[passage_pb2.Passage]) -> Sequence[Rest]:
-    """The passages, in order."""
+    """Returns the passages, in order."""
     models, stored = await loci.catalogue.models(), list(passages)
     organization_id = to_public("org", current().organization_id)
     configs = {handle: embedding_config(handle, models) for handle in {one.embedding for one in stored}}
@@ -36,22 +36,22 @@ async def passage_rests(loci: Services, passages: Iterable[passage_pb2.Passage])
 
 
 async def passage_answer(loci: Services, passage: passage_pb2.Passage) -> Response:
-    """One passage."""
+    """Returns one passage."""
     return json_response((await passage_rests(loci, [passage]))[0])
 
 
 async def passage_answers(loci: Services, passages: Iterable[passage_pb2.Passage]) -> Response:
-    """Passages in a list."""
+    """Returns passages in a list."""
     return json_response(await passage_rests(loci, passages))
 
 
 def without_vectors(handles: Sequence[str]) -> Mapping[str, str]:
-    """The header that says by which models was not searched; none where all answered."""
+    """Returns the header that says by which models was not searched; none where all answered."""
     return {WITHOUT_VECTORS: ", ".join(handles)} if handles else {}
 
 
 def passage_to_rest(message: passage_pb2.Passage, embedding_config: Rest | None, organization_id: str) -> Rest:
-    """The reference's Passage: 16 fields. `embedding`, the vector, is never served."""
+    """Returns the reference's Passage: 16 fields. `embedding`, the vector, is never served."""
     rest = to_rest(message, leave=frozenset({"file"}))
     return rest | {
         "metadata": rest["metadata"] or {},
@@ -66,7 +66,7 @@ def passage_to_rest(message: passage_pb2.Passage, embedding_config: Rest | None,
 
 
 def archive_to_rest(message: passage_pb2.Archive, embedding_config: Rest | None, organization_id: str) -> Rest:
-    """The reference's Archive: 11 fields."""
+    """Returns the reference's Archive: 11 fields."""
     rest = to_rest(message, leave=frozenset({"embedding", "dimensions", "passage_count"}))
     return rest | {
         "metadata": rest["metadata"] or {},
@@ -80,16 +80,16 @@ _NULL_IF_EMPTY = ("from_embedding", "to_embedding", "last_error")
 
 
 def change_rest(change: archive_service_pb2.EmbeddingChange) -> Rest:
-    """One change; handles are null where there are no vectors."""
+    """Returns one change; handles are null where there are no vectors."""
     rest = to_rest(change)
     return rest | {name: rest[name] or None for name in _NULL_IF_EMPTY}
 
 
-def refuse_other_embedding(wanted: str | None, current: str, path: str, field: str = "embedding") -> None:
+def refuse_other_embedding(embedding: str | None, current: str, path: str, field: str = "embedding") -> None:
     """Raises InvalidRequest when an update asks for another model than the one that is there.
 
     wanted: the handle in the body, None or empty where it has none. path: of the archive or folder, below /v1.
     """
-    if wanted and wanted != current:
+    if embedding and embedding != current:
         sentence = f"is changed by POST /v1{path}/embedding-change, which makes the vectors anew in the background"
         raise InvalidRequest(f"`{field}`: the embedding model {sentence}", "body", field)

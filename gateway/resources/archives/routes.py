@@ -18,7 +18,6 @@ from gateway.resources.archives.responses import (
     refuse_other_embedding,
 )
 from gateway.resources.archives.schemas import ARCHIVE, PASSAGE
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentFilter, AgentId, ArchiveId, Names, PassageId
 from gateway.rest.responses import json_response
@@ -26,7 +25,7 @@ from gateway.rest.services import Loci, Services
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 
-router = APIRouter(tags=["archives"], route_class=JsonRoute)
+router = APIRouter(tags=["archives"])
 
 
 @router.post("/archives")
@@ -70,10 +69,10 @@ async def retrieve_archive(archive_id: ArchiveId, loci: Loci) -> Response:
 @returns(ARCHIVE)
 async def update_archive(archive_id: ArchiveId, body: bodies.UpdateArchive, loci: Loci) -> Response:
     """Changes what the body names. The embedding model is changed by a route of its own."""
-    if wanted := bodies.wanted_embedding(body):
+    if embedding := bodies.wanted_embedding(body):
         get = archive_service_pb2.GetArchiveRequest(archive_id=archive_id)
         archive = (await loci.peers.call(loci.peers.archives.GetArchive, get)).archive
-        refuse_other_embedding(wanted, archive.embedding, f"/archives/{archive_id}")
+        refuse_other_embedding(embedding, archive.embedding, f"/archives/{archive_id}")
     request = bodies.archive_change(archive_id, body)
     if request is None:
         return await retrieve_archive(archive_id, loci)

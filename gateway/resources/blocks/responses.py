@@ -7,14 +7,14 @@ _NOT_IN_BLOCKS = frozenset({"created_at", "updated_at", "version"})
 
 
 def block_to_rest(message: block_pb2.Block) -> Rest:
-    """The reference's Block: 19 fields."""
+    """Returns the reference's Block: 19 fields."""
     rest = to_rest(message, leave=_NOT_IN_BLOCKS)
     rest["metadata"] = rest["metadata"] or {}
     return rest
 
 
 def block_version_to_rest(message: block_pb2.BlockVersion) -> Rest:
-    """A version of a block: Loci's own."""
+    """Returns a version of a block: Loci's own."""
     rest = to_rest(message)
     return rest | {
         "metadata": rest["metadata"] or {},

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, WHOLE, array
 from gateway.resources.agents.routes import Include, attached_page
@@ -17,7 +17,6 @@ from gateway.resources.blocks import requests as bodies
 from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.rest.body import Int32
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, MOST_PER_PAGE, paged
 from gateway.rest.params import BlockId, IdentityFilter, Names
 from gateway.rest.responses import json_response
@@ -28,7 +27,7 @@ from loci.memory.v1 import block_pb2, block_service_pb2
 
 IfMatch = Annotated[str | None, Header(description='A version, as ETag gives it: "7".')]
 
-router = APIRouter(prefix="/blocks", tags=["blocks"], route_class=JsonRoute)
+router = APIRouter(prefix="/blocks", tags=["blocks"])
 
 _ETAG = re.compile(r'^\s*(?:W/)?"?(\d{1,18})"?\s*$')
 
@@ -144,10 +143,10 @@ async def list_agents(
 ) -> Response:
     """The agents that the block is attached to, in the order of attachment, the newest first."""
     peers = loci.peers
-    asked = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
+    request = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
     get = block_service_pb2.GetBlockRequest(key=block_key(block_id))
     attached, _ = await asyncio.gather(
-        peers.call(peers.blocks.ListBlockAgents, asked), peers.call(peers.blocks.GetBlock, get)
+        peers.call(peers.blocks.ListBlockAgents, request), peers.call(peers.blocks.GetBlock, get)
     )
     return await attached_page(loci, attached.agent_ids, page, include)
 
@@ -162,20 +161,20 @@ async def _identities(loci: Services, keys: Sequence[str]) -> list[str]:
 
 
 def block_key(block_id: str) -> block_service_pb2.BlockKey:
-    """Names a block by its id."""
+    """Returns names a block by its id."""
     return block_service_pb2.BlockKey(block_id=block_id)
 
 
 def tagged(block: block_pb2.Block, **more: object) -> Response:
-    """A block, and its version as the ETag."""
+    """Returns a block, and its version as the ETag."""
     return json_response(block_to_rest(block) | more, headers={"etag": f'"{block.version}"'})
 
 
 def _version_in(if_match: str | None) -> int | None:
-    """The version in an If-Match header. Raises InvalidRequest."""
+    """Returns the version in an If-Match header. Raises InvalidRequest."""
     if if_match is None or if_match.strip() == "*":
         return None
-    found = _ETAG.match(if_match)
-    if found is None:
+    match = _ETAG.match(if_match)
+    if match is None:
         raise InvalidRequest('`If-Match`: give a version as ETag does, such as "7"', "header", "if-match")
-    return int(found[1])
+    return int(match[1])

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query
 from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
 from gateway.resources.blocks.requests import Journey, Restore
@@ -19,7 +19,6 @@ from gateway.resources.blocks.responses import block_version_to_rest
 from gateway.resources.blocks.routes import block_key, tagged
 from gateway.resources.blocks.schemas import BLOCK_DIFF, BLOCK_NOW, BLOCK_VERSION
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import BlockId
 from gateway.rest.responses import json_response
@@ -29,7 +28,7 @@ from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as wire
 from services.common.timestamps import timestamp
 
-router = APIRouter(prefix="/blocks/{block_id}", tags=["block history"], route_class=JsonRoute)
+router = APIRouter(prefix="/blocks/{block_id}", tags=["block history"])
 
 Number = Annotated[int, Path(ge=1, le=2**63 - 1)]
 Cursor = Annotated[
@@ -81,8 +80,8 @@ async def diff_versions(
     request = wire.DiffBlockVersionsRequest(
         key=block_key(block_id), from_version=from_version, to_version=to_version or 0
     )
-    found = await loci.peers.call(loci.peers.blocks.DiffBlockVersions, request)
-    return json_response(convert.to_rest(found))
+    response = await loci.peers.call(loci.peers.blocks.DiffBlockVersions, request)
+    return json_response(convert.to_rest(response))
 
 
 @router.post("/restore")
@@ -116,12 +115,12 @@ async def redo_change(block_id: BlockId, loci: Loci, body: Journey | None = None
 
 
 async def _version(loci: Services, request: wire.GetBlockVersionRequest) -> Response:
-    found = await loci.peers.call(loci.peers.blocks.GetBlockVersion, request)
-    return json_response(block_version_to_rest(found.version))
+    response = await loci.peers.call(loci.peers.blocks.GetBlockVersion, request)
+    return json_response(block_version_to_rest(response.version))
 
 
 def _changed(block: block_pb2.Block) -> Response:
-    """The block as it is now, and its version."""
+    """Returns the block as it is now, and its version."""
     return tagged(block, version=block.version)
 
 

@@ -14,9 +14,8 @@ from gateway.resources.agents.responses import agent_state
 from gateway.resources.agents.schemas import FORK
 from gateway.resources.checkpoints import requests as bodies
 from gateway.resources.checkpoints.schemas import CHECKPOINT, REWIND
-from gateway.resources.conversations.responses import Place
+from gateway.resources.conversations.responses import ConversationKey
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentFilter, AgentId, CheckpointRef, ConversationRef
 from gateway.rest.responses import json_response
@@ -25,7 +24,7 @@ from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(tags=["checkpoints"], route_class=JsonRoute)
+router = APIRouter(tags=["checkpoints"])
 
 
 @router.get("/conversations/{conversation_id}/checkpoints")
@@ -46,7 +45,7 @@ async def list_conversation_checkpoints(
 @paged(50, names="after limit", cursor=CheckpointRef)
 async def list_agent_checkpoints(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """The same for the agent's default conversation."""
-    return await _listed(loci, Place(agent_id), page)
+    return await _listed(loci, ConversationKey(agent_id), page)
 
 
 @router.post("/conversations/{conversation_id}/rewind")
@@ -66,7 +65,7 @@ async def rewind_conversation(conversation_id: ConversationRef, body: bodies.Rew
 @returns(REWIND)
 async def rewind_agent(agent_id: AgentId, body: bodies.Rewind, loci: Loci) -> Response:
     """The same for the agent's default conversation."""
-    return await _rewound(loci, Place(agent_id), body)
+    return await _rewound(loci, ConversationKey(agent_id), body)
 
 
 @router.get("/conversations/{conversation_id}/rewinds")
@@ -84,7 +83,7 @@ async def list_conversation_rewinds(
 @paged(50, names="limit")
 async def list_agent_rewinds(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """The same for the agent's default conversation."""
-    return await _rewinds(loci, Place(agent_id), page)
+    return await _rewinds(loci, ConversationKey(agent_id), page)
 
 
 @router.post("/agents/{agent_id}/fork")
@@ -95,7 +94,7 @@ async def fork_agent(agent_id: AgentId, body: bodies.ForkAgent, loci: Loci) -> R
     Messages, archives and tools are shared by reference, blocks are copied as they were; the answer says which. From
     there on each goes its own way, and neither needs the other to be there.
     """
-    return await _forked(loci, Place(agent_id), body)
+    return await _forked(loci, ConversationKey(agent_id), body)
 
 
 @router.post("/conversations/{conversation_id}/fork-agent")
@@ -107,13 +106,13 @@ async def fork_agent_of_conversation(
     return await _forked(loci, await loci.conversations.place(conversation_id, agent_id), body)
 
 
-async def _listed(loci: Services, place: Place, page: PageRequest) -> Response:
+async def _listed(loci: Services, place: ConversationKey, page: PageRequest) -> Response:
     request = wire.ListCheckpointsRequest(page=page, conversation_id=place.conversation_id, agent_id=place.agent_id)
     response = await loci.peers.call(loci.peers.checkpoints.ListCheckpoints, request)
     return json_response([to_rest(checkpoint) for checkpoint in response.checkpoints])
 
 
-async def _rewound(loci: Services, place: Place, body: bodies.Rewind) -> Response:
+async def _rewound(loci: Services, place: ConversationKey, body: bodies.Rewind) -> Response:
     request = wire.RewindConversationRequest(
         conversation_id=place.conversation_id,
         agent_id=place.agent_id,
@@ -121,17 +120,17 @@ async def _rewound(loci: Services, place: Place, body: bodies.Rewind) -> Respons
         keep_blocks=not body.restore_blocks,
         rewind_id=to_public("rewind", uuid7()),
     )
-    made = await loci.peers.call(loci.peers.checkpoints.RewindConversation, request)
-    return json_response(to_rest(made.rewind))
+    created = await loci.peers.call(loci.peers.checkpoints.RewindConversation, request)
+    return json_response(to_rest(created.rewind))
 
 
-async def _rewinds(loci: Services, place: Place, page: PageRequest) -> Response:
+async def _rewinds(loci: Services, place: ConversationKey, page: PageRequest) -> Response:
     request = wire.ListRewindsRequest(page=page, conversation_id=place.conversation_id, agent_id=place.agent_id)
     response = await loci.peers.call(loci.peers.checkpoints.ListRewinds, request)
     return json_response([to_rest(rewind) for rewind in response.rewinds])
 
 
-async def _forked(loci: Services, place: Place, body: bodies.ForkAgent) -> Response:
+async def _forked(loci: Services, place: ConversationKey, body: bodies.ForkAgent) -> Response:
     request = wire.ForkAgentRequest(
         new_agent_id=to_public("agent", uuid7()),
         conversation_id=place.conversation_id,
@@ -144,7 +143,7 @@ async def _forked(loci: Services, place: Place, body: bodies.ForkAgent) -> Respo
 
 
 def _fork(forked: wire.ForkAgentResponse, agent: Rest) -> Rest:
-    """The new agent, and apart from it what was copied and what is shared."""
+    """Returns the new agent, and apart from it what was copied and what is shared."""
     rest = to_rest(forked, leave=frozenset({"agent"}))
     shared = {name.removeprefix("shared_"): value for name, value in rest.items() if name.startswith("shared_")}
     return {"agent": agent, "copied": {"block_ids": rest["copied_block_ids"]}, "shared": shared}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.peers import Peers
 from gateway.rest.convert import Rest, to_rest
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
@@ -14,7 +14,7 @@ _MOST_KNOWN = 100_000
 
 
 @dataclass(frozen=True)
-class Place:
+class ConversationKey:
     """Where something is said: an agent and one of its conversations; its default one has no id (empty)."""
 
     agent_id: str
@@ -33,35 +33,35 @@ class ConversationAgents:
         self._peers = peers
         self._known: dict[tuple[UUID, str], str] = {}
 
-    async def place(self, conversation_id: str, agent_id: str | None = None) -> Place:
-        """What a path and a body name: `conv-...`; `default` with an agent; or (deprecated) `agent-...`.
+    async def place(self, conversation_id: str, agent_id: str | None = None) -> ConversationKey:
+        """Returns what a path and a body name: `conv-...`; `default` with an agent; or (deprecated) `agent-...`.
 
         Raises NotFound (CONVERSATION_NOT_FOUND), InvalidRequest. One that was deleted since may still be told.
         """
         if conversation_id.startswith("agent-"):
-            return Place(conversation_id)
+            return ConversationKey(conversation_id)
         if conversation_id == DEFAULT:
             if agent_id is None:
                 raise InvalidRequest("`agent_id` must be given with the conversation `default`", "query", "agent_id")
-            return Place(agent_id)
-        return Place(await self._agent_of(conversation_id.lower()), conversation_id)
+            return ConversationKey(agent_id)
+        return ConversationKey(await self._agent_of(conversation_id.lower()), conversation_id)
 
     async def _agent_of(self, conversation_id: str) -> str:
         key = current().organization_id, conversation_id
-        known = self._known.get(key)
-        if known is None:
+        agent_id = self._known.get(key)
+        if agent_id is None:
             request = conversation_service_pb2.GetConversationRequest(
                 conversation_id=conversation_id, omit_relations=True
             )
-            found = await self._peers.call(self._peers.conversations.GetConversation, request)
+            response = await self._peers.call(self._peers.conversations.GetConversation, request)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            known = self._known[key] = found.conversation.agent_id
-        return known
+            agent_id = self._known[key] = response.conversation.agent_id
+        return agent_id
 
 
 def conversation(message: conversation_pb2.Conversation, *, relations: bool = True) -> Rest:
-    """The reference's Conversation: 16 fields. Without `relations` those that lists leave out are null."""
+    """Returns the reference's Conversation: 16 fields. Without `relations` those that lists leave out are null."""
     rest = to_rest(message, leave=frozenset({"isolated_block_labels", "hidden"}))
     rest["archived"] = rest["archived_at"] is not None
     if not relations:

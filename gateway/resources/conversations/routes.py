@@ -9,12 +9,11 @@ from starlette.responses import Response
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, TEXT, array
 from gateway.resources.conversations import requests as bodies
-from gateway.resources.conversations.responses import Place, conversation
+from gateway.resources.conversations.responses import ConversationKey, conversation
 from gateway.resources.conversations.schemas import CONVERSATION
 from gateway.resources.messages.routes import Types, fates, list_messages
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
 from gateway.rest.body import dump
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import (
     AgentFilter,
@@ -27,14 +26,14 @@ from gateway.rest.params import (
 )
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns import answers
+from gateway.turns import responses as turn_responses
 from gateway.turns.idempotency import retry_of
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(tags=["conversations"], route_class=JsonRoute)
+router = APIRouter(tags=["conversations"])
 
 _ORDERS = {
     "created_at": conversation_service_pb2.CONVERSATION_ORDER_CREATED_AT,
@@ -87,8 +86,8 @@ async def list_conversations(
 async def retrieve_conversation(conversation_id: ConversationId, loci: Loci) -> Response:
     """One conversation."""
     request = conversation_service_pb2.GetConversationRequest(conversation_id=conversation_id)
-    found = await loci.peers.call(loci.peers.conversations.GetConversation, request)
-    return json_response(conversation(found.conversation))
+    response = await loci.peers.call(loci.peers.conversations.GetConversation, request)
+    return json_response(conversation(response.conversation))
 
 
 @router.patch("/conversations/{conversation_id}")
@@ -163,7 +162,7 @@ async def recompile_agent(
     update_timestamp: Annotated[bool, Query(description="The time is updated unless it is a dry run.")] = False,
 ) -> Response:
     """The same for the agent's default conversation."""
-    return await _recompiled(loci, Place(agent_id), dry_run=dry_run)
+    return await _recompiled(loci, ConversationKey(agent_id), dry_run=dry_run)
 
 
 @router.post("/conversations/{conversation_id}/cancel")
@@ -186,7 +185,9 @@ async def send_to_conversation(
     turn = await turn_request(
         request, body, place.agent_id, conversation_id=place.conversation_id, background=body.background
     )
-    return await (answers.streamed if body.streaming else answers.blocking)(request, loci, turn, body)
+    return await (turn_responses.stream_turn if body.streaming else turn_responses.blocking_turn)(
+        request, loci, turn, body
+    )
 
 
 @router.get("/conversations/{conversation_id}/messages")
@@ -221,18 +222,18 @@ async def compact_conversation(
     body = body or bodies.CompactConversation()
     place = await loci.conversations.place(conversation_id, body.agent_id)
     settings = body.compaction_settings
-    wanted = message_service_pb2.CompactConversationRequest(
+    rpc_request = message_service_pb2.CompactConversationRequest(
         agent_id=place.agent_id,
         conversation_id=place.conversation_id,
         run_id=to_public("run", uuid7()),
         compaction_settings_json="" if settings is None else dump(settings),
         retry=await retry_of(request),
     )
-    return await answers.compacted(request, loci, wanted)
+    return await turn_responses.compact(request, loci, rpc_request)
 
 
 async def _forked_at(
-    loci: Services, place: Place, checkpoint_id: str, *, isolate_blocks: bool, hidden: bool
+    loci: Services, place: ConversationKey, checkpoint_id: str, *, isolate_blocks: bool, hidden: bool
 ) -> Response:
     request = checkpoint_service_pb2.ForkConversationAtCheckpointRequest(
         new_conversation_id=to_public("conv", uuid7()),
@@ -246,7 +247,7 @@ async def _forked_at(
     return json_response(conversation(forked.conversation))
 
 
-async def _recompiled(loci: Services, place: Place, *, dry_run: bool) -> Response:
+async def _recompiled(loci: Services, place: ConversationKey, *, dry_run: bool) -> Response:
     request = conversation_service_pb2.RecompileConversationRequest(
         conversation_id=place.conversation_id, agent_id=place.agent_id, dry_run=dry_run
     )

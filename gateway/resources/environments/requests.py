@@ -94,7 +94,7 @@ class SendToDevice(Body):
     )
 
     def frames(self) -> list[Json]:
-        """What the device is told, in order: neighbouring messages in one frame, each answer in one of its own."""
+        """Returns the frames for the device: neighbouring messages in one, each answer in one of its own."""
         payloads: list[Json] = []
         for message in self.messages:
             if isinstance(message, DeviceApproval):

@@ -12,7 +12,6 @@ from gateway.resources.environments.requests import RegisterDevice, SendToDevice
 from gateway.resources.environments.responses import device
 from gateway.resources.environments.schemas import ENVIRONMENT, ENVIRONMENTS, REGISTERED, SENT
 from gateway.rest.body import dump
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
@@ -23,7 +22,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 
-router = APIRouter(prefix="/environments", tags=["environments"], route_class=JsonRoute)
+router = APIRouter(prefix="/environments", tags=["environments"])
 
 _SOURCES = {
     "local": device_service_pb2.DEVICE_SOURCE_LOCAL,
@@ -36,16 +35,16 @@ _PER_PAGE = 50
 @returns(REGISTERED)
 async def register(body: RegisterDevice, request: Request, loci: Loci) -> Response:
     """Makes a device known, for a new connection. It connects to `wsUrl` next, a WebSocket; Loci's own."""
-    wanted = device_service_pb2.RegisterDeviceRequest(
+    rpc_request = device_service_pb2.RegisterDeviceRequest(
         device_id=body.device_id,
         name=body.connection_name or "",
         source=_SOURCES[body.source],
         metadata_json=dump(body.metadata or {}),
         connection_id=to_public("connection", uuid7()),
     )
-    made = (await loci.peers.call(loci.peers.devices.RegisterDevice, wanted)).device
-    url = f"{_origin(request, loci)}/v1/environments/{made.connection_id}/ws"
-    return json_response({"connectionId": made.connection_id, "wsUrl": url, "supportsSplitStatusChannels": False})
+    created = (await loci.peers.call(loci.peers.devices.RegisterDevice, rpc_request)).device
+    url = f"{_origin(request, loci)}/v1/environments/{created.connection_id}/ws"
+    return json_response({"connectionId": created.connection_id, "wsUrl": url, "supportsSplitStatusChannels": False})
 
 
 @router.get("")
@@ -60,13 +59,13 @@ async def list_environments(
     user_id: Annotated[str | None, Query(alias="userId")] = None,
 ) -> Response:
     """Devices that have registered, the newest first."""
-    wanted = device_service_pb2.ListDevicesRequest(
+    request = device_service_pb2.ListDevicesRequest(
         page=page,
         online_only=online_only,
         source=_SOURCES[source] if source else device_service_pb2.DEVICE_SOURCE_UNSPECIFIED,
         user_id=user_id or "",
     )
-    response = await loci.peers.call(loci.peers.devices.ListDevices, wanted)
+    response = await loci.peers.call(loci.peers.devices.ListDevices, request)
     more = bool(response.next_page_token)
     return json_response({"connections": list(map(device, response.devices)), "hasNextPage": more})
 
@@ -75,22 +74,22 @@ async def list_environments(
 @returns(ENVIRONMENT)
 async def get_environment(device_id: str, loci: Loci) -> Response:
     """One, by its own name."""
-    wanted = device_service_pb2.GetDeviceRequest(device_id=device_id)
-    return json_response(device((await loci.peers.call(loci.peers.devices.GetDevice, wanted)).device))
+    request = device_service_pb2.GetDeviceRequest(device_id=device_id)
+    return json_response(device((await loci.peers.call(loci.peers.devices.GetDevice, request)).device))
 
 
 @router.post("/{connection_id}/messages")
 @returns(SENT)
 async def send_to_environment(connection_id: str, body: SendToDevice, loci: Loci) -> Response:
     """Pushes messages to a device that is connected. They are stored until it has got them."""
-    wanted = device_service_pb2.SendDeviceMessagesRequest(
+    request = device_service_pb2.SendDeviceMessagesRequest(
         connection_id=_known(connection_id),
         messages=[
             device_service_pb2.OutgoingDeviceMessage(id=to_public("message", uuid7()), body_json=dump(frame))
             for frame in body.frames()
         ],
     )
-    await loci.peers.call(loci.peers.devices.SendDeviceMessages, wanted)
+    await loci.peers.call(loci.peers.devices.SendDeviceMessages, request)
     return json_response({"success": True, "message": "The message was sent to the environment."})
 
 
@@ -112,6 +111,6 @@ def _known(connection_id: str) -> str:
 
 
 def _origin(request: HTTPConnection, loci: Services) -> str:
-    """Where sockets reach us: as the operator says, else as the request came."""
+    """Returns where sockets reach us: as the operator says, else as the request came."""
     base = loci.settings.public_url or str(request.base_url).rstrip("/")
     return f"ws{base.removeprefix('http')}"

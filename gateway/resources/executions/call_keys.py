@@ -22,7 +22,7 @@ class CallKeys:
         self._kept: dict[bytes, tuple[float, str]] = {}
 
     def of(self, retry: message_service_pb2.Retry, path: str) -> str:
-        """The key of the call that a request asks for: 64 characters at most."""
+        """Returns the key of the call that a request asks for: 64 characters at most."""
         if retry.idempotency_key:
             return sha256(f"{path}\n{retry.idempotency_key}".encode()).hexdigest()
         _, key = self._kept.get(retry.request_hash, (0.0, "")) if retry.is_retry else (0.0, "")

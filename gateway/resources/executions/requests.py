@@ -34,7 +34,7 @@ class RunSource(Body):
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
 
     def request(self, call_key: str) -> execution_service_pb2.RunSourceRequest:
-        """The request under this key."""
+        """Returns the request under this key."""
         request = execution_service_pb2.RunSourceRequest(
             call_key=call_key,
             tool=self._draft(),

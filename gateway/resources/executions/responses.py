@@ -17,12 +17,12 @@ _UPLOAD_SECONDS = 600.0
 
 
 def receipt_rest(receipt: pb.Receipt) -> Rest:
-    """A receipt with all that is told of it."""
+    """Returns a receipt with all that is told of it."""
     return to_rest(receipt, leave=frozenset({"result_json"})) | {"result": _value(receipt.result_json)}
 
 
 def listed_rest(receipt: pb.Receipt) -> Rest:
-    """A receipt in a list: without what it returned and printed."""
+    """Returns a receipt in a list: without what it returned and printed."""
     return to_rest(receipt, leave=_TOLD)
 
 
@@ -35,7 +35,7 @@ async def upload(peers: Peers, name: str, pieces: AsyncIterator[bytes]) -> pb.Ex
 
 
 async def content(peers: Peers, file_id: str) -> tuple[pb.ExecutionFile, bytes]:
-    """A file, 16 MiB at most, as a whole. Raises LociError."""
+    """Returns a file, 16 MiB at most, as a whole. Raises LociError."""
     file, chunks = pb.ExecutionFile(), []
     call = peers.executions.StreamFile(pb.StreamFileRequest(file_id=file_id), wait_for_ready=True)
     try:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import EXAMPLE_UUID, InvalidRequest
+from gateway.errors.invalid import EXAMPLE_UUID, InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import BINARY, OBJECT
 from gateway.resources.executions.responses import content, listed_rest, receipt_rest, upload
@@ -16,7 +16,6 @@ from gateway.resources.executions.schemas import EXECUTION_FILE, EXECUTION_FILES
 from gateway.resources.executions.streams import stream_response
 from gateway.resources.folders.uploads import file_part
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentFilter, Moment, Names, checked_id, split
 from gateway.rest.responses import json_response
@@ -27,7 +26,7 @@ from services.common.errors import LociError
 from services.common.fields import enum_numbers
 from services.common.timestamps import timestamp
 
-router = APIRouter(prefix="/executions", tags=["executions"], route_class=JsonRoute)
+router = APIRouter(prefix="/executions", tags=["executions"])
 
 _STATES = enum_numbers(pb.ReceiptState.DESCRIPTOR)
 _OUTCOMES = enum_numbers(pb.Outcome.DESCRIPTOR)
@@ -129,8 +128,8 @@ async def stream_execution(
     call_key: CallKey, loci: Loci, last_event_id: Annotated[str | None, Header()] = None, after: int = 0
 ) -> Response:
     """What a call prints, as it prints it, then its receipt. `Last-Event-ID` or `after`: go on after this number."""
-    given = last_event_id if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
-    start = min(max(0, after if given is None else int(given[:18])), 2**62)
+    last_number = last_event_id if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
+    start = min(max(0, after if last_number is None else int(last_number[:18])), 2**62)
     ping, window = loci.settings.ping_interval, loci.settings.reattach_window
     return await stream_response(loci.peers, call_key, start, ping=ping, window=window)
 

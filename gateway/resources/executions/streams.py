@@ -1,4 +1,4 @@
-"""What a call prints, as server-sent events: `id` is the number after which a reader may go on.
+"""The output of a call as server-sent events: `id` is the number after which a reader may go on.
 
 event: stdout | stderr      data: {"text": ...}
 event: receipt              data: the receipt; the last event
@@ -24,7 +24,7 @@ _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 async def stream_response(peers: Peers, call_key: str, after: int, *, ping: float, window: float) -> Response:
-    """The stream of a call. Raises LociError where it cannot begin."""
+    """Returns the stream of a call. Raises LociError where it cannot begin."""
     events = _events(peers, call_key, after, window)
     first = asyncio.ensure_future(anext(events))
     try:

@@ -12,7 +12,6 @@ from gateway.resources.folders.responses import file_to_rest
 from gateway.resources.folders.schemas import FILE
 from gateway.resources.folders.uploads import file_part, store
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import FileId, FolderId
 from gateway.rest.responses import json_response
@@ -25,7 +24,7 @@ from services.common.errors import LociError
 from services.common.ids import to_public, uuid7
 
 # Mounted by folders.py.
-routes = APIRouter(tags=["folders"], route_class=JsonRoute)
+routes = APIRouter(tags=["folders"])
 
 _ON_DUPLICATE = {
     "suffix": folder_service_pb2.ON_DUPLICATE_SUFFIX,

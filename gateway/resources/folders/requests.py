@@ -4,14 +4,14 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.resources.archives.requests import EmbeddingConfig
 from gateway.rest.body import Body, Json, deprecated, dump, given
-from loci.memory.v1 import folder_service_pb2
+from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.ids import to_public, uuid7
 
 _PLAIN = ("name", "description", "instructions")
 
 
 class FolderSettings(Body):
-    """What creation and change have in common."""
+    """The fields that creation and change share."""
 
     description: str | None = None
     instructions: str | None = None
@@ -42,17 +42,17 @@ def create_request(body: CreateFolder, default_embedding: str) -> folder_service
     if embedding is None:
         embedding = default_embedding if body.embedding_config is None else body.embedding_config.named()
     fields |= {"id": to_public("source", uuid7()), "embedding": embedding}
-    return folder_service_pb2.CreateFolderRequest(folder=folder_service_pb2.FolderDraft(**fields))
+    return folder_service_pb2.CreateFolderRequest(folder=folder_pb2.Folder(**fields))
 
 
 def update_request(folder_id: str, body: UpdateFolder) -> folder_service_pb2.UpdateFolderRequest | None:
-    """The request of UpdateFolder; None when nothing changes."""
+    """Returns the request of UpdateFolder; None when nothing changes."""
     fields = _fields(body)
     if not fields:
         return None
     return folder_service_pb2.UpdateFolderRequest(
         folder_id=folder_id,
-        folder=folder_service_pb2.FolderDraft(**fields),
+        folder=folder_pb2.Folder(**fields),
         update_mask=FieldMask(paths=list(fields)),
     )
 

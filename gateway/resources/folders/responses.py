@@ -17,7 +17,9 @@ _NO_EMBEDDING: Rest = {
 
 
 def folder_to_rest(message: folder_pb2.Folder, embedding_config: Rest | None, organization_id: str) -> Rest:
-    """The reference's Folder: 12 fields. `embedding_config` is there without a model, too: clients rely on that."""
+    """Returns the reference's Folder: 12 fields. `embedding_config` is there without a model, too: clients rely on
+    that.
+    """
     rest = to_rest(message, leave=frozenset({"embedding", "file_count"}))
     return rest | {
         "metadata": rest["metadata"] or {},
@@ -28,7 +30,7 @@ def folder_to_rest(message: folder_pb2.Folder, embedding_config: Rest | None, or
 
 
 def file_to_rest(message: folder_pb2.File, organization_id: str) -> Rest:
-    """The reference's FileMetadata: 19 fields, with `folder_id`, `line_count` and `char_count` besides."""
+    """Returns the reference's FileMetadata: 19 fields, with `folder_id`, `line_count` and `char_count` besides."""
     rest = to_rest(message, leave=frozenset({"name", "original_name", "media_type", "size", "status", "error"}))
     return rest | {
         "source_id": message.folder_id,

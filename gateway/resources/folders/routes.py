@@ -18,7 +18,6 @@ from gateway.resources.folders import requests as bodies
 from gateway.resources.folders.responses import folder_to_rest
 from gateway.resources.folders.schemas import FOLDER, FOLDERS_DESCRIBED
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
 from gateway.rest.params import FolderId
 from gateway.rest.responses import json_response
@@ -30,7 +29,7 @@ from services.common.context import current
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import to_public
 
-_routes = APIRouter(tags=["folders"], route_class=JsonRoute)
+_routes = APIRouter(tags=["folders"])
 
 # Of a description of everything: more would be a long answer.
 _MOST_DESCRIBED = 1_000
@@ -108,8 +107,8 @@ async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Lo
     if body.embedding_config is not None:
         get = folder_service_pb2.GetFolderRequest(folder_id=folder_id)
         folder = (await loci.peers.call(loci.peers.folders.GetFolder, get)).folder
-        wanted = body.embedding_config.named()
-        refuse_other_embedding(wanted, folder.embedding, f"/folders/{folder_id}", "embedding_config")
+        embedding = body.embedding_config.named()
+        refuse_other_embedding(embedding, folder.embedding, f"/folders/{folder_id}", "embedding_config")
     request = bodies.update_request(folder_id, body)
     if request is None:
         return await retrieve_folder(folder_id, loci)
@@ -120,8 +119,8 @@ async def update_folder(folder_id: FolderId, body: bodies.UpdateFolder, loci: Lo
 @returns(NULL)
 async def delete_folder(folder_id: FolderId, loci: Loci) -> Response:
     """Deletes a folder with its files, for every agent; whose last one it was loses the tools for files."""
-    asked = folder_service_pb2.ListFolderAgentsRequest(folder_id=folder_id)
-    await _detach(loci, folder_id, (await loci.peers.call(loci.peers.folders.ListFolderAgents, asked)).agent_ids)
+    rpc_request = folder_service_pb2.ListFolderAgentsRequest(folder_id=folder_id)
+    await _detach(loci, folder_id, (await loci.peers.call(loci.peers.folders.ListFolderAgents, rpc_request)).agent_ids)
     request = folder_service_pb2.DeleteFolderRequest(folder_id=folder_id)
     await loci.peers.call(loci.peers.folders.DeleteFolder, request)
     return json_response(None)
@@ -183,14 +182,14 @@ async def _rest(loci: Services, folder: folder_pb2.Folder) -> Rest:
 
 
 async def _described(loci: Services) -> list[dict[str, Any]]:
-    """The first folders with the first files of each."""
+    """Returns the first folders with the first files of each."""
     folders, first = loci.peers.folders, PageRequest(page_size=_MOST_DESCRIBED)
     page = await loci.peers.call(folders.ListFolders, folder_service_pb2.ListFoldersRequest(page=first))
     described = []
     for folder in page.folders:
-        asked = folder_service_pb2.ListFilesRequest(folder_id=folder.id, page=first)
+        request = folder_service_pb2.ListFilesRequest(folder_id=folder.id, page=first)
         try:
-            files = (await loci.peers.call(folders.ListFiles, asked)).files
+            files = (await loci.peers.call(folders.ListFiles, request)).files
         except NotFound:
             continue  # deleted meanwhile
         shown = [{"file_id": file.id, "file_name": file.name, "file_size": file.size} for file in files]

@@ -7,7 +7,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.peers import Peers
 from gateway.rest.client_streams import answered
 from loci.memory.v1 import folder_pb2, folder_service_pb2
@@ -36,7 +36,7 @@ class FilePart:
 
 
 async def file_part(request: Request) -> FilePart:
-    """The part named `file` of a multipart body, once its header is there. Raises InvalidRequest."""
+    """Returns the part named `file` of a multipart body, once its header is there. Raises InvalidRequest."""
     reader, stream = _Reader(_boundary(request)), _body(request)
     async for chunk in stream:
         reader.feed(chunk)
@@ -108,7 +108,7 @@ class _Reader:
             raise InvalidRequest(f"the body is not multipart/form-data: {error}", "body") from None
 
     def take(self) -> bytes:
-        """The next bytes of the file."""
+        """Returns the next bytes of the file."""
         piece = bytes(self.data[:_PIECE_BYTES])
         del self.data[:_PIECE_BYTES]
         return piece

@@ -13,7 +13,6 @@ from gateway.resources.groups import requests as bodies
 from gateway.resources.groups.responses import group
 from gateway.resources.groups.schemas import GROUP
 from gateway.resources.messages.schemas import MESSAGE
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.not_yet import NotYet, not_yet
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentId, BlockId, GroupId, MessageId
@@ -23,8 +22,8 @@ from loci.agent.v1 import group_pb2
 from loci.agent.v1 import group_service_pb2 as wire
 from loci.common.v1.page_pb2 import PageRequest
 
-router = APIRouter(tags=["groups"], route_class=JsonRoute)
-_OLD = APIRouter(prefix="/groups", route_class=JsonRoute)
+router = APIRouter(tags=["groups"])
+_OLD = APIRouter(prefix="/groups")
 
 ManagerType = Literal["round_robin", "supervisor", "dynamic", "sleeptime", "voice_sleeptime", "swarm"]
 _NO_TURNS = "groups do not take turns yet, so they have no messages; send messages to their agents"

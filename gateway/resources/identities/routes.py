@@ -1,4 +1,4 @@
-"""Whom agents serve and blocks are about. The reference calls all of this deprecated; it works all the same."""
+"""Identities: whom agents serve and blocks are about. Deprecated in the reference; it works all the same."""
 
 import asyncio
 from typing import Literal
@@ -15,7 +15,6 @@ from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.identities import requests as bodies
 from gateway.resources.identities.schemas import IDENTITIES, IDENTITY
 from gateway.rest.convert import to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, ends_before, paged
 from gateway.rest.params import AgentId, BlockId, IdentityId
 from gateway.rest.responses import json_response
@@ -25,8 +24,8 @@ from loci.agent.v1 import identity_service_pb2 as wire
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 
-router = APIRouter(tags=["identities"], route_class=JsonRoute)
-_OLD = APIRouter(prefix="/identities", route_class=JsonRoute)
+router = APIRouter(tags=["identities"])
+_OLD = APIRouter(prefix="/identities")
 
 
 @_OLD.get("")
@@ -91,8 +90,8 @@ async def create_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
 @returns(IDENTITY)
 async def upsert_identity(body: bodies.CreateIdentity, loci: Loci) -> Response:
     """Changes the identity that has the key in the project, or creates it. Deprecated in the reference."""
-    there = await loci.peers.call(loci.peers.identities.UpsertIdentity, bodies.upsert_request(body))
-    return json_response(to_rest(there.identity))
+    stored = await loci.peers.call(loci.peers.identities.UpsertIdentity, bodies.upsert_request(body))
+    return json_response(to_rest(stored.identity))
 
 
 @_OLD.patch("/{identity_id}")
@@ -205,7 +204,7 @@ async def detach_from_block(block_id: BlockId, identity_id: IdentityId, loci: Lo
 
 
 async def fetch_identity(loci: Services, identity_id: str) -> identity_pb2.Identity:
-    """The identity. Raises NotFound."""
+    """Returns the identity. Raises NotFound."""
     request = wire.GetIdentityRequest(identity_id=identity_id)
     return (await loci.peers.call(loci.peers.identities.GetIdentity, request)).identity
 

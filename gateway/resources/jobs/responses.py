@@ -25,13 +25,13 @@ _OF_RUNS = (
 
 
 def of_run(source: run_pb2.Run) -> Rest:
-    """A run as a job."""
-    told = run_to_rest(source)
-    return _job(source.id, RUN) | {name: told[name] for name in _OF_RUNS} | {"metadata": told["metadata"] or {}}
+    """Returns a run as a job."""
+    rest = run_to_rest(source)
+    return _job(source.id, RUN) | {name: rest[name] for name in _OF_RUNS} | {"metadata": rest["metadata"] or {}}
 
 
 def of_file(source: folder_pb2.File) -> Rest:
-    """What is done with a file as a job."""
+    """Returns what is done with a file as a job."""
     state = enum_names(folder_pb2.FileStatus.DESCRIPTOR).get(source.status) or ""
     over = state in ("completed", "error")
     metadata = {

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest, Problem
+from gateway.errors.invalid import InvalidRequest
+from gateway.errors.problems import Problem
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
 from gateway.resources.jobs.responses import JOB, of_file, of_run
 from gateway.resources.jobs.schemas import JOB as JOB_SCHEMA
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, Order, paged, set_order
 from gateway.rest.params import JobId
 from gateway.rest.responses import json_response
@@ -24,7 +24,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_service_pb2
 from services.common.errors import Aborted, NotFound
 
-router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
+router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 Source = Annotated[str | None, Query(description="Uploads to this folder, instead of runs.")]
 _OF_FILE = Problem(400, {"detail": "what is done with a file is not a job apart from it: delete the file"})

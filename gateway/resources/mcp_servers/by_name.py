@@ -23,13 +23,12 @@ from gateway.resources.mcp_servers.routes import all_servers, change, fetch, ref
 from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_TESTED, MCP_TOOL, NAMED_SERVER
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.tool.v1 import mcp_service_pb2
 from services.common.errors import LociError, NotFound
 
-router = APIRouter(prefix="/tools/mcp", tags=["mcp servers"], route_class=JsonRoute)
+router = APIRouter(prefix="/tools/mcp", tags=["mcp servers"])
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
@@ -74,13 +73,13 @@ async def test_server(body: bodies.NamedMcpServer, loci: Loci) -> Response:
 async def connect_server(body: bodies.NamedMcpServer, request: Request, loci: Loci) -> Response:
     """Connects to a server that is not stored, or to the stored one of that name; see GET /mcp-servers/connect."""
     stored = next((server.id for server in await all_servers(loci) if server.name == body.server_name), "")
-    wanted = mcp_service_pb2.StreamConnectRequest(
+    rpc_request = mcp_service_pb2.StreamConnectRequest(
         id=stored,
         name=body.server_name,
         transport=None if stored else bodies.transport(body),
         callback_url=origin_of(request, loci),
     )
-    return await stream(loci, wanted)
+    return await stream(loci, rpc_request)
 
 
 @router.patch("/servers/{mcp_server_name}")

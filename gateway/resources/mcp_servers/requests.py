@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import Field, model_validator
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body, Json, dump
 from loci.tool.v1 import mcp_pb2, mcp_service_pb2
 from services.common.ids import to_public, uuid7
@@ -78,7 +78,7 @@ class RunTool(Body):
 
 
 def transport(config: McpConfig) -> mcp_pb2.McpTransport:
-    """What was sent. Raises InvalidRequest where that is not enough."""
+    """Returns what was sent. Raises InvalidRequest where that is not enough."""
     kind = config.kind
     needed = "command" if kind == "stdio" else "server_url"
     if not getattr(config, needed):
@@ -96,7 +96,7 @@ def create_request(name: str, config: McpConfig) -> mcp_service_pb2.CreateMcpSer
 def update_request(
     server: mcp_pb2.McpServer, config: McpConfig | None, name: str | None
 ) -> mcp_service_pb2.UpdateMcpServerRequest | None:
-    """The request of UpdateMcpServer; None when nothing changes."""
+    """Returns the request of UpdateMcpServer; None when nothing changes."""
     # Who sends no type means the one there is.
     if config is not None and config.mcp_server_type is None:
         kind: Any = server.transport.WhichOneof("transport")
@@ -116,8 +116,8 @@ def update_request(
 
 
 def _sent(config: McpConfig) -> tuple[str, ...]:
-    known = _STDIO if config.kind == "stdio" else _HTTP
-    return tuple(name for name in known if getattr(config, name) is not None)
+    names = _STDIO if config.kind == "stdio" else _HTTP
+    return tuple(name for name in names if getattr(config, name) is not None)
 
 
 def _transport(config: McpConfig, fields: tuple[str, ...]) -> mcp_pb2.McpTransport:

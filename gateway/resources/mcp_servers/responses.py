@@ -21,7 +21,7 @@ _STATUSES = enum_names(mcp_pb2.McpStatus.DESCRIPTOR)
 
 
 def server_rest(server: mcp_pb2.McpServer) -> Rest:
-    """The reference's StreamableHTTPMcpServer, SseMcpServer or StdioMcpServer, and how the server is."""
+    """Returns the reference's StreamableHTTPMcpServer, SseMcpServer or StdioMcpServer, and how the server is."""
     return {
         "id": server.id,
         "server_name": server.name,
@@ -36,7 +36,7 @@ def server_rest(server: mcp_pb2.McpServer) -> Rest:
 
 
 def named_rest(server: mcp_pb2.McpServer) -> Rest:
-    """The reference's older SSEServerConfig, StreamableHTTPServerConfig or StdioServerConfig."""
+    """Returns the reference's older SSEServerConfig, StreamableHTTPServerConfig or StdioServerConfig."""
     kind, fields = server.transport.WhichOneof("transport"), _fields(server.transport)
     rest = {"server_name": server.name, "type": kind, **fields}
     if kind == "stdio":
@@ -64,7 +64,7 @@ def _fields(transport: mcp_pb2.McpTransport) -> Rest:
 
 
 def mcp_tool_rest(tool: tool_pb2.Tool) -> Rest:
-    """The reference's older MCPTool: a tool as its server lists it."""
+    """Returns the reference's older MCPTool: a tool as its server lists it."""
     schema = from_json(tool.args_json_schema_json) or {}
     described = schema.pop("description", "") or tool.description
     origin = (from_json(tool.metadata_json) or {}).get("mcp") or {}
@@ -81,7 +81,7 @@ def mcp_tool_rest(tool: tool_pb2.Tool) -> Rest:
 
 
 def unhealthy_rest(problem: mcp_pb2.McpToolProblem) -> Rest:
-    """A tool of a server that cannot be offered, as an older MCPTool."""
+    """Returns a tool of a server that cannot be offered, as an older MCPTool."""
     rest: Rest = dict.fromkeys(("title", "outputSchema", "annotations", "_meta"))
     return {
         "name": problem.name,
@@ -93,7 +93,7 @@ def unhealthy_rest(problem: mcp_pb2.McpToolProblem) -> Rest:
 
 
 def result_rest(receipt: execution_service_pb2.Receipt) -> Rest:
-    """The reference's ToolExecutionResult."""
+    """Returns the reference's ToolExecutionResult."""
     success = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
     value: Any = receipt.tool_return
     if success and receipt.result_json:
@@ -112,28 +112,28 @@ def result_rest(receipt: execution_service_pb2.Receipt) -> Rest:
 
 
 def changes_rest(answer: mcp_service_pb2.RefreshMcpServerResponse) -> Rest:
-    """What a refresh came to."""
+    """Returns what a refresh came to."""
     problems = server_rest(answer.server)["tool_problems"]
     changes = {name: list(getattr(answer, name)) for name in ("added", "updated", "deleted")}
     return {**changes, "tool_problems": problems}
 
 
 def origin_of(request: Request, loci: Services) -> str:
-    """Where the user's browser reaches us."""
+    """Returns where the user's browser reaches us."""
     return loci.settings.public_url or f"{request.url.scheme}://{request.url.netloc}"
 
 
-async def connection(loci: Services, wanted: mcp_service_pb2.StreamConnectRequest) -> AsyncGenerator[bytes, None]:
-    """The events of a connection, framed. Raises LociError, before the first one."""
-    call: Any = loci.peers.mcp_servers.StreamConnect(wanted, wait_for_ready=True)
-    told = False
+async def connection(loci: Services, request: mcp_service_pb2.StreamConnectRequest) -> AsyncGenerator[bytes, None]:
+    """Yields the events of a connection, framed. Raises LociError, before the first one."""
+    call: Any = loci.peers.mcp_servers.StreamConnect(request, wait_for_ready=True)
+    answered = False
     try:
         while (event := await call.read()) is not grpc.aio.EOF:
-            told = True
+            answered = True
             yield frame(_event(event))
     except grpc.RpcError as error:
         failure = from_rpc(error)
-        if not told:
+        if not answered:
             raise failure from None
         yield frame({"event": "error", "message": failure.message})
     finally:

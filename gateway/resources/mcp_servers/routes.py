@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gateway.errors.table import EXAMPLE_UUID
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import OBJECT, array
 from gateway.resources.executions.schemas import EXECUTION_RESULT
@@ -24,16 +24,15 @@ from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_SERVER
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
 from gateway.rest.body import dump
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentFilter, ToolId, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns.events import until_answered
+from gateway.turns.events import call_until_answered
 from gateway.turns.idempotency import retry_of
 from loci.tool.v1 import mcp_pb2, mcp_service_pb2, tool_pb2
 from services.common.errors import NotFound
 
-router = APIRouter(prefix="/mcp-servers", tags=["mcp servers"], route_class=JsonRoute)
+router = APIRouter(prefix="/mcp-servers", tags=["mcp servers"])
 
 McpServerId = Annotated[str, Path(examples=[f"mcp_server-{EXAMPLE_UUID}"]), checked_id("mcp_server")]
 _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -59,8 +58,8 @@ async def list_mcp_servers(loci: Loci) -> Response:
 @returns(event=OBJECT)
 async def connect_mcp_server(mcp_server_id: McpServerId, request: Request, loci: Loci) -> Response:
     """Connects, and leads through OAuth: events connection_attempt, oauth_required, authorization_url, ..."""
-    wanted = mcp_service_pb2.StreamConnectRequest(id=mcp_server_id, callback_url=origin_of(request, loci))
-    return await stream(loci, wanted)
+    rpc_request = mcp_service_pb2.StreamConnectRequest(id=mcp_server_id, callback_url=origin_of(request, loci))
+    return await stream(loci, rpc_request)
 
 
 @router.get("/{mcp_server_id}")
@@ -136,7 +135,7 @@ async def fetch(loci: Services, **by: str) -> mcp_pb2.McpServer:
 async def change(
     loci: Services, server: mcp_pb2.McpServer, config: bodies.McpConfig | None, name: str | None
 ) -> mcp_pb2.McpServer:
-    """The server with its changes."""
+    """Returns the server with its changes."""
     request = bodies.update_request(server, config, name)
     if request is None:
         return server
@@ -145,7 +144,7 @@ async def change(
 
 
 async def refresh(loci: Services, server_id: str) -> mcp_service_pb2.RefreshMcpServerResponse:
-    """Its tools, read anew."""
+    """Returns its tools, read anew."""
     request = mcp_service_pb2.RefreshMcpServerRequest(id=server_id)
     return await loci.peers.call(loci.peers.mcp_servers.RefreshMcpServer, request, timeout=ASKING_SECONDS)
 
@@ -158,19 +157,19 @@ async def tools_of(loci: Services, server_id: str) -> list[tool_pb2.Tool]:
 
 async def run(loci: Services, request: Request, body: bodies.RunTool | None, **which: str) -> Response:
     """Of a tool, named by `which` fields of RunMcpToolRequest."""
-    wanted = mcp_service_pb2.RunMcpToolRequest(
+    rpc_request = mcp_service_pb2.RunMcpToolRequest(
         arguments_json=dump(body.args if body else {}),
         call_key=f"mcp/{loci.call_keys.of(await retry_of(request), request.scope['path'])}",
         **which,
     )
     window = loci.settings.reattach_window
-    answer = await until_answered(loci.peers.mcp_servers.RunMcpTool, wanted, window=window)
+    answer = await call_until_answered(loci.peers.mcp_servers.RunMcpTool, rpc_request, window=window)
     return json_response(result_rest(answer.receipt))
 
 
-async def stream(loci: Services, wanted: mcp_service_pb2.StreamConnectRequest) -> Response:
-    """The events of a connection. Raises LociError where it cannot begin."""
-    frames = connection(loci, wanted)
+async def stream(loci: Services, request: mcp_service_pb2.StreamConnectRequest) -> Response:
+    """Returns the events of a connection. Raises LociError where it cannot begin."""
+    frames = connection(loci, request)
     try:
         first = await anext(frames)
     except BaseException:

@@ -69,7 +69,7 @@ class ToolReturnCreate(Body):
 
 
 def input_message(entry: ApprovalCreate | ToolReturnCreate) -> message_pb2.InputMessage:
-    """The message that holds these answers. Raises InvalidRequest."""
+    """Returns the message that holds these answers. Raises InvalidRequest."""
     answers: list[message_pb2.Answer]
     if isinstance(entry, ToolReturnCreate):
         answers = [_answer(one) for one in entry.tool_returns]

@@ -1,4 +1,4 @@
-"""What messages consist of: text and pictures."""
+"""The content of messages: text and pictures."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Tag
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body
 from loci.agent.v1 import message_pb2
 

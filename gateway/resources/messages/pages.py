@@ -7,7 +7,7 @@ from gateway.peers import Peers
 from gateway.resources.messages.responses import asked_as_one, message, message_type
 from gateway.rest.convert import Rest
 from gateway.rest.paging import MOST_PER_PAGE, ends_before
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import message_service_pb2, run_service_pb2, step_service_pb2
 
 Listing = message_service_pb2.ListMessagesRequest | message_service_pb2.ListAllMessagesRequest
@@ -23,9 +23,9 @@ async def filtered_page(
     request: Listing,
     *,
     types: Collection[str] | None = None,
-    spoken: Spoken | None = None,
+    speech: SpeechRenderer | None = None,
 ) -> list[Rest]:
-    """A page of stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
+    """Returns a page of stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
     by which older agents speak are shown; None: as calls.
 
     A client takes an empty page for the end, so the next pages are read: with a filter until this one is full.
@@ -34,22 +34,22 @@ async def filtered_page(
     if types is not None:
         request.page.page_size = MOST_PER_PAGE
     enough = 1 if types is None else most
-    shown: list[Rest] = []
+    contents: list[Rest] = []
     for _ in range(_PAGES_READ):
         page = await peers.call(rpc, request)
-        parts = [part for whole in page.messages for part in (spoken.whole(whole) if spoken else [whole])]
+        parts = [part for whole in page.messages for part in (speech.whole(whole) if speech else [whole])]
         asked_as_one(parts)
-        found = [message(one) for one in parts if types is None or message_type(one) in types]
-        shown = found + shown if backwards else shown + found
+        selected = [message(one) for one in parts if types is None or message_type(one) in types]
+        contents = selected + contents if backwards else contents + selected
         request.page.page_token = page.next_page_token
-        if not page.next_page_token or len(shown) >= enough:
+        if not page.next_page_token or len(contents) >= enough:
             break
-    return shown if types is None else _whole(shown, most, backwards=backwards)
+    return contents if types is None else _whole(contents, most, backwards=backwards)
 
 
-def _whole(shown: list[Rest], most: int, *, backwards: bool) -> list[Rest]:
-    """The first of them, or the last: so many, and those that are of the same stored message as the last taken."""
-    ordered = shown[::-1] if backwards else shown
+def _whole(contents: list[Rest], most: int, *, backwards: bool) -> list[Rest]:
+    """Returns so many of the first or last, and those that are of the same stored message as the last taken."""
+    ordered = contents[::-1] if backwards else contents
     end = most
     while 0 < end < len(ordered) and ordered[end]["id"] == ordered[end - 1]["id"]:
         end += 1
@@ -58,14 +58,14 @@ def _whole(shown: list[Rest], most: int, *, backwards: bool) -> list[Rest]:
 
 
 async def shown_page(peers: Peers, rpc: Any, request: Request) -> list[Rest]:
-    """The page that `rpc` gives for `request`, as clients are shown it.
+    """Returns the page that `rpc` gives for `request`, as clients are shown it.
 
     A client takes an empty page for the end, so one of which nothing is shown is followed by the next.
     """
-    spoken = Spoken()
+    speech = SpeechRenderer()
     while True:
         page = await peers.call(rpc, request)
-        shown = [message(part) for whole in page.messages for part in spoken.whole(whole)]
-        if shown or not page.next_page_token:
-            return shown
+        contents = [message(part) for whole in page.messages for part in speech.whole(whole)]
+        if contents or not page.next_page_token:
+            return contents
         request.page.page_token = page.next_page_token

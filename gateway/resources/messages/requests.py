@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages import approvals
 from gateway.resources.messages.approvals import ApprovalCreate, ToolReturnCreate
 from gateway.resources.messages.content import Content, parts
 from gateway.rest import old_names
 from gateway.rest.body import Body, Int32, Json, deprecated, dump
-from gateway.rest.old_names import Renamed
+from gateway.rest.old_names import BodyWithOldNames
 from gateway.rest.params import AgentInBody, RunInBody
 from loci.agent.v1 import message_pb2, message_service_pb2
 
@@ -39,7 +39,7 @@ _BUSY: Mapping[str, message_service_pb2.OnBusy.ValueType] = {
 }
 
 
-class MessageCreate(Renamed):
+class MessageCreate(BodyWithOldNames):
     """A message from outside."""
 
     old_names = old_names.MESSAGE
@@ -85,7 +85,7 @@ class ClientSkill(Body):
     location: str
 
 
-class TurnWishes(Renamed):
+class TurnFields(BodyWithOldNames):
     """What every request for a turn can want, however it is sent and answered.
 
     Loci's own: `on_busy` says what to do when the conversation is busy with another request (wait in line, reject with
@@ -113,11 +113,11 @@ class TurnWishes(Renamed):
     include_trace: bool = False
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """What is said to the agent. Raises InvalidRequest."""
+        """Returns what is said to the agent. Raises InvalidRequest."""
         raise NotImplementedError
 
     def options(self) -> message_service_pb2.TurnOptions:
-        """What this request alone wants."""
+        """Returns what this request alone wants."""
         return message_service_pb2.TurnOptions(
             # An empty handle or prompt asks for nothing.
             override_model=self.override_model or None,
@@ -134,11 +134,11 @@ class TurnWishes(Renamed):
         )
 
     def busy(self) -> message_service_pb2.OnBusy.ValueType:
-        """What to do when the conversation is busy."""
+        """Returns what to do when the conversation is busy."""
         return _BUSY.get(self.on_busy or "", message_service_pb2.ON_BUSY_UNSPECIFIED)
 
 
-class TurnBody(TurnWishes):
+class TurnBody(TurnFields):
     """A request for a turn, with what is said in it."""
 
     messages: list[InputMessage] | None = None
@@ -153,7 +153,7 @@ class TurnBody(TurnWishes):
         return self
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """What is said to the agent. Raises InvalidRequest."""
+        """Returns what is said to the agent. Raises InvalidRequest."""
         if self.input is not None:
             return [message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_USER, content=parts(self.input))]
         return [_input_message(entry) for entry in self.messages or ()]
@@ -171,8 +171,8 @@ class SendMessages(TurnBody):
         """Raises InvalidRequest for what does not fit together; `streams`: it is answered by SSE."""
         if streams:
             return
-        for name, asked in (("stream_tokens", self.stream_tokens), ("background", self.background)):
-            if asked:
+        for name, value in (("stream_tokens", self.stream_tokens), ("background", self.background)):
+            if value:
                 raise InvalidRequest(f"`{name}` needs streaming=true", "body", name)
         if not self.include_pings:
             raise InvalidRequest("`include_pings` has a meaning with streaming=true only", "body", "include_pings")

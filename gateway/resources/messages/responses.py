@@ -27,10 +27,10 @@ OF_COMPACTION = frozenset({"summary_message", "event_message"})
 COMMON = ("name", "otid", "sender_id", "step_id", "run_id")
 
 
-def answer_types(asked: Collection[str] | None = None, *, compaction: bool = False) -> frozenset[str]:
-    """The message_types of a turn's answer; `asked`: the client's filter, None for all."""
+def answer_types(names: Collection[str] | None = None, *, compaction: bool = False) -> frozenset[str]:
+    """Returns the message_types of a turn's answer; `asked`: the client's filter, None for all."""
     types = SAID | OF_COMPACTION if compaction else SAID
-    return types if asked is None else types.intersection(asked)
+    return types if names is None else types.intersection(names)
 
 
 def asked_as_one(parts: Sequence[message_pb2.Message]) -> None:
@@ -39,27 +39,27 @@ def asked_as_one(parts: Sequence[message_pb2.Message]) -> None:
     Clients of the reference look for the request among what has the id of the newest message. Where other calls of the
     step run, text and thoughts are theirs.
     """
-    asked = {part.id for part in parts if message_type(part) == "approval_request_message"}
+    request_ids = {part.id for part in parts if message_type(part) == "approval_request_message"}
     called = {part.id for part in parts if message_type(part) == "tool_call_message"}
     for part in parts:
-        if asked and part.id not in called and message_type(part) in _BEFORE_CALLS:
+        if request_ids and part.id not in called and message_type(part) in _BEFORE_CALLS:
             request = to_public("message", UUID(int=from_public("message", part.id).int - 1))
-            if request in asked:
+            if request in request_ids:
                 part.id = request
 
 
 def message_type(message: message_pb2.Message) -> str:
-    """The REST `message_type`; empty for a kind this gateway does not know."""
+    """Returns the REST `message_type`; empty for a kind this gateway does not know."""
     return message.WhichOneof("message") or ""
 
 
 def message(source: message_pb2.Message) -> Rest:
-    """A whole message."""
+    """Returns a whole message."""
     return head(source) | _content(source)
 
 
 def head(source: message_pb2.Message) -> Rest:
-    """The fields that all kinds share."""
+    """Returns the fields that all kinds share."""
     rest: Rest = {"id": source.id, "date": whole_second(source.date), "message_type": message_type(source)}
     for name in COMMON:
         # Each is a text, and none has a meaning when it is empty.
@@ -100,7 +100,7 @@ def _content(source: message_pb2.Message) -> Rest:
 
 
 def user_content(content: Iterable[message_pb2.ContentPart]) -> Any:
-    """What a client said: a text where that is all, else parts."""
+    """Returns what a client said: a text where that is all, else parts."""
     parts = [_part(part) for part in content]
     if len(parts) == 1 and parts[0]["type"] == "text":
         return parts[0]["text"]
@@ -118,7 +118,7 @@ def _part(part: message_pb2.ContentPart) -> Rest:
 
 
 def calls_of(source: message_pb2.Message) -> Sequence[message_pb2.ToolCall]:
-    """The calls in a message that asks for calls, whether they run or wait."""
+    """Returns the calls in a message that asks for calls, whether they run or wait."""
     if source.WhichOneof("message") == "approval_request_message":
         return source.approval_request_message.tool_calls
     return source.tool_call_message.tool_calls
@@ -169,11 +169,11 @@ def _event(source: message_pb2.EventMessage) -> Rest:
 
 
 def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:
-    """How a turn ended, as the last but one thing that is said of it."""
+    """Returns how a turn ended, as the last but one thing that is said of it."""
     names = enum_names(agent_pb2.StopReason.DESCRIPTOR)
     return {"message_type": "stop_reason", "stop_reason": names.get(end.stop_reason) or "error"}
 
 
 def usage_statistics(usage: message_service_pb2.TurnUsage) -> Rest:
-    """What a turn cost. `run_ids` names runs of background agents, of which there are none."""
+    """Returns what a turn cost. `run_ids` names runs of background agents, of which there are none."""
     return {"message_type": "usage_statistics", **to_rest(usage), "run_ids": None}

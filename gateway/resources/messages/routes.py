@@ -15,20 +15,19 @@ from gateway.resources.messages.requests import CancelRuns, Compact, MessageType
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentId, unsupported
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
-from gateway.turns import answers
+from gateway.turns import responses as turn_responses
 from gateway.turns.idempotency import retry_of
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"])
 
 Types = Annotated[list[MessageTypeName] | None, Query(description="Only messages of these types.")]
 
@@ -44,7 +43,7 @@ async def send(agent_id: AgentId, body: SendMessages, request: Request, loci: Lo
     if body.streaming:
         return await send_streaming(agent_id, body, request, loci)
     body.check(streams=False)
-    return await answers.blocking(request, loci, await turn_request(request, body, agent_id), body)
+    return await turn_responses.blocking_turn(request, loci, await turn_request(request, body, agent_id), body)
 
 
 @router.post("/messages/stream")
@@ -53,7 +52,7 @@ async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request
     """Takes a turn as server-sent events: whole messages, or with stream_tokens=true pieces of them."""
     body.check(streams=True)
     turn = await turn_request(request, body, agent_id, background=body.background)
-    return await answers.streamed(request, loci, turn, body)
+    return await turn_responses.stream_turn(request, loci, turn, body)
 
 
 @router.post("/summarize")
@@ -61,13 +60,13 @@ async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request
 async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact | None = None) -> Response:
     """Compacts the agent's window now. Answers with the summary and how many messages the window had and has."""
     settings = body.compaction_settings if body else None
-    wanted = message_service_pb2.CompactConversationRequest(
+    rpc_request = message_service_pb2.CompactConversationRequest(
         agent_id=agent_id,
         run_id=to_public("run", uuid7()),
         compaction_settings_json="" if settings is None else dump(settings),
         retry=await retry_of(request),
     )
-    return await answers.compacted(request, loci, wanted)
+    return await turn_responses.compact(request, loci, rpc_request)
 
 
 @router.get("/messages")
@@ -94,10 +93,12 @@ async def list_messages(
         conversation_id="" if conversation_id in (None, "default") else conversation_id,
         page=page,
     )
-    spoken = Spoken(assistant_message_tool_name, assistant_message_tool_kwarg) if use_assistant_message else None
+    speech = (
+        SpeechRenderer(assistant_message_tool_name, assistant_message_tool_kwarg) if use_assistant_message else None
+    )
     types = None if include_return_message_types is None else frozenset(include_return_message_types)
-    shown = await filtered_page(loci.peers, loci.peers.messages.ListMessages, request, types=types, spoken=spoken)
-    return json_response(shown)
+    contents = await filtered_page(loci.peers, loci.peers.messages.ListMessages, request, types=types, speech=speech)
+    return json_response(contents)
 
 
 @router.post("/messages/cancel")
@@ -111,7 +112,7 @@ async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) 
 
 
 def fates(runs: Iterable[run_pb2.Run]) -> Rest:
-    """What became of runs that were asked to stop, by id."""
+    """Returns what became of runs that were asked to stop, by id."""
     # The flag is set at once; a run that is still running will see it.
     ended = (run_pb2.RUN_STATUS_COMPLETED, run_pb2.RUN_STATUS_FAILED)
     return {run.id: "failed" if run.status in ended else "cancelled" for run in runs}

@@ -10,13 +10,12 @@ from gateway.resources.messages.responses import message, message_type
 from gateway.resources.messages.schemas import FOUND
 from gateway.resources.messages.stored_requests import SearchMessages
 from gateway.rest.convert import Rest, moment
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import message_pb2, message_service_pb2
 
-router = APIRouter(tags=["messages"], route_class=JsonRoute)
+router = APIRouter(tags=["messages"])
 
 # The query is embedded meanwhile.
 _SEARCH_SECONDS = 60.0
@@ -27,10 +26,12 @@ _SHOWN = frozenset({"user_message", "assistant_message", "system_message", "tool
 @returns(array(FOUND))
 async def search(body: SearchMessages, loci: Loci) -> Response:
     """The messages that answer best to `query`, by meaning and by words; without one the newest."""
-    found = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
-    spoken = Spoken()
-    results = [_result(hit, shown) for hit in found.hits for shown in spoken.whole(hit.message) if _is_shown(shown)]
-    return json_response(results[: body.limit], headers=without_vectors(found.without_vectors))
+    response = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
+    speech = SpeechRenderer()
+    results = [
+        _result(hit, message_) for hit in response.hits for message_ in speech.whole(hit.message) if _is_shown(message_)
+    ]
+    return json_response(results[: body.limit], headers=without_vectors(response.without_vectors))
 
 
 @router.post("/agents/messages/search")
@@ -45,12 +46,12 @@ def _is_shown(source: message_pb2.Message) -> bool:
 
 
 def _result(hit: message_service_pb2.MessageHit, source: message_pb2.Message) -> Rest:
-    shown = message(source)
+    content = message(source)
     return {
-        "message_type": shown["message_type"],
+        "message_type": content["message_type"],
         "message_id": source.id,
         # Of a tool the text alone, as an agent was told it.
-        "content": shown["tool_return"] if "tool_return" in shown else shown["content"],
+        "content": content["tool_return"] if "tool_return" in content else content["content"],
         "agent_id": hit.agent_id,
         # An agent's default conversation has no id of its own.
         "conversation_id": hit.conversation_id or None,

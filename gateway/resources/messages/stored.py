@@ -12,17 +12,16 @@ from gateway.resources.messages.responses import message, message_type
 from gateway.resources.messages.routes import Types, list_messages
 from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.messages.stored_requests import CaptureMessages, UpdateMessage
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentId, MessageId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import message_pb2, message_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import uuid7
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 _KINDS = ("user_message", "assistant_message", "system_message")
 
@@ -52,7 +51,7 @@ async def list_all_messages(
     request = message_service_pb2.ListAllMessagesRequest(page=page)
     types = None if include_return_message_types is None else frozenset(include_return_message_types)
     rpc = loci.peers.messages.ListAllMessages
-    return json_response(await filtered_page(loci.peers, rpc, request, types=types, spoken=Spoken()))
+    return json_response(await filtered_page(loci.peers, rpc, request, types=types, speech=SpeechRenderer()))
 
 
 @router.get("/messages/{message_id}", tags=["messages"])
@@ -73,8 +72,8 @@ async def update_message(agent_id: AgentId, message_id: MessageId, body: UpdateM
     kind = body.message_type or await _kind(loci, message_id, thinks=body.reasoning is not None)
     request = body.request(agent_id, message_id, kind)
     changed = (await loci.peers.call(loci.peers.messages.UpdateMessage, request)).messages
-    shown = _spoken(changed)
-    return json_response(message(next((one for one in shown if message_type(one) == kind), shown[0])))
+    contents = _spoken(changed)
+    return json_response(message(next((one for one in contents if message_type(one) == kind), contents[0])))
 
 
 @router.post("/agents/{agent_id}/messages/capture", tags=["agents"], include_in_schema=False)
@@ -94,7 +93,7 @@ async def capture_messages(agent_id: AgentId, body: CaptureMessages, loci: Loci)
 
 
 async def _kind(loci: Services, message_id: str, *, thinks: bool) -> str:
-    """What a message without a stated type is shown as."""
+    """Returns what a message without a stated type is shown as."""
     if thinks:
         return "reasoning_message"
     kinds = [message_type(one) for one in await _shown(loci, message_id)]
@@ -107,6 +106,6 @@ async def _shown(loci: Services, message_id: str) -> list[message_pb2.Message]:
 
 
 def _spoken(messages: Iterable[message_pb2.Message]) -> list[message_pb2.Message]:
-    """As lists show them; a message of which lists show nothing is shown as it is."""
-    spoken = Spoken()
-    return [part for whole in messages for part in spoken.whole(whole)] or list(messages)
+    """Returns as lists show them; a message of which lists show nothing is shown as it is."""
+    speech = SpeechRenderer()
+    return [part for whole in messages for part in speech.whole(whole)] or list(messages)

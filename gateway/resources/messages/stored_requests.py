@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.content import Content, parts
 from gateway.rest.body import Body, Json
 from gateway.rest.params import AgentInBody, Moment, conversation_ref
@@ -30,7 +30,7 @@ class UpdateMessage(Body):
     reasoning: str | None = None
 
     def request(self, agent_id: str, message_id: str, kind: str) -> message_service_pb2.UpdateMessageRequest:
-        """The change of a message that is shown as `kind`. Raises InvalidRequest."""
+        """Returns the change of a message that is shown as `kind`. Raises InvalidRequest."""
         wire = message_service_pb2.UpdateMessageRequest(agent_id=agent_id, message_id=message_id)
         match kind:
             case "reasoning_message" if self.reasoning is not None:
@@ -69,21 +69,21 @@ class CaptureMessages(Body):
     conversation_id: str | None = None
 
     def messages(self) -> list[message_pb2.InputMessage]:
-        """What was said by people and by the model, oldest first; instructions and tools are left out.
+        """Returns what was said by people and by the model, oldest first; instructions and tools are left out.
 
         Raises InvalidRequest where that is nothing.
         """
-        said = [_said(each.get("role"), each.get("content")) for each in self.request_messages]
+        converted = [_said(each.get("role"), each.get("content")) for each in self.request_messages]
         answer = self.response_dict or {}
-        said.append(_said("assistant", _answered(answer)))
-        found = [each for each in said if each is not None]
-        if not found:
+        converted.append(_said("assistant", _answered(answer)))
+        messages = [each for each in converted if each is not None]
+        if not messages:
             raise InvalidRequest("there is no text of a user or of an assistant in it", "body", "request_messages")
-        return found[-_MOST_CAPTURED:]
+        return messages[-_MOST_CAPTURED:]
 
 
 def _answered(answer: Json) -> Any:
-    """The content of an answer: a message, or OpenAI's or Anthropic's whole reply."""
+    """Returns the content of an answer: a message, or OpenAI's or Anthropic's whole reply."""
     match answer:
         case {"choices": [{"message": {"content": content}}, *_]}:
             return content
@@ -99,8 +99,8 @@ def _said(role: Any, content: Any) -> message_pb2.InputMessage | None:
     if role not in _ROLES:
         return None
     texts = [content] if isinstance(content, str) else list(_texts(content))
-    spoken = [message_pb2.ContentPart(text=text) for text in texts if text]
-    return message_pb2.InputMessage(role=_ROLES[role], content=spoken) if spoken else None
+    parts = [message_pb2.ContentPart(text=text) for text in texts if text]
+    return message_pb2.InputMessage(role=_ROLES[role], content=parts) if parts else None
 
 
 def _texts(content: Any) -> Iterable[str]:

@@ -17,7 +17,7 @@ class GenerateText(Body):
     response_schema: Json | None = None
 
     def request(self, agent_id: str) -> model_call_service_pb2.GenerateTextRequest:
-        """The call."""
+        """Returns the call."""
         return model_call_service_pb2.GenerateTextRequest(
             agent_id=agent_id,
             prompt=self.prompt,

@@ -15,7 +15,7 @@ _ROLES = {
 
 
 def overview(source: model_call_service_pb2.GetContextWindowResponse, agent_id: str) -> Rest:
-    """What fills a window, its tools and messages in the forms that the reference has for them here."""
+    """Returns what fills a window, its tools and messages in the forms that the reference has for them here."""
     return to_rest(source, leave=frozenset({"messages", "functions_definitions"})) | {
         "functions_definitions": [_function(one) for one in source.functions_definitions],
         "messages": [_message(one, agent_id) for one in source.messages],
@@ -28,8 +28,8 @@ def _function(source: model_call_service_pb2.FunctionDefinition) -> Rest:
 
 
 def _message(source: message_pb2.Message, agent_id: str) -> Rest:
-    """A message by its role, as models know it."""
-    shown = message(source)
+    """Returns a message by its role, as models know it."""
+    content = message(source)
     calls = [
         {"id": call.tool_call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in calls_of(source)
@@ -38,10 +38,10 @@ def _message(source: message_pb2.Message, agent_id: str) -> Rest:
         "id": source.id,
         "agent_id": agent_id,
         "role": _ROLES.get(message_type(source), "assistant"),
-        "content": _content(shown),
+        "content": _content(content),
         "name": source.name or None,
         "tool_calls": calls or None,
-        "tool_call_id": shown.get("tool_call_id"),
+        "tool_call_id": content.get("tool_call_id"),
         "step_id": source.step_id or None,
         "run_id": source.run_id or None,
         "otid": source.otid or None,
@@ -49,10 +49,10 @@ def _message(source: message_pb2.Message, agent_id: str) -> Rest:
     }
 
 
-def _content(shown: Rest) -> list[Any]:
-    if shown["message_type"] == "reasoning_message":
-        return [{"type": "reasoning", "reasoning": shown["reasoning"], "signature": shown["signature"]}]
-    said = shown.get("content", shown.get("tool_return"))
-    if isinstance(said, list):
-        return said
-    return [] if said is None else [{"type": "text", "text": said}]
+def _content(content: Rest) -> list[Any]:
+    if content["message_type"] == "reasoning_message":
+        return [{"type": "reasoning", "reasoning": content["reasoning"], "signature": content["signature"]}]
+    value = content.get("content", content.get("tool_return"))
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [{"type": "text", "text": value}]

@@ -12,14 +12,13 @@ from gateway.resources.messages.responses import usage_statistics
 from gateway.resources.model_calls.requests import GenerateText
 from gateway.resources.model_calls.responses import overview
 from gateway.resources.model_calls.schemas import GENERATED, OVERVIEW
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, ConversationRef
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, model_call_service_pb2
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 # A model thinks meanwhile.
 _GENERATE_SECONDS = 600.0
@@ -63,11 +62,13 @@ async def retrieve_context(agent_id: AgentId, loci: Loci, conversation_id: str |
 async def generate_text(agent_id: AgentId, body: GenerateText, loci: Loci) -> Response:
     """One call of the agent's model with the agent's settings, without its prompt, memory, tools and messages."""
     request = body.request(agent_id)
-    said = await loci.peers.call(loci.peers.model_calls.GenerateText, request, timeout=_GENERATE_SECONDS)
-    return json_response({"content": said.content, "model": said.model, "usage": usage_statistics(said.usage)})
+    response = await loci.peers.call(loci.peers.model_calls.GenerateText, request, timeout=_GENERATE_SECONDS)
+    return json_response(
+        {"content": response.content, "model": response.model, "usage": usage_statistics(response.usage)}
+    )
 
 
 async def _previewed(loci: Services, turn: message_service_pb2.TurnRequest, *, stream: bool) -> Response:
-    asked = model_call_service_pb2.PreviewModelCallRequest(turn=turn, stream_tokens=stream)
-    shown = await loci.peers.call(loci.peers.model_calls.PreviewModelCall, asked)
-    return Response(shown.body_json, media_type="application/json")
+    request = model_call_service_pb2.PreviewModelCallRequest(turn=turn, stream_tokens=stream)
+    response = await loci.peers.call(loci.peers.model_calls.PreviewModelCall, request)
+    return Response(response.body_json, media_type="application/json")

@@ -37,7 +37,7 @@ _EMBEDDING_NULLS = dict.fromkeys(("azure_endpoint", "azure_version", "azure_depl
 
 
 def model_to_rest(model: model_pb2.Model) -> Rest:
-    """The reference's Model, and what it can do and costs besides, with where each comes from."""
+    """Returns the reference's Model, and what it can do and costs besides, with where each comes from."""
     own = to_rest(model)
     return NULLS | {
         "handle": model.handle,
@@ -74,9 +74,9 @@ def _price(price: Rest) -> Rest:
     }
 
 
-def _endpoint_type(provider_type: str, known: frozenset[str]) -> str:
-    """The nearest of the types that the reference's clients know."""
-    if provider_type in known:
+def _endpoint_type(provider_type: str, known_types: frozenset[str]) -> str:
+    """Returns the nearest of the types that the reference's clients know."""
+    if provider_type in known_types:
         return provider_type
     return "lmstudio" if provider_type == "lmstudio_openai" else "openai"
 

@@ -14,12 +14,11 @@ from gateway.openapi.schemas import array
 from gateway.resources.models.responses import embedding_model_to_rest, model_to_rest
 from gateway.resources.models.schemas import EMBEDDING_MODEL, MODELS
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.llm.v1 import model_service_pb2
 
-router = APIRouter(prefix="/models", tags=["models"], route_class=JsonRoute)
+router = APIRouter(prefix="/models", tags=["models"])
 
 
 @router.get("")
@@ -38,9 +37,9 @@ async def list_models(
     if asks_openai(request.scope):
         return await openai_compatible.list_agents(loci)
     names = None if provider_name is None else [provider_name]
-    wanted = model_service_pb2.ListModelsRequest(provider_names=names)
-    found = await loci.peers.call(loci.peers.models.ListModels, wanted)
-    models = map(model_to_rest, found.models)
+    rpc_request = model_service_pb2.ListModelsRequest(provider_names=names)
+    response = await loci.peers.call(loci.peers.models.ListModels, rpc_request)
+    models = map(model_to_rest, response.models)
     return json_response([one for one in models if _is_wanted(one, provider_category, provider_type)])
 
 
@@ -54,8 +53,8 @@ async def list_embedding_models(
 ) -> Response:
     """Embedding models of all providers, as far as it is known how long their vectors are."""
     request = model_service_pb2.ListEmbeddingModelsRequest()
-    found = await loci.peers.call(loci.peers.models.ListEmbeddingModels, request)
-    models = [embedding_model_to_rest(one) for one in found.models if provider_name in (None, one.provider_name)]
+    response = await loci.peers.call(loci.peers.models.ListEmbeddingModels, request)
+    models = [embedding_model_to_rest(one) for one in response.models if provider_name in (None, one.provider_name)]
     return json_response([one for one in models if _is_wanted(one, provider_category, provider_type)])
 
 

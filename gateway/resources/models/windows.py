@@ -1,4 +1,4 @@
-"""What models' context windows turned out to be; Loci's own."""
+"""Context windows of models, as providers' refusals have shown them; Loci's own."""
 
 from fastapi import APIRouter
 from starlette.responses import Response

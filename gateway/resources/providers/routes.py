@@ -5,13 +5,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from gateway.errors.table import EXAMPLE_UUID
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
 from gateway.resources.providers import requests as bodies
 from gateway.resources.providers.schemas import PROVIDER, PROVIDER_CHECKED, SAID
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
 from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
@@ -21,7 +20,7 @@ from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.common.context import current
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/providers", tags=["providers"], route_class=JsonRoute)
+router = APIRouter(prefix="/providers", tags=["providers"])
 
 ProviderId = Annotated[str, Path(examples=[f"provider-{EXAMPLE_UUID}"]), checked_id("provider")]
 # Where an endpoint is asked for its models meanwhile; it gets 10 s.
@@ -50,9 +49,9 @@ async def list_providers(
 ) -> Response:
     """A page of providers, the newest first; those of the operator, which have no age, come last."""
     request = provider_service_pb2.ListProvidersRequest(name=name or "", provider_type=provider_type or "")
-    found = list((await loci.peers.call(loci.peers.providers.ListProviders, request)).providers)
-    found.sort(key=lambda one: (one.created_at.ToNanoseconds(), one.name), reverse=descending(page))
-    rest = [one for one in map(_rest, found) if provider_category in (None, one["provider_category"])]
+    providers = list((await loci.peers.call(loci.peers.providers.ListProviders, request)).providers)
+    providers.sort(key=lambda one: (one.created_at.ToNanoseconds(), one.name), reverse=descending(page))
+    rest = [one for one in map(_rest, providers) if provider_category in (None, one["provider_category"])]
     return json_response(one_page(rest, page, key=lambda one: str(one["id"])))
 
 
@@ -121,7 +120,7 @@ def _changed(loci: Services, provider: provider_pb2.Provider) -> Response:
 
 
 def _rest(provider: provider_pb2.Provider) -> Rest:
-    """The reference's Provider, and what we know besides. A key is never shown."""
+    """Returns the reference's Provider, and what we know besides. A key is never shown."""
     rest = to_rest(provider)
     return rest | {
         "provider_category": rest.pop("category"),

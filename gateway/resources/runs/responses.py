@@ -10,7 +10,7 @@ _STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request
 
 
 def run_to_rest(message: run_pb2.Run) -> Rest:
-    """The reference's Run: 17 fields."""
+    """Returns the reference's Run: 17 fields."""
     rest = to_rest(message, leave=_NOT_IN_RUNS)
     for name in ("callback_url", "callback_error"):
         rest[name] = rest[name] or None
@@ -18,7 +18,9 @@ def run_to_rest(message: run_pb2.Run) -> Rest:
 
 
 def view_of(text: str) -> Rest:
-    """How a run's request wanted to see it; empty where it did not say, or said it in the words of another caller."""
+    """Returns how a run's request wanted to see it; empty where it did not say, or said it in the words of another
+    caller.
+    """
     try:
         view = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
@@ -27,20 +29,20 @@ def view_of(text: str) -> Rest:
 
 
 def _request_config(view: Rest) -> Rest | None:
-    """What the reference tells of it; null for a request that asked for nothing of its own."""
+    """Returns what the reference tells of it; null for a request that asked for nothing of its own."""
     match view:
         case {"types": types, "spoken": [tool, argument]}:
-            spoken = (True, tool, argument)
+            values = (True, tool, argument)
         case {"types": types, "spoken": None}:
-            spoken = (False, None, None)
+            values = (False, None, None)
         case _:
             return None
     names = ("use_assistant_message", "assistant_message_tool_name", "assistant_message_tool_kwarg")
-    return dict(zip(names, spoken, strict=True)) | {"include_return_message_types": types}
+    return dict(zip(names, values, strict=True)) | {"include_return_message_types": types}
 
 
 def step_to_rest(message: run_pb2.Step) -> Rest:
-    """The reference's Step: 30 fields, `messages` always empty (it is deprecated there)."""
+    """Returns the reference's Step: 30 fields, `messages` always empty (it is deprecated there)."""
     rest = to_rest(message) | _STEP_NULLS
     provider, _, model = message.model_handle.partition("/")
     usage = {"prompt_tokens": message.prompt_tokens, "completion_tokens": message.completion_tokens}
@@ -59,8 +61,8 @@ def step_to_rest(message: run_pb2.Step) -> Rest:
 
 
 def _error_data(message: run_pb2.Step) -> Rest | None:
-    said = {"message": message.error_message, "detail": message.error_detail}
-    return {name: text for name, text in said.items() if text} or None
+    texts = {"message": message.error_message, "detail": message.error_detail}
+    return {name: text for name, text in texts.items() if text} or None
 
 
 def run_usage_to_rest(message: message_service_pb2.TurnUsage) -> Rest:
@@ -71,7 +73,7 @@ def run_usage_to_rest(message: message_service_pb2.TurnUsage) -> Rest:
 
 
 def _token_details(rest: Rest) -> Rest:
-    """The nested breakdowns; null where the provider says nothing."""
+    """Returns the nested breakdowns; null where the provider says nothing."""
     reasoning, cached = rest["reasoning_tokens"], rest["cached_input_tokens"]
     written = rest["cache_write_tokens"]
     prompt = {"cached_tokens": cached, "cache_read_tokens": cached, "cache_creation_tokens": written}
@@ -90,19 +92,19 @@ _NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 
 def step_metrics_to_rest(message: run_pb2.StepMetrics) -> Rest:
-    """The reference's StepMetrics, and `ttft_ns`."""
+    """Returns the reference's StepMetrics, and `ttft_ns`."""
     rest = to_rest(message) | _TEMPLATES | {"provider_id": None}
     return {"id": rest.pop("step_id")} | rest
 
 
 def run_metrics_to_rest(message: run_pb2.RunMetrics) -> Rest:
-    """The reference's RunMetrics, and the names of the tools and the sums over steps."""
+    """Returns the reference's RunMetrics, and the names of the tools and the sums over steps."""
     rest = to_rest(message) | _TEMPLATES
     return {"id": rest.pop("run_id"), "tools_used": rest.pop("tool_ids")} | rest
 
 
 def provider_trace_to_rest(message: run_pb2.ProviderTrace) -> Rest:
-    """The reference's ProviderTrace."""
+    """Returns the reference's ProviderTrace."""
     rest = to_rest(message) | _TRACE_NULLS
     took = rest.pop("llm_request_ns")
     # In the reference these two keep their endings.
@@ -117,7 +119,7 @@ def provider_trace_to_rest(message: run_pb2.ProviderTrace) -> Rest:
 
 
 def span_to_rest(message: run_pb2.Span) -> Rest:
-    """A span under the names that OpenTelemetry's tables give its parts; the duration is in nanoseconds."""
+    """Returns a span under the names that OpenTelemetry's tables give its parts; the duration is in nanoseconds."""
     return {
         "timestamp": moment(message.start_time),
         "trace_id": message.trace_id,

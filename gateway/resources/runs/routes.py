@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
 from gateway.resources.messages.pages import shown_page
@@ -22,7 +22,6 @@ from gateway.resources.runs.responses import (
 )
 from gateway.resources.runs.schemas import RUN, RUN_METRICS, RUN_USAGE, SPAN, STEP
 from gateway.resources.usage import responses as usage
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, Order, paged, set_order
 from gateway.rest.params import Names, RunId, split
 from gateway.rest.responses import json_response
@@ -35,7 +34,7 @@ from services.common.fields import enum_numbers
 
 logger = logging.getLogger(__name__)
 
-router = APIRouter(prefix="/runs", tags=["runs"], route_class=JsonRoute)
+router = APIRouter(prefix="/runs", tags=["runs"])
 
 _STATUSES = enum_numbers(run_pb2.RunStatus.DESCRIPTOR)
 _STOP_REASONS = enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
@@ -67,16 +66,16 @@ async def list_runs(
 ) -> Response:
     """A page of runs, newest (or longest) first. `ascending` is the older name of order=asc."""
     agents = [*split(agent_ids), *([agent_id] if agent_id else [])]
-    wanted = split(statuses)
+    names = split(statuses)
     if active:
-        wanted = [name for name in wanted or _ACTIVE if name in _ACTIVE]
-        if not wanted:
+        names = [name for name in names or _ACTIVE if name in _ACTIVE]
+        if not names:
             return json_response([])
     set_order(page, ascending=ascending if order is None else order == "asc")
     request = run_service_pb2.ListRunsRequest(
         page=page,
         agent_ids=agents,
-        statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in wanted],
+        statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in names],
         conversation_id=conversation_id,
         background=background,
         order_by=_ORDERS[order_by],
@@ -144,8 +143,8 @@ async def list_run_steps(
 async def retrieve_run_usage(run_id: RunId, loci: Loci) -> Response:
     """Tokens of a run so far, and what they cost, where the llm gateway can be asked."""
     request = run_service_pb2.GetRunUsageRequest(run_id=run_id)
-    found, costs = await asyncio.gather(loci.peers.call(loci.peers.runs.GetRunUsage, request), _costs(run_id, loci))
-    return json_response(run_usage_to_rest(found.usage) | costs)
+    response, costs = await asyncio.gather(loci.peers.call(loci.peers.runs.GetRunUsage, request), _costs(run_id, loci))
+    return json_response(run_usage_to_rest(response.usage) | costs)
 
 
 async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
@@ -162,8 +161,8 @@ async def _costs(run_id: str, loci: Loci) -> dict[str, Any]:
 async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
     """How long a run took, and which tools it called."""
     request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
-    found = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
-    return json_response(run_metrics_to_rest(found.metrics))
+    response = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
+    return json_response(run_metrics_to_rest(response.metrics))
 
 
 @router.get("/{run_id}/trace")
@@ -173,12 +172,12 @@ async def retrieve_run_trace(
 ) -> Response:
     """A run as spans, worked out from what is stored of its steps; no tracing backend is needed."""
     request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
-    found = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
-    return json_response([span_to_rest(span) for span in found.spans])
+    response = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
+    return json_response([span_to_rest(span) for span in response.spans])
 
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:
     if name not in numbers:
-        known = ", ".join(numbers)
-        raise InvalidRequest(f"`{parameter}`: {name[:80]!r} is not one of {known}", "query", parameter)
+        names = ", ".join(numbers)
+        raise InvalidRequest(f"`{parameter}`: {name[:80]!r} is not one of {names}", "query", parameter)
     return numbers[name]

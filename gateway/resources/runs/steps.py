@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from google.protobuf.timestamp_pb2 import Timestamp
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array, maybe
 from gateway.resources.messages.pages import shown_page
@@ -15,7 +15,6 @@ from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.runs.requests import StepFeedback
 from gateway.resources.runs.responses import provider_trace_to_rest, step_metrics_to_rest, step_to_rest
 from gateway.resources.runs.schemas import PROVIDER_TRACE, STEP, STEP_METRICS
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import Names, StepId, split
 from gateway.rest.responses import json_response
@@ -24,7 +23,7 @@ from loci.agent.v1 import run_pb2, step_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from services.common.timestamps import timestamp
 
-router = APIRouter(tags=["steps"], route_class=JsonRoute)
+router = APIRouter(tags=["steps"])
 
 _FEEDBACK = {"positive": run_pb2.STEP_FEEDBACK_POSITIVE, "negative": run_pb2.STEP_FEEDBACK_NEGATIVE}
 
@@ -88,8 +87,8 @@ async def list_step_messages(
 @returns(STEP)
 async def give_feedback(step_id: StepId, loci: Loci, body: StepFeedback) -> Response:
     """Says what a person thought of a step."""
-    found = await loci.peers.call(loci.peers.steps.SetStepFeedback, body.request(step_id))
-    return json_response(step_to_rest(found.step))
+    response = await loci.peers.call(loci.peers.steps.SetStepFeedback, body.request(step_id))
+    return json_response(step_to_rest(response.step))
 
 
 @router.patch("/steps/{step_id}/transaction/{transaction_id}")
@@ -105,8 +104,8 @@ async def note_transaction(step_id: StepId, transaction_id: str, loci: Loci) -> 
 async def retrieve_step_metrics(step_id: StepId, loci: Loci) -> Response:
     """How long a step took; null where it was not measured, or not reached."""
     request = step_service_pb2.GetStepMetricsRequest(step_id=step_id)
-    found = await loci.peers.call(loci.peers.steps.GetStepMetrics, request)
-    return json_response(step_metrics_to_rest(found.metrics))
+    response = await loci.peers.call(loci.peers.steps.GetStepMetrics, request)
+    return json_response(step_metrics_to_rest(response.metrics))
 
 
 @router.get("/steps/{step_id}/trace")
@@ -115,12 +114,12 @@ async def retrieve_step_metrics(step_id: StepId, loci: Loci) -> Response:
 async def retrieve_step_trace(step_id: StepId, loci: Loci) -> Response:
     """What the provider was sent and what it answered, where the message was sent with `include_trace`."""
     request = step_service_pb2.GetStepTraceRequest(step_id=step_id)
-    found = await loci.peers.call(loci.peers.steps.GetStepTrace, request)
-    return json_response(provider_trace_to_rest(found.trace))
+    response = await loci.peers.call(loci.peers.steps.GetStepTrace, request)
+    return json_response(provider_trace_to_rest(response.trace))
 
 
 def _time(parameter: str, text: str | None) -> Timestamp | None:
-    """A moment in ISO 8601; without an offset it is UTC. Raises InvalidRequest."""
+    """Returns a moment in ISO 8601; without an offset it is UTC. Raises InvalidRequest."""
     if text is None:
         return None
     try:

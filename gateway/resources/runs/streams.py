@@ -12,16 +12,15 @@ from gateway.resources.messages.requests import AttachRun, SendInBackground
 from gateway.resources.messages.schemas import EVENT
 from gateway.resources.runs.responses import run_to_rest
 from gateway.resources.runs.schemas import RUN
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId, ConversationRef, RunId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns import answers
-from gateway.turns.reattach import is_known_whole, join, resumed_from
+from gateway.turns import responses as turn_responses
+from gateway.turns.reattach import is_read_to_end, reattach, resumed_from
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 
 @router.post("/agents/{agent_id}/messages/async", tags=["agents"])
@@ -32,8 +31,8 @@ async def send_in_background(agent_id: AgentId, body: SendInBackground, request:
     started = await loci.peers.call(
         loci.peers.messages.StartMessages, message_service_pb2.StartMessagesRequest(turn=turn)
     )
-    found = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=started.run_id))
-    return json_response(run_to_rest(found.run))
+    response = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=started.run_id))
+    return json_response(run_to_rest(response.run))
 
 
 @router.post("/runs/{run_id}/stream", tags=["runs"])
@@ -55,7 +54,7 @@ async def follow_run(run_id: RunId, request: Request, loci: Loci, options: Annot
     204, at which an EventSource comes back no more, for one that knows the run to its end.
     """
     options = resumed_from(request, options)
-    if await is_known_whole(loci, run_id, options.starting_after):
+    if await is_read_to_end(loci, run_id, options.starting_after):
         return Response(status_code=204)
     return await _run(loci, run_id, options)
 
@@ -67,17 +66,17 @@ async def stream_conversation(
 ) -> Response:
     """The events of a background run of a conversation: `run_id`, else the one of `otid`, else the active one."""
     body = resumed_from(request, body or AttachRun())
-    meant = run_service_pb2.StreamRunRequest(run_id=body.run_id or "", otid=body.otid or "")
+    rpc_request = run_service_pb2.StreamRunRequest(run_id=body.run_id or "", otid=body.otid or "")
     # A run is found by its id alone; `default` says nothing without an agent.
     if not (body.run_id and conversation_id == DEFAULT and body.agent_id is None):
         place = await loci.conversations.place(conversation_id, body.agent_id)
-        meant.agent_id, meant.conversation_id = place.agent_id, place.conversation_id
-    return await _joined(loci, meant, body)
+        rpc_request.agent_id, rpc_request.conversation_id = place.agent_id, place.conversation_id
+    return await _joined(loci, rpc_request, body)
 
 
 async def _run(loci: Services, run_id: str, body: AttachRun) -> Response:
     return await _joined(loci, run_service_pb2.StreamRunRequest(run_id=run_id), body)
 
 
-async def _joined(loci: Services, meant: run_service_pb2.StreamRunRequest, body: AttachRun) -> Response:
-    return answers.rejoined(loci, await join(loci, meant, body), pings=body.include_pings is not False)
+async def _joined(loci: Services, target: run_service_pb2.StreamRunRequest, body: AttachRun) -> Response:
+    return turn_responses.resume_stream(loci, await reattach(loci, target, body), pings=body.include_pings is not False)

@@ -41,18 +41,18 @@ class UpdateVariable(Body):
 
 
 def kind_of(config: Json) -> str:
-    """The kind that has most of the members; the first of several, `local` where nothing tells."""
+    """Returns the kind that has most of the members; the first of several, `local` where nothing tells."""
     return max(_MEMBERS, key=lambda kind: len(_MEMBERS[kind] & config.keys()))
 
 
 def create_request(sandbox_config_id: str, body: CreateVariable) -> wire.CreateVariableRequest:
-    """The request of CreateVariable."""
+    """Returns the request of CreateVariable."""
     draft = wire.VariableDraft(key=body.key, value=body.value, description=body.description or "")
     return wire.CreateVariableRequest(sandbox_config_id=sandbox_config_id, variable=draft)
 
 
 def update_request(variable_id: str, body: UpdateVariable) -> wire.UpdateVariableRequest:
-    """The request of UpdateVariable."""
+    """Returns the request of UpdateVariable."""
     sent = given(body)
     return wire.UpdateVariableRequest(
         id=variable_id, variable=wire.VariableDraft(**sent), update_mask=FieldMask(paths=list(sent))

@@ -14,18 +14,20 @@ _NO_MEMBERS = frozenset({"owner", "masked_value"})
 
 
 async def agent_secrets(loci: Services, agent_ids: Sequence[str]) -> dict[str, list[Rest]]:
-    """The reference's AgentEnvironmentVariable of each agent that has any, by key; nothing for who may not see them."""
-    found: dict[str, list[Rest]] = {}
+    """Returns the reference's AgentEnvironmentVariable of each agent that has any, by key; nothing for who may not see
+    them.
+    """
+    secrets: dict[str, list[Rest]] = {}
     if not sees_secrets():
-        return found
+        return secrets
     for variable in await _variables(loci, [wire.Owner(agent_id=agent_id) for agent_id in agent_ids]):
         agent_id = variable.owner.agent_id
-        found.setdefault(agent_id, []).append(_rest(variable) | {"agent_id": agent_id})
-    return found
+        secrets.setdefault(agent_id, []).append(_rest(variable) | {"agent_id": agent_id})
+    return secrets
 
 
 def sandbox_variable(variable: wire.Variable) -> Rest:
-    """The reference's SandboxEnvironmentVariable."""
+    """Returns the reference's SandboxEnvironmentVariable."""
     return _rest(variable) | {
         "sandbox_config_id": variable.owner.sandbox_config_id,
         "organization_id": to_public("org", current().organization_id),
@@ -43,9 +45,9 @@ def _rest(variable: wire.Variable) -> Rest:
 
 async def _variables(loci: Services, owners: Sequence[wire.Owner]) -> Iterable[wire.Variable]:
     """In one call for a page."""
-    found: list[wire.Variable] = []
+    variables: list[wire.Variable] = []
     for start in range(0, len(owners), _OWNERS_AT_ONCE):
         request = wire.BatchGetEnvironmentsRequest(owners=owners[start : start + _OWNERS_AT_ONCE])
         response = await loci.peers.call(loci.peers.environments.BatchGetEnvironments, request)
-        found += response.variables
-    return found
+        variables += response.variables
+    return variables

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from gateway.errors.table import EXAMPLE_UUID
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
 from gateway.resources.sandbox_configs import requests as bodies
@@ -13,7 +13,6 @@ from gateway.resources.sandbox_configs.responses import sandbox_variable
 from gateway.resources.sandbox_configs.schemas import SANDBOX_CONFIG, SANDBOX_VARIABLE
 from gateway.rest.body import Json, dump
 from gateway.rest.convert import Rest, to_rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
@@ -24,7 +23,7 @@ from services.common.context import current
 from services.common.errors import AlreadyExists
 from services.common.ids import to_public
 
-router = APIRouter(prefix="/sandbox-config", tags=["sandbox-config"], route_class=JsonRoute)
+router = APIRouter(prefix="/sandbox-config", tags=["sandbox-config"])
 
 ConfigId = Annotated[str, Path(examples=[f"sandbox-{EXAMPLE_UUID}"]), checked_id("sandbox")]
 VariableId = Annotated[str, Path(examples=[f"sandbox-env-{EXAMPLE_UUID}"]), checked_id("sandbox-env")]
@@ -166,7 +165,7 @@ async def _update(loci: Services, sandbox_config_id: str, config: Json) -> Respo
 
 
 def _rest(config: wire.SandboxConfig) -> Rest:
-    """The reference's SandboxConfig."""
+    """Returns the reference's SandboxConfig."""
     rest = to_rest(config)
     return rest | {
         "config": _DEFAULTS.get(config.type, {}) | (rest["config"] or {}),

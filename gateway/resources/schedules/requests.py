@@ -51,9 +51,9 @@ class CreateSchedule(Body):
     max_steps: Annotated[Int32, Field(ge=1)] | None = None
 
     def input(self) -> schedule_service_pb2.ScheduledInput:
-        """What is sent. Raises InvalidRequest."""
-        given = {"messages": self.messages, "include_return_message_types": self.include_return_message_types}
-        turn = TurnBody.model_validate(given)
+        """Returns what is sent. Raises InvalidRequest."""
+        fields = {"messages": self.messages, "include_return_message_types": self.include_return_message_types}
+        turn = TurnBody.model_validate(fields)
         return schedule_service_pb2.ScheduledInput(
             messages=turn.input_messages(),
             max_steps=self.max_steps,

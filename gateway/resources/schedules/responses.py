@@ -9,16 +9,16 @@ _ROLES = {message_pb2.MESSAGE_ROLE_SYSTEM: "system"}
 
 
 def schedule(source: schedule_service_pb2.Schedule) -> Rest:
-    """One; what the reference does not know stands at the end."""
-    given = source.input
+    """Returns one; what the reference does not know stands at the end."""
+    scheduled = source.input
     return {
         "id": source.id,
         "agent_id": source.agent_id,
         "message": {
-            "messages": list(map(_message, given.messages)),
-            "max_steps": given.max_steps,
-            "callback_url": given.callback_url if given.HasField("callback_url") else None,
-            "include_return_message_types": view_of(given.view_json).get("types"),
+            "messages": list(map(_message, scheduled.messages)),
+            "max_steps": scheduled.max_steps,
+            "callback_url": scheduled.callback_url if scheduled.HasField("callback_url") else None,
+            "include_return_message_types": view_of(scheduled.view_json).get("types"),
         },
         "next_scheduled_time": moment(source.next_at) if source.HasField("next_at") else None,
         "schedule": _time(source.time),

@@ -11,7 +11,6 @@ from gateway.openapi.answers import returns
 from gateway.resources.schedules.requests import CreateSchedule
 from gateway.resources.schedules.responses import schedule
 from gateway.resources.schedules.schemas import DONE, SCHEDULE, SCHEDULED, SCHEDULES
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentId, checked_id
 from gateway.rest.responses import json_response
@@ -21,7 +20,7 @@ from loci.agent.v1 import schedule_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public
 
-router = APIRouter(prefix="/agents/{agent_id}/schedule", tags=["agents"], route_class=JsonRoute)
+router = APIRouter(prefix="/agents/{agent_id}/schedule", tags=["agents"])
 
 ScheduleId = Annotated[str, checked_id("schedule")]
 # Of ids that follow from the keys of requests.
@@ -36,14 +35,14 @@ async def create_schedule(agent_id: AgentId, body: CreateSchedule, request: Requ
     """Sends messages to the agent at their time, each time as a background run of its default conversation."""
     # A client that repeats its request gets what the first made.
     key = loci.call_keys.of(await retry_of(request), request.scope["path"])
-    wanted = schedule_service_pb2.CreateScheduleRequest(
+    rpc_request = schedule_service_pb2.CreateScheduleRequest(
         agent_id=agent_id,
         schedule_id=to_public("schedule", uuid5(_KEYS, key)),
         input=body.input(),
         time=body.schedule.time(),
     )
-    made = schedule((await loci.peers.call(loci.peers.schedules.CreateSchedule, wanted)).schedule)
-    return json_response({"id": made["id"], "next_scheduled_at": made["next_scheduled_time"]})
+    created = schedule((await loci.peers.call(loci.peers.schedules.CreateSchedule, rpc_request)).schedule)
+    return json_response({"id": created["id"], "next_scheduled_at": created["next_scheduled_time"]})
 
 
 @router.get("")
@@ -52,8 +51,8 @@ async def create_schedule(agent_id: AgentId, body: CreateSchedule, request: Requ
 @paged(_PER_PAGE, names="after limit")
 async def list_schedules(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
     """What is sent to the agent at its time, and what was; oldest first."""
-    wanted = schedule_service_pb2.ListSchedulesRequest(agent_id=agent_id, page=page)
-    response = await loci.peers.call(loci.peers.schedules.ListSchedules, wanted)
+    request = schedule_service_pb2.ListSchedulesRequest(agent_id=agent_id, page=page)
+    response = await loci.peers.call(loci.peers.schedules.ListSchedules, request)
     return json_response(
         {"scheduled_messages": list(map(schedule, response.schedules)), "has_next_page": bool(response.next_page_token)}
     )
@@ -63,14 +62,14 @@ async def list_schedules(agent_id: AgentId, loci: Loci, page: PageRequest = FIRS
 @returns(SCHEDULE)
 async def get_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci: Loci) -> Response:
     """One."""
-    wanted = schedule_service_pb2.GetScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)
-    return json_response(schedule((await loci.peers.call(loci.peers.schedules.GetSchedule, wanted)).schedule))
+    request = schedule_service_pb2.GetScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)
+    return json_response(schedule((await loci.peers.call(loci.peers.schedules.GetSchedule, request)).schedule))
 
 
 @router.delete("/{scheduled_message_id}")
 @returns(DONE)
 async def delete_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci: Loci) -> Response:
     """Sends it no more. A run that has begun goes on."""
-    wanted = schedule_service_pb2.DeleteScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)
-    await loci.peers.call(loci.peers.schedules.DeleteSchedule, wanted)
+    request = schedule_service_pb2.DeleteScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)
+    await loci.peers.call(loci.peers.schedules.DeleteSchedule, request)
     return json_response({"success": True})

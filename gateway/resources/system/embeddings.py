@@ -1,4 +1,4 @@
-"""What vectors take."""
+"""The storage that vectors take."""
 
 from typing import Annotated, Literal
 
@@ -7,12 +7,11 @@ from starlette.responses import Response
 
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NUMBER
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.memory.v1 import passage_service_pb2
 
-router = APIRouter(prefix="/embeddings", tags=["embeddings"], route_class=JsonRoute)
+router = APIRouter(prefix="/embeddings", tags=["embeddings"])
 
 _UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 

@@ -4,14 +4,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway import VERSION
-from gateway.errors.table import Problem
+from gateway.errors.problems import Problem
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import TEXT, choice, record
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 
-router = APIRouter(tags=["health"], route_class=JsonRoute)
+router = APIRouter(tags=["health"])
 
 
 @router.get("/ready")

@@ -1,4 +1,4 @@
-"""What the reference's own applications use: mostly older or further names of routes that there are."""
+"""Routes that the reference's own applications use: mostly older or further names of routes that there are."""
 
 from typing import Any
 
@@ -12,10 +12,9 @@ from gateway.resources.agents import overviews as agent_overviews
 from gateway.resources.blocks import routes as blocks
 from gateway.resources.messages.stored_requests import WarmCache
 from gateway.resources.runs import routes as runs
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 _OTHER_NAMES: tuple[tuple[str, str, str, Any], ...] = (
     ("_internal_agents", "GET", "/count", agent_overviews.count_agents),

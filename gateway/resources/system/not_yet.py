@@ -4,11 +4,10 @@ from fastapi import APIRouter
 
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.not_yet import NotYet, not_yet
 from gateway.rest.params import AgentId
 
-router = APIRouter(route_class=JsonRoute)
+router = APIRouter()
 
 _BATCHES = (
     "batches of messages are not handed to providers yet; send each message with "

@@ -6,10 +6,9 @@ from typing import Literal
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import TEXT, array
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, descending, ends_before, paged
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
@@ -17,7 +16,7 @@ from loci.agent.v1 import agent_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
 
-router = APIRouter(tags=["tags"], route_class=JsonRoute)
+router = APIRouter(tags=["tags"])
 
 
 @router.get("/tags")

@@ -20,7 +20,6 @@ from gateway.resources.templates.requests import DeployedAgent, DeployedBlock, D
 from gateway.resources.templates.schemas import DELETED, DEPLOYMENT
 from gateway.rest import convert
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -29,7 +28,7 @@ from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import block_pb2, block_service_pb2
 from services.common.errors import LociError, NotFound
 
-router = APIRouter(prefix="/_internal_templates", tags=["_internal_templates"], route_class=JsonRoute)
+router = APIRouter(prefix="/_internal_templates", tags=["_internal_templates"])
 
 _OLDEST_FIRST = PageRequest(order=ORDER_ASCENDING)
 
@@ -59,16 +58,16 @@ async def create_block(body: DeployedBlock, loci: Loci) -> Response:
 @returns(array(BLOCK))
 async def create_blocks(body: DeployedBlocks, loci: Loci) -> Response:
     """Creates blocks of a deployment, all or none; answers them in order."""
-    made: list[block_pb2.Block] = []
+    created: list[block_pb2.Block] = []
     try:
         for each in body:
             request = block_service_pb2.CreateBlockRequest(block=draft_of(each, minted=True))
-            made.append((await loci.peers.call(loci.peers.blocks.CreateBlock, request)).block)
+            created.append((await loci.peers.call(loci.peers.blocks.CreateBlock, request)).block)
     except LociError:
-        for block in made:
+        for block in created:
             await _delete_block(loci, block.id)
         raise
-    return json_response([block_to_rest(block) for block in made])
+    return json_response([block_to_rest(block) for block in created])
 
 
 @router.get("/deployment/{deployment_id}")
@@ -77,10 +76,10 @@ async def list_deployment(
     deployment_id: str, loci: Loci, entity_types: Annotated[list[EntityType] | None, Query()] = None
 ) -> Response:
     """What has the deployment id, hidden ones too: blocks, agents, groups, each kind the oldest first."""
-    wanted = entity_types or ("block", "agent", "group")
+    kinds = entity_types or ("block", "agent", "group")
     entities: list[Rest] = []
     for kind, listed in _KINDS.items():
-        if kind in wanted:
+        if kind in kinds:
             entities += [_entity(kind, each) for each in await listed(loci, deployment_id)]
     return json_response(
         {
@@ -106,10 +105,10 @@ async def delete_deployment(deployment_id: str, loci: Loci) -> Response:
     return json_response(deleted | {"message": f"{sum(map(len, deleted.values()))} deleted"})
 
 
-def _entity(kind: str, found: Any) -> Rest:
-    rest = convert.to_rest(found)
+def _entity(kind: str, entity: Any) -> Rest:
+    rest = convert.to_rest(entity)
     return {
-        "id": found.id,
+        "id": entity.id,
         "type": kind,
         "name": rest.get("template_name" if kind == "block" else "name"),
         "description": rest.get("description"),
@@ -143,14 +142,14 @@ _KINDS: dict[str, Callable[[Services, str], Awaitable[Sequence[Any]]]] = {
 
 
 async def _all(loci: Services, rpc: Any, request: Any, name: str) -> Sequence[Any]:
-    """Every page of a list."""
+    """Returns every page of a list."""
     request.page.page_size = MOST_PER_PAGE
-    found: list[Any] = []
+    items: list[Any] = []
     while True:
         page = await loci.peers.call(rpc, request)
-        found += getattr(page, name)
+        items += getattr(page, name)
         if not page.next_page_token:
-            return found
+            return items
         request.page.page_token = page.next_page_token
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.agents.requests import CreateAgent
 from gateway.resources.blocks.requests import BlockBody
 from gateway.resources.groups.requests import CreateGroup
@@ -77,7 +77,7 @@ class AgentsOfTemplate(Body):
 
 
 def version_of(text: str, member: str = "version") -> int | None:
-    """The number of a saved version; None for the newest. Raises InvalidRequest."""
+    """Returns the number of a saved version; None for the newest. Raises InvalidRequest."""
     if text == _LATEST:
         return None
     if not _VERSION.fullmatch(text):

@@ -5,24 +5,23 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.agent_files.exporter import Wanted, export
+from gateway.agent_files.exporter import ExportOptions, export
 from gateway.agent_files.importer import import_tools
 from gateway.agent_files.instantiation import make_agents
 from gateway.agent_files.reader import of_document
-from gateway.agent_files.templates import Filling
+from gateway.agent_files.templates import TemplateValues
 from gateway.openapi.answers import returns
 from gateway.resources.templates import requests as bodies
 from gateway.resources.templates.schemas import CHANGED, MADE, TEMPLATE
 from gateway.rest.body import Json, dump
 from gateway.rest.convert import moment
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.not_yet import NotYet
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import template_service_pb2 as wire
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/templates", tags=["templates"], route_class=JsonRoute)
+router = APIRouter(prefix="/templates", tags=["templates"])
 
 # What this server calls the project of templates that have none.
 _PROJECT = "default"
@@ -40,7 +39,7 @@ _UPGRADES = (
 async def create_template(body: bodies.CreateTemplate, loci: Loci) -> Response:
     """Makes a template of an agent, without what was said, or of an agent file. Its first version is saved at once."""
     if isinstance(body, bodies.OfAgent):
-        document = await export(loci, body.agent_id, Wanted(scrub_messages=True))
+        document = await export(loci, body.agent_id, ExportOptions(scrub_messages=True))
     else:
         document = await _checked(loci, body.agent_file, update_tools=body.update_existing_tools)
     request = wire.CreateTemplateRequest(
@@ -74,9 +73,9 @@ async def delete_template(template_name: str, loci: Loci) -> Response:
 async def save_template(template_name: str, loci: Loci, body: bodies.SaveTemplate | None = None) -> Response:
     """Saves what is worked on as the next version."""
     body = body or bodies.SaveTemplate()
-    if asked := [name for name in _UPGRADES if getattr(body, name)]:
+    if names := [name for name in _UPGRADES if getattr(body, name)]:
         raise NotYet(
-            f"`{asked[0]}`: agents are not upgraded to new versions of their templates yet; leave it out, and make new "
+            f"`{names[0]}`: agents are not upgraded to new versions of their templates yet; leave it out, and make new "
             "agents of the version"
         )
     request = wire.SaveTemplateVersionRequest(name=template_name, message=body.message)
@@ -98,7 +97,7 @@ async def roll_back_template(template_name: str, body: bodies.RollBackTemplate, 
 async def create_agents_of_template(template_version: str, body: bodies.AgentsOfTemplate, loci: Loci) -> Response:
     """Makes the agents of a template."""
     name, version = bodies.named_version(template_version)
-    filling = Filling(
+    filling = TemplateValues(
         name=body.agent_name,
         variables=body.memory_variables or {},
         secrets=body.tool_variables or {},
@@ -106,13 +105,13 @@ async def create_agents_of_template(template_version: str, body: bodies.AgentsOf
         tags=tuple(body.tags or ()),
         identity_ids=tuple(body.identity_ids or ()),
     )
-    made = await make_agents(loci, name, version, filling)
-    group_id = made.group_ids[0] if made.group_ids else None
-    return json_response({"agent_ids": made.agent_ids, "deployment_id": made.deployment_id, "group_id": group_id})
+    created = await make_agents(loci, name, version, filling)
+    group_id = created.group_ids[0] if created.group_ids else None
+    return json_response({"agent_ids": created.agent_ids, "deployment_id": created.deployment_id, "group_id": group_id})
 
 
 async def _checked(loci: Services, document: Json, *, update_tools: bool) -> Any:
-    """An agent file that agents can be made of, in its current form. Raises InvalidArgument."""
+    """Returns an agent file that agents can be made of, in its current form. Raises InvalidArgument."""
     file = of_document(document)
     if update_tools:
         await import_tools(loci, file)

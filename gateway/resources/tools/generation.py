@@ -53,21 +53,23 @@ class _Written:
 
 
 async def written_tool(peers: Peers, body: WriteTool, handle: str) -> Rest:
-    """The reference's GenerateToolOutput; nothing is stored. Raises LociError, also for a model that cannot do it."""
+    """Returns the reference's GenerateToolOutput; nothing is stored. Raises LociError, also for a model that cannot do
+    it.
+    """
     messages = [_message(chat_pb2.CHAT_ROLE_SYSTEM, _INSTRUCTIONS), _message(chat_pb2.CHAT_ROLE_USER, _asked(body))]
     for last in (*(False,) * (_TRIES - 1), True):
         text = await _generate(peers, handle, messages)
         written = _read(text, handle)
         request = tool_service_pb2.GenerateToolSchemaRequest(source_code=written.source)
         try:
-            found = await peers.call(peers.tools.GenerateToolSchema, request)
+            response = await peers.call(peers.tools.GenerateToolSchema, request)
         except InvalidArgument as refusal:
             if last:
                 raise
             problem = f"That is refused: {refusal.message}. Write it again, whole."
             messages += [_message(chat_pb2.CHAT_ROLE_ASSISTANT, text), _message(chat_pb2.CHAT_ROLE_USER, problem)]
         else:
-            tool = _tool(written, from_json(found.json_schema_json))
+            tool = _tool(written, from_json(response.json_schema_json))
             return {"tool": tool, "sample_args": written.sample_args, "response": written.response}
     raise AssertionError("the last try returns or raises")
 
@@ -105,7 +107,7 @@ def _asked(body: WriteTool) -> str:
 
 
 def _tool(written: _Written, schema: Rest) -> Rest:
-    """As a stored one looks, with an id of its own; `tools.create` makes it one."""
+    """Returns as a stored one looks, with an id of its own; `tools.create` makes it one."""
     return {
         "id": to_public("tool", uuid7()),
         "tool_type": "custom",

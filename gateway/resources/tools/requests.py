@@ -37,7 +37,7 @@ class Requirement(Body):
 
 
 class ToolSettings(Body):
-    """What creation and change have in common. `network`, `idempotent` and `environment` are Loci's own."""
+    """The fields that creation and change share. `network`, `idempotent` and `environment` are Loci's own."""
 
     source_type: str | None = None
     description: str | None = None
@@ -104,12 +104,12 @@ class WriteTool(Body):
 
 
 def draft_of(body: ToolSettings) -> tool_service_pb2.ToolDraft:
-    """The fields that were sent."""
+    """Returns the fields that were sent."""
     return tool_service_pb2.ToolDraft(**_fields(body))
 
 
 def update_request(tool_id: str, body: UpdateTool) -> tool_service_pb2.UpdateToolRequest | None:
-    """The request of UpdateTool; None when nothing changes."""
+    """Returns the request of UpdateTool; None when nothing changes."""
     paths = list(_fields(body))
     if not paths:
         return None
@@ -118,14 +118,14 @@ def update_request(tool_id: str, body: UpdateTool) -> tool_service_pb2.UpdateToo
 
 
 def import_request(body: ImportTool) -> tool_service_pb2.ImportToolRequest:
-    """The request of ImportTool."""
+    """Returns the request of ImportTool."""
     return tool_service_pb2.ImportToolRequest(
         library=body.library, definition_json=dump(body.definition), tool=draft_of(body)
     )
 
 
 def schema_request(body: GenerateSchema) -> tool_service_pb2.GenerateToolSchemaRequest:
-    """The request of GenerateToolSchema."""
+    """Returns the request of GenerateToolSchema."""
     return tool_service_pb2.GenerateToolSchemaRequest(
         source_code=body.code,
         source_type=body.source_type or "",
@@ -134,7 +134,7 @@ def schema_request(body: GenerateSchema) -> tool_service_pb2.GenerateToolSchemaR
 
 
 def search_request(body: SearchTools, tool_types: list[int]) -> tool_service_pb2.SearchToolsRequest:
-    """The request of SearchTools."""
+    """Returns the request of SearchTools."""
     return tool_service_pb2.SearchToolsRequest(
         query=body.query or "",
         mode=_MODES[body.search_mode],
@@ -145,7 +145,7 @@ def search_request(body: SearchTools, tool_types: list[int]) -> tool_service_pb2
 
 
 def environment_request(tool_id: str, variables: Mapping[str, str]) -> environment_service_pb2.SetEnvironmentRequest:
-    """The request of SetEnvironment."""
+    """Returns the request of SetEnvironment."""
     drafts = [environment_service_pb2.VariableDraft(key=key, value=value) for key, value in variables.items()]
     owner = environment_service_pb2.Owner(tool_id=tool_id)
     return environment_service_pb2.SetEnvironmentRequest(owner=owner, variables=drafts)

@@ -10,7 +10,7 @@ _NOT_IN_TOOLS = frozenset(
 
 
 def tool_to_rest(message: tool_pb2.Tool) -> Rest:
-    """The reference's Tool: 18 fields."""
+    """Returns the reference's Tool: 18 fields."""
     rest = to_rest(message)
     rest["metadata_"] = rest.pop("metadata") or {}
     rest["source_code"] = rest["source_code"] or None
@@ -20,13 +20,13 @@ def tool_to_rest(message: tool_pb2.Tool) -> Rest:
 
 
 def catalogued_tool_to_rest(message: tool_pb2.Tool) -> Rest:
-    """The reference's Tool, with what Loci's own settings are."""
+    """Returns the reference's Tool, with what Loci's own settings are."""
     network = from_json(message.network_json)
     return tool_to_rest(message) | {"network": network or {}, "idempotent": message.idempotent}
 
 
 def tool_hit_to_rest(message: tool_pb2.ToolHit) -> Rest:
-    """The reference's ToolSearchResult."""
+    """Returns the reference's ToolSearchResult."""
     return {
         "tool": catalogued_tool_to_rest(message.tool),
         "embedded_text": message.embedded_text or None,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, OBJECT, WHOLE, array
 from gateway.resources.sandbox_configs.schemas import VARIABLES
@@ -16,7 +16,6 @@ from gateway.resources.tools.generation import written_tool
 from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
 from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
 from gateway.rest import convert
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import Names, ToolId, split
 from gateway.rest.responses import json_response
@@ -27,7 +26,7 @@ from services.common.errors import InvalidArgument
 from services.common.fields import enum_numbers
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(prefix="/tools", tags=["tools"], route_class=JsonRoute)
+router = APIRouter(prefix="/tools", tags=["tools"])
 
 # How a search was made: `fts` where no embedding model answered.
 SEARCH_MODE_HEADER = "x-search-mode"
@@ -37,7 +36,7 @@ _LETTA_TYPES = [name for name in _TYPES if name.startswith("letta_")]
 
 @dataclass(frozen=True)
 class _Filter:
-    """What lists and counts have in common; None: nothing can match."""
+    """The filters that lists and counts share; None: nothing can match."""
 
     request: tool_service_pb2.ListToolsRequest | None
 
@@ -52,10 +51,10 @@ async def _filter(
     return_only_letta_tools: bool | None = False,
     exclude_letta_tools: bool | None = False,
 ) -> _Filter:
-    wanted, unwanted = split(tool_types), split(exclude_tool_types)
+    kinds, unwanted = split(tool_types), split(exclude_tool_types)
     if return_only_letta_tools:
-        wanted = [kind for kind in wanted or _LETTA_TYPES if kind in _LETTA_TYPES]
-        if not wanted:
+        kinds = [kind for kind in kinds or _LETTA_TYPES if kind in _LETTA_TYPES]
+        if not kinds:
             return _Filter(None)
     if exclude_letta_tools:
         unwanted = [*unwanted, *_LETTA_TYPES]
@@ -63,7 +62,7 @@ async def _filter(
         name=name,
         names=split(names),
         tool_ids=split(tool_ids),
-        tool_types=_numbers("query", "tool_types", wanted),
+        tool_types=_numbers("query", "tool_types", kinds),
         exclude_tool_types=_numbers("query", "exclude_tool_types", unwanted),
         search=search,
     )
@@ -78,12 +77,12 @@ Filter = Annotated[_Filter, Depends(_filter)]
 async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
     """Creates a tool from source; its name and schema come from the function in it."""
     request = tool_service_pb2.CreateToolRequest(tool_id=to_public("tool", uuid7()), tool=bodies.draft_of(body))
-    made = (await loci.peers.call(loci.peers.tools.CreateTool, request)).tool
+    created = (await loci.peers.call(loci.peers.tools.CreateTool, request)).tool
     try:
-        return await _answer(made, body, loci)
+        return await _answer(created, body, loci)
     except InvalidArgument:
         # Its variables were refused: then it is not to be there, either.
-        await loci.peers.call(loci.peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=made.id))
+        await loci.peers.call(loci.peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=created.id))
         raise
 
 
@@ -127,9 +126,9 @@ async def count_tools(loci: Loci, wanted: Filter) -> Response:
 async def search_tools(body: bodies.SearchTools, loci: Loci) -> Response:
     """Tools by words and by meaning, best first; without a query the newest."""
     request = bodies.search_request(body, [*_numbers("body", "tool_types", body.tool_types or [])])
-    found = await loci.peers.call(loci.peers.tools.SearchTools, request)
-    headers = {SEARCH_MODE_HEADER: bodies.MODE_NAMES.get(found.mode, "hybrid")}
-    return json_response([tool_hit_to_rest(hit) for hit in found.hits], headers=headers)
+    response = await loci.peers.call(loci.peers.tools.SearchTools, request)
+    headers = {SEARCH_MODE_HEADER: bodies.MODE_NAMES.get(response.mode, "hybrid")}
+    return json_response([tool_hit_to_rest(hit) for hit in response.hits], headers=headers)
 
 
 @router.post("/add-base-tools")
@@ -137,8 +136,8 @@ async def search_tools(body: bodies.SearchTools, loci: Loci) -> Response:
 async def add_base_tools(loci: Loci) -> Response:
     """Brings the tools that ship with Loci up to date, and lists them. Agents find them there without this."""
     request = tool_service_pb2.EnsureBaseToolsRequest()
-    found = await loci.peers.call(loci.peers.tools.EnsureBaseTools, request)
-    return json_response([catalogued_tool_to_rest(tool) for tool in found.tools])
+    response = await loci.peers.call(loci.peers.tools.EnsureBaseTools, request)
+    return json_response([catalogued_tool_to_rest(tool) for tool in response.tools])
 
 
 @router.post("/generate-schema")
@@ -146,8 +145,8 @@ async def add_base_tools(loci: Loci) -> Response:
 async def generate_schema(body: bodies.GenerateSchema, loci: Loci) -> Response:
     """The schema that a tool of this source would have. Nothing is stored, nothing is run."""
     request = bodies.schema_request(body)
-    found = await loci.peers.call(loci.peers.tools.GenerateToolSchema, request)
-    return json_response(convert.from_json(found.json_schema_json))
+    response = await loci.peers.call(loci.peers.tools.GenerateToolSchema, request)
+    return json_response(convert.from_json(response.json_schema_json))
 
 
 @router.post("/import")
@@ -181,8 +180,8 @@ async def list_environment_variables(tool_id: ToolId, loci: Loci) -> Response:
     await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
     owner = environment_service_pb2.Owner(tool_id=tool_id)
     request = environment_service_pb2.BatchGetEnvironmentsRequest(owners=[owner])
-    found = await loci.peers.call(loci.peers.environments.BatchGetEnvironments, request)
-    return json_response([{"key": each.key, "value": each.masked_value} for each in found.variables])
+    response = await loci.peers.call(loci.peers.environments.BatchGetEnvironments, request)
+    return json_response([{"key": each.key, "value": each.masked_value} for each in response.variables])
 
 
 @router.patch("/{tool_id}")
@@ -191,8 +190,8 @@ async def update_tool(tool_id: ToolId, body: bodies.UpdateTool, loci: Loci) -> R
     """Changes what the body names."""
     request = bodies.update_request(tool_id, body)
     if request is None:
-        found = await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
-        return await _answer(found.tool, body, loci)
+        response = await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
+        return await _answer(response.tool, body, loci)
     return await _answer((await loci.peers.call(loci.peers.tools.UpdateTool, request)).tool, body, loci)
 
 
@@ -206,7 +205,7 @@ async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
 
 
 async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) -> Response:
-    """A tool just written, once it has the variables that came along."""
+    """Returns a tool just written, once it has the variables that came along."""
     rest = catalogued_tool_to_rest(tool)
     if body.environment is not None:
         request = bodies.environment_request(tool.id, body.environment)

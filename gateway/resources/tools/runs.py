@@ -18,18 +18,17 @@ from gateway.resources.messages.responses import COMMON
 from gateway.resources.messages.schemas import TOOL_RETURN
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.params import AgentId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns.events import until_answered
+from gateway.turns.events import call_until_answered
 from gateway.turns.idempotency import retry_of
 from loci.agent.v1 import agent_service_pb2
 from loci.tool.v1 import execution_service_pb2
 from services.common.errors import LociError
 from services.common.ids import to_public, uuid7
 
-router = APIRouter(tags=["tools"], route_class=JsonRoute)
+router = APIRouter(tags=["tools"])
 
 # What is wrong with the source, which the reference tells like an error of its run.
 _OF_SOURCE = frozenset({"TOOL_SOURCE_INVALID", "TOOL_SCHEMA_INVALID"})
@@ -40,10 +39,10 @@ _OF_SOURCE = frozenset({"TOOL_SOURCE_INVALID", "TOOL_SCHEMA_INVALID"})
 async def run_source(body: RunSource, request: Request, loci: Loci) -> Response:
     """Runs source in a sandbox; nothing of it is kept but its receipt."""
     check_members(body.model_fields_set)
-    wanted = body.request(f"source/{await _key(request, loci)}")
+    rpc_request = body.request(f"source/{await _key(request, loci)}")
     window = loci.settings.reattach_window
     try:
-        answer = await until_answered(loci.peers.executions.RunSource, wanted, window=window)
+        answer = await call_until_answered(loci.peers.executions.RunSource, rpc_request, window=window)
     except LociError as error:
         if error.reason not in _OF_SOURCE:
             raise
@@ -61,14 +60,14 @@ async def run_agent_tool(
     agent_id: AgentId, tool_name: str, request: Request, loci: Loci, body: RunAgentTool | None = None
 ) -> Response:
     """Runs a tool of the agent as a call of its model is run. `agent_state` is null unless the tool changed it."""
-    wanted = agent_service_pb2.RunAgentToolRequest(
+    rpc_request = agent_service_pb2.RunAgentToolRequest(
         agent_id=agent_id,
         tool_name=tool_name,
         arguments_json=dump(body.args if body else {}),
         call_key=await _key(request, loci),
     )
     window = loci.settings.reattach_window
-    answer = await until_answered(loci.peers.agents.RunAgentTool, wanted, window=window)
+    answer = await call_until_answered(loci.peers.agents.RunAgentTool, rpc_request, window=window)
     state = None
     if answer.changed_memory:
         state = agent_state(await fetch(loci, agent_id), await loci.catalogue.models())
@@ -89,7 +88,7 @@ async def _key(request: Request, loci: Services) -> str:
 
 
 def _value(answer: agent_service_pb2.RunAgentToolResponse) -> Any:
-    """What the tool returned; the text for the model where that is no JSON, or more than ours can hold."""
+    """Returns what the tool returned; the text for the model where that is no JSON, or more than ours can hold."""
     try:
         return orjson.loads(answer.result_json)
     except orjson.JSONDecodeError:
@@ -97,7 +96,7 @@ def _value(answer: agent_service_pb2.RunAgentToolResponse) -> Any:
 
 
 def _message(text: str, status: str, stdout: list[str], stderr: list[str]) -> Rest:
-    """The reference's ToolReturnMessage; its ids belong to nothing."""
+    """Returns the reference's ToolReturnMessage; its ids belong to nothing."""
     one = {"tool_call_id": to_public("call", uuid7()), "status": status, "stdout": stdout, "stderr": stderr}
     return {
         "id": to_public("message", uuid7()),

@@ -1,4 +1,4 @@
-"""What a tenant may spend in a minute, an hour, a day or a month; Loci's own."""
+"""Budgets: the most that a tenant spends in a minute, an hour, a day or a month; Loci's own."""
 
 from typing import Literal
 
@@ -10,13 +10,12 @@ from gateway.openapi.schemas import NULL, array
 from gateway.resources.usage import responses as usage
 from gateway.resources.usage.requests import BudgetLimits
 from gateway.resources.usage.schemas import BUDGET
-from gateway.rest.json_body import JsonRoute
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.llm.v1 import usage_service_pb2 as usage_pb
 from services.common.fields import enum_numbers
 
-router = APIRouter(prefix="/budgets", tags=["usage"], route_class=JsonRoute)
+router = APIRouter(prefix="/budgets", tags=["usage"])
 
 Period = Literal["minute", "hour", "day", "month"]
 _PERIODS = enum_numbers(usage_pb.BudgetPeriod.DESCRIPTOR)
@@ -27,25 +26,25 @@ _PERIODS = enum_numbers(usage_pb.BudgetPeriod.DESCRIPTOR)
 @returns(array(BUDGET))
 async def list_budgets(loci: Loci) -> Response:
     """The budgets that hold, the operator's first, with what is spent of each and when it begins anew (UTC)."""
-    found = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
-    return json_response([usage.budget_state(state) for state in found.budgets])
+    response = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
+    return json_response([usage.budget_state(state) for state in response.budgets])
 
 
 @router.get("/{period}")
 @returns(array(BUDGET))
 async def retrieve_budgets(period: Period, loci: Loci) -> Response:
     """Those of one period: the operator's, one's own, or both."""
-    found = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
+    response = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
     number = _number(period)
-    return json_response([usage.budget_state(state) for state in found.budgets if state.budget.period == number])
+    return json_response([usage.budget_state(state) for state in response.budgets if state.budget.period == number])
 
 
 @router.put("/{period}")
 @returns(BUDGET)
 async def set_budget(period: Period, body: BudgetLimits, loci: Loci) -> Response:
     """Sets or replaces one's own budget of a period. It holds beside the operator's."""
-    found = await loci.peers.call(loci.peers.usage.SetBudget, body.request(_number(period)))
-    return json_response(usage.budget_state(found.budget))
+    response = await loci.peers.call(loci.peers.usage.SetBudget, body.request(_number(period)))
+    return json_response(usage.budget_state(response.budget))
 
 
 @router.delete("/{period}")

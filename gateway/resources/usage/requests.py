@@ -1,4 +1,4 @@
-"""What a tenant may spend."""
+"""Setting budgets."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class BudgetLimits(Body):
     requests: _Count | None = None
 
     def request(self, period: usage_pb.BudgetPeriod.ValueType) -> usage_pb.SetBudgetRequest:
-        """What to ask for."""
+        """Returns what to ask for."""
         cost = None if self.usd is None else round(self.usd * 1_000_000_000)
         budget = usage_pb.Budget(
             period=period, max_requests=self.requests, max_tokens=self.tokens, max_cost_nanos_usd=cost

@@ -1,4 +1,4 @@
-"""What calls to models took, as REST tells it: money in US dollars as a number, times in ISO 8601."""
+"""Usage of models as REST: money in US dollars as a number, times in ISO 8601."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,23 +19,23 @@ def totals(message: usage_pb.UsageTotals) -> Rest:
     }
 
 
-def of_run(found: usage_pb.GetRunUsageResponse) -> Rest:
-    """What Loci adds to the usage of a run."""
+def of_run(response: usage_pb.GetRunUsageResponse) -> Rest:
+    """Returns what Loci adds to the usage of a run."""
     return {
-        "cost_usd": found.totals.cost_nanos_usd / _NANOS,
-        "requests": found.totals.requests,
-        "unpriced_requests": found.totals.unpriced_requests,
-        "estimated_requests": found.totals.estimated_requests,
-        "by_model": [{"model": row.group[0], **totals(row.totals)} for row in found.by_model],
+        "cost_usd": response.totals.cost_nanos_usd / _NANOS,
+        "requests": response.totals.requests,
+        "unpriced_requests": response.totals.unpriced_requests,
+        "estimated_requests": response.totals.estimated_requests,
+        "by_model": [{"model": row.group[0], **totals(row.totals)} for row in response.by_model],
     }
 
 
-def report(found: usage_pb.ReportUsageResponse, groups: Sequence[str]) -> Rest:
-    """A report by these groups."""
+def report(response: usage_pb.ReportUsageResponse, groups: Sequence[str]) -> Rest:
+    """Returns a report by these groups."""
     return {
-        "totals": totals(found.totals),
-        "rows": [{"group": _group(groups, row.group), **totals(row.totals)} for row in found.rows],
-        "truncated": found.truncated,
+        "totals": totals(response.totals),
+        "rows": [{"group": _group(groups, row.group), **totals(row.totals)} for row in response.rows],
+        "truncated": response.truncated,
     }
 
 
@@ -44,7 +44,7 @@ def _group(names: Sequence[str], values: Sequence[str]) -> Mapping[str, str | No
 
 
 def budget_state(state: usage_pb.BudgetState) -> Rest:
-    """A budget and what is spent of it; null: no limit."""
+    """Returns a budget and what is spent of it; null: no limit."""
     budget = state.budget
     return {
         "period": _PERIODS[budget.period],

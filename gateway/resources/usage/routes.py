@@ -1,11 +1,11 @@
-"""What calls to models took and cost; Loci's own."""
+"""Usage of models and its cost; Loci's own."""
 
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.resources.usage import responses as usage
 from gateway.resources.usage.schemas import USAGE_REPORT
@@ -43,8 +43,8 @@ async def report_usage(
         handle=model or "",
         kind=kind or "",
     )
-    found = await loci.peers.call(loci.peers.usage.ReportUsage, request)
-    return json_response(usage.report(found, groups))
+    response = await loci.peers.call(loci.peers.usage.ReportUsage, request)
+    return json_response(usage.report(response, groups))
 
 
 def _group(name: str) -> usage_pb.UsageGroup.ValueType:

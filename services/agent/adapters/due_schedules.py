@@ -17,9 +17,9 @@ from services.agent.adapters.journal import REQUEST_KEYS, PostgresJournal
 from services.agent.core.fact_log import NewerRelease
 from services.agent.core.ports_journal import Successor, TurnRequest
 from services.agent.postgres.line import input_from_line
-from services.agent.postgres.waiting_calls import Repeated
+from services.agent.postgres.waiting_calls import DuplicateRequest
 from services.agent.resources.schedules.model import next_time, pause
-from services.agent.resources.schedules.ports import Sent
+from services.agent.resources.schedules.ports import Dispatch
 from services.common.errors import LociError, NotFound
 from services.common.ids import uuid7
 
@@ -56,12 +56,12 @@ class PostgresDue:
         seconds: float | None = await self._pool.fetchval(_WAIT)
         return seconds
 
-    async def send_next(self, seconds: float) -> Sent | None:
+    async def send_next(self, seconds: float) -> Dispatch | None:
         async with self._pool.acquire() as connection, connection.transaction():
             row = await connection.fetchrow(_CLAIM)
             if row is None:
                 return None
-            sent = Sent(row["organization_id"])
+            sent = Dispatch(row["organization_id"])
             try:
                 # Apart, so that what was half done by a failure is undone, and the failure is kept.
                 async with connection.transaction():
@@ -95,7 +95,7 @@ class PostgresDue:
         try:
             async with connection.transaction():
                 return (await self._journal.accept_within(connection, request)).successor
-        except Repeated:
+        except DuplicateRequest:
             return None
         except asyncpg.UniqueViolationError as error:
             if error.constraint_name not in REQUEST_KEYS:

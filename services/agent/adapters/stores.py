@@ -17,9 +17,9 @@ from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.core.ports import Memory, Recall
 from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
-from services.agent.core.ports_streams import Attaching, FrameStore
+from services.agent.core.ports_streams import BackgroundRuns, FrameStore
 from services.agent.recall.searching import Search
-from services.agent.resources.access.ports import Credentials, TenantEraser, Tenants
+from services.agent.resources.access.ports import CredentialStore, TenantEraser, TenantStore
 from services.agent.resources.access.store import PostgresCredentials
 from services.agent.resources.access.tenants import PostgresTenantEraser, PostgresTenants
 from services.agent.resources.agents.eraser import PostgresEraser
@@ -31,7 +31,7 @@ from services.agent.resources.checkpoints.ports import CheckpointStore
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
 from services.agent.resources.conversations.eraser import PostgresConversationEraser
 from services.agent.resources.conversations.ports import ConversationEraser, ConversationStore
-from services.agent.resources.conversations.prompts import PromptsNow
+from services.agent.resources.conversations.prompts import PromptCompiler
 from services.agent.resources.conversations.store import PostgresConversations
 from services.agent.resources.devices.ports import DeviceStore
 from services.agent.resources.devices.store import PostgresDevices
@@ -40,18 +40,18 @@ from services.agent.resources.groups.store import PostgresGroups
 from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.identities.store import PostgresIdentities
 from services.agent.resources.learned_windows.store import PostgresLearnedWindows
-from services.agent.resources.messages.embedding import RevisedStore
+from services.agent.resources.messages.embedding import MessageVectorStore
 from services.agent.resources.messages.history import PostgresHistory
-from services.agent.resources.messages.ports import CompiledPrompts, History, StoredMessages
-from services.agent.resources.messages.store import PostgresStoredMessages
+from services.agent.resources.messages.ports import CompiledPrompts, History, MessageStore
+from services.agent.resources.messages.store import PostgresMessages
 from services.agent.resources.model_calls.ports import Peeks
 from services.agent.resources.outbox.ports import Outbox
 from services.agent.resources.outbox.store import PostgresOutbox
-from services.agent.resources.runs.ports import Runs
+from services.agent.resources.runs.ports import RunStore
 from services.agent.resources.runs.store import PostgresRuns
 from services.agent.resources.schedules.ports import DueSchedules, ScheduleStore
 from services.agent.resources.schedules.store import PostgresSchedules
-from services.agent.resources.steps.ports import Steps
+from services.agent.resources.steps.ports import StepStore
 from services.agent.resources.steps.store import PostgresSteps
 from services.agent.resources.templates.model import TemplateStore
 from services.agent.resources.templates.store import PostgresTemplates
@@ -70,11 +70,11 @@ class Stores:
     peeks: Peeks
     leases: Leases
     frames: FrameStore
-    attaching: Attaching
+    attaching: BackgroundRuns
     recall: Recall
     search: Search
     vectors: VectorStore
-    revised: RevisedStore
+    revised: MessageVectorStore
     prompts: CompiledPrompts
     agents: AgentStore
     conversations: ConversationStore
@@ -85,9 +85,9 @@ class Stores:
     templates: TemplateStore
     transfers: TransferStore
     history: History
-    messages: StoredMessages
-    runs: Runs
-    steps: Steps
+    messages: MessageStore
+    runs: RunStore
+    steps: StepStore
     callbacks: CallbackLog
     outbox: Outbox
     eraser: Eraser
@@ -95,8 +95,8 @@ class Stores:
     schedules: ScheduleStore
     due: DueSchedules
     devices: DeviceStore
-    credentials: Credentials
-    tenants: Tenants
+    credentials: CredentialStore
+    tenants: TenantStore
     tenant_eraser: TenantEraser
 
 
@@ -130,7 +130,7 @@ def postgres_stores(
         search=search,
         vectors=PostgresVectors(pool),
         revised=PostgresVectors(pool),
-        prompts=PromptsNow(pool, memory),
+        prompts=PromptCompiler(pool, memory),
         agents=PostgresAgents(engine),
         conversations=PostgresConversations(pool, engine),
         identities=PostgresIdentities(engine),
@@ -140,7 +140,7 @@ def postgres_stores(
         templates=PostgresTemplates(pool),
         transfers=PostgresTransfers(pool),
         history=PostgresHistory(engine),
-        messages=PostgresStoredMessages(pool),
+        messages=PostgresMessages(pool),
         runs=PostgresRuns(engine),
         steps=PostgresSteps(engine),
         callbacks=PostgresCallbackLog(pool),

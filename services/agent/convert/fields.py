@@ -1,13 +1,13 @@
 """Fields that many messages have <-> values."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
 import orjson
 
 from services.common.ids import from_public
-from services.common.storable import storable
+from services.common.storable import parsed, storable
 
 
 def ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
@@ -23,6 +23,17 @@ def optional_id(request: Any, name: str, prefix: str) -> UUID | None:
 def optional_text(request: Any, name: str) -> str | None:
     """The text in a field as it can be compared with what is stored; None where it is not set."""
     return storable(getattr(request, name)) if request.HasField(name) else None
+
+
+def json_object(name: str, text: str, refuse: Callable[[str, str], Exception]) -> Mapping[str, Any]:
+    """Returns the JSON object in a text; an empty text is an empty one. Raises what `refuse` makes."""
+    try:
+        value = parsed(text or "{}")
+    except ValueError as error:
+        raise refuse(name, f"must be a JSON object; {error}") from None
+    if not isinstance(value, dict):
+        raise refuse(name, f"must be a JSON object, not a {type(value).__name__}")
+    return value
 
 
 def json_text(value: Any) -> str:

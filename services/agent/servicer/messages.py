@@ -18,7 +18,7 @@ from services.agent.driving.worker import Worker
 from services.agent.recall.searching import Search
 from services.agent.resources.agents.ports import ModelCatalogue
 from services.agent.resources.callbacks.address import check_callback
-from services.agent.resources.messages.ports import CompiledPrompts, History, StoredMessages
+from services.agent.resources.messages.ports import CompiledPrompts, History, MessageStore
 from services.agent.resources.messages.servicer import MessageLists, MessagesStored
 from services.agent.servicer.search import MessageSearches
 from services.agent.streams.reading import Reader
@@ -39,7 +39,7 @@ class MessageServicer(MessageLists, MessagesStored, MessageSearches, message_ser
     def __init__(
         self,
         history: History,
-        stored: StoredMessages,
+        stored: MessageStore,
         prompts: CompiledPrompts,
         models: ModelCatalogue,
         search: Search,

@@ -11,11 +11,11 @@ from loci.agent.v1 import run_service_pb2 as wire
 from services.agent.convert.turns import attached, event_to_proto, otid_key, run_to_proto
 from services.agent.core.events import Delta
 from services.agent.core.facts import RunStatus
-from services.agent.core.ports_streams import Attaching
+from services.agent.core.ports_streams import BackgroundRuns
 from services.agent.driving.worker import Worker
 from services.agent.resources.agents.ports import ToolCatalogue
-from services.agent.resources.runs.ports import RunList, Runs
-from services.agent.resources.runs.servicer import RunReads
+from services.agent.resources.runs.ports import RunList, RunStore
+from services.agent.resources.runs.servicer import RunQueries
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import FailedPrecondition, NotFound
@@ -26,10 +26,12 @@ from services.common.paging import Page
 MOST_CANCELLED = 1_000
 
 
-class RunServicer(RunReads):
+class RunServicer(RunQueries):
     """loci.agent.v1.RunService."""
 
-    def __init__(self, runs: Runs, tools: ToolCatalogue, worker: Worker, reader: Reader, attaching: Attaching) -> None:
+    def __init__(
+        self, runs: RunStore, tools: ToolCatalogue, worker: Worker, reader: Reader, attaching: BackgroundRuns
+    ) -> None:
         super().__init__(runs, tools)
         self._worker = worker
         self._reader = reader

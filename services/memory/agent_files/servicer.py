@@ -74,9 +74,8 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
         agent_id = wire.agent_id(request.agent_id)
         is_open = request.is_open if request.HasField("is_open") else None
         await self._with_file_ids(agent_id, request.page)
-        with wire.refusals():
-            page = page_by_id(request.page, "file", _FILES_PER_PAGE, ascending=True)
-            result = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
+        page = page_by_id(request.page, "file", _FILES_PER_PAGE, ascending=True)
+        result = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
         return folder_pb.ListAgentFilesResponse(
             files=[agent_file_message(agent_id, file) for file in result.items],
             next_page_token=result.next_token,
@@ -98,8 +97,7 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
     async def OpenFile(self, request: folder_pb.OpenFileRequest, context: Any) -> folder_pb.OpenFileResponse:
         agent_id, file_id = wire.agent_id(request.agent_id), from_public("file", request.file_id)
         limits = file_limits(request.limits)
-        with wire.refusals():
-            opening = await self._agent_files.open(current().organization_id, agent_id, [FileRange(file_id)], limits)
+        opening = await self._agent_files.open(current().organization_id, agent_id, [FileRange(file_id)], limits)
         return folder_pb.OpenFileResponse(closed_names=opening.closed)
 
     async def CloseFile(self, request: folder_pb.CloseFileRequest, context: Any) -> folder_pb.CloseFileResponse:
@@ -118,13 +116,13 @@ _USUAL = FileLimits()
 
 
 def file_limits(message: folder_service_pb2.FileLimits | agent_memory_service_pb2.ApplyToolRequest) -> FileLimits:
-    """What an agent may have in view; what is not said is as usual."""
+    """Returns the limits of an agent's view; defaults stand for what is not set."""
     most_open = message.max_files_open if message.HasField("max_files_open") else _USUAL.most_open
     return FileLimits(max(most_open, 0), max(message.per_file_view_chars, 0) or _USUAL.view_chars)
 
 
 def agent_file_message(agent_id: UUID, file: AgentFile) -> folder_pb2.AgentFile:
-    """A file as an agent sees it, on the wire."""
+    """Returns a file as an agent sees it, on the wire."""
     message = folder_pb2.AgentFile(
         id=to_public("file_agent", id_of_agent_file(agent_id, file.file_id)),
         file_id=to_public("file", file.file_id),
@@ -141,7 +139,7 @@ def agent_file_message(agent_id: UUID, file: AgentFile) -> folder_pb2.AgentFile:
 
 
 def directory_message(directory: Directory) -> folder_pb2.Directory:
-    """A folder as the prompt shows it, on the wire."""
+    """Returns a folder as the prompt shows it, on the wire."""
     return folder_pb2.Directory(
         name=directory.name,
         description=directory.description,

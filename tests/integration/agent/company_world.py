@@ -12,13 +12,13 @@ from uuid import UUID
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from loci.agent.v1 import agent_service_pb2, group_pb2, identity_pb2
+from loci.agent.v1 import agent_pb2, agent_service_pb2, group_pb2, identity_pb2
 from loci.agent.v1 import group_service_pb2 as group_wire
 from loci.agent.v1 import identity_service_pb2 as identity_wire
 from loci.agent.v1.agent_pb2 import Agent
 from loci.agent.v1.group_service_pb2_grpc import GroupServiceStub
 from loci.agent.v1.identity_service_pb2_grpc import IdentityServiceStub
-from loci.memory.v1 import block_service_pb2
+from loci.memory.v1 import block_pb2, block_service_pb2
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from services.common.channel import make_channel
 from services.common.migrate import migrate
@@ -43,14 +43,14 @@ class Company:
     async def update_agent(self, agent_id: str, paths: list[str], **fields: Any) -> Agent:
         """As it is then."""
         request = agent_service_pb2.UpdateAgentRequest(
-            agent_id=agent_id, agent=agent_service_pb2.AgentDraft(**fields), update_mask=FieldMask(paths=paths)
+            agent_id=agent_id, agent=agent_pb2.Agent(**fields), update_mask=FieldMask(paths=paths)
         )
         changed: Agent = (await self.world.call(self.world.agents.UpdateAgent, request)).agent
         return changed
 
     async def block(self, label: str) -> str:
         """A new block's id."""
-        request = block_service_pb2.CreateBlockRequest(block=block_service_pb2.BlockDraft(label=label))
+        request = block_service_pb2.CreateBlockRequest(block=block_pb2.Block(label=label))
         created: str = (await self.world.call(self.blocks.CreateBlock, request)).block.id
         return created
 

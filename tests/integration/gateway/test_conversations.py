@@ -113,7 +113,7 @@ async def test_creating_without_a_body(edge: Edge, backend: Backend) -> None:
     assert answer.json()["isolated_block_ids"] == [BLOCK_ID]
     assert answer.json()["model_settings"] is None
     (asked,) = backend.requests("CreateConversation")
-    assert asked.conversation == conversation_service_pb2.ConversationDraft()
+    assert asked.conversation == conversation_pb2.Conversation()
 
 
 @pytest.mark.parametrize("query", ["", "?agent_id=", "?agent_id=agent-1", f"?agent_id={CONVERSATION_ID}"])
@@ -175,12 +175,12 @@ async def test_changing(edge: Edge, backend: Backend) -> None:
     )
     await edge.sdk.conversations.update(CONVERSATION_ID)
     first, second = backend.requests("UpdateConversation")
-    assert first.update_mask.paths == ["archived", "last_message_at", "summary"]
-    assert (first.conversation.summary, first.conversation.archived) == ("New", True)
+    assert first.update_mask.paths == ["archived_at", "last_message_at", "summary"]
+    assert (first.conversation.summary, first.conversation.HasField("archived_at")) == ("New", True)
     assert first.conversation.last_message_at.ToDatetime() == datetime(2026, 1, 2)
     # Null takes away what is the conversation's own; of other fields it says nothing.
     assert second.update_mask.paths == ["model", "model_settings"]
-    assert second.conversation == conversation_service_pb2.ConversationDraft()
+    assert second.conversation == conversation_pb2.Conversation()
 
 
 async def test_deleting(edge: Edge, backend: Backend) -> None:

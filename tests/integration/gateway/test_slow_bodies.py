@@ -38,7 +38,7 @@ async def _answer(edge: Edge, head: str, pieces: list[bytes], pause: float) -> t
 async def test_a_body_that_does_not_come(
     start_gateway: StartGateway, path: str, headers: str, pieces: list[bytes]
 ) -> None:
-    edge = await start_gateway(body_seconds=0.3)
+    edge = await start_gateway(body_seconds=0.6)
     head, body = await _answer(edge, f"POST {path} HTTP/1.1\r\n{headers}", pieces, 0.15)
     assert head.startswith("HTTP/1.1 408")
     assert "connection: close" in head.lower()

@@ -11,14 +11,11 @@ import grpc
 import orjson
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from loci.llm.v1 import chat_pb2
 from loci.llm.v1.chat_service_pb2 import CountTokensRequest, GenerateRequest, PreviewGenerationRequest
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
-from services.common import telemetry
 from services.common.context import CallContext, use_context
 from services.common.errors import from_rpc
 from tests.fakes.anthropic_server import AnthropicServer
@@ -283,20 +280,13 @@ async def test_bad_requests(gateway: Gateway, fields: dict[str, Any], reason: st
 
 
 async def test_spans_follow_the_genai_conventions_without_the_prompt(
-    gateway: Gateway, openai_fake: OpenAIServer
+    gateway: Gateway, openai_fake: OpenAIServer, spans: InMemorySpanExporter
 ) -> None:
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    telemetry.install(provider)
-    try:
-        openai_fake.reply(Reply(text="hi", usage=Usage(10, 2)), Reply(error="authentication"))
-        _ = [event async for event in gateway.stream(OPENAI, "the secret prompt", max_output_tokens=9)]
-        with pytest.raises(grpc.RpcError):
-            await gateway.generate(OPENAI)
-    finally:
-        telemetry.install(None)
-    spans = [span for span in exporter.get_finished_spans() if span.name == "chat gpt-4o-mini"]
-    good, bad = spans
+    openai_fake.reply(Reply(text="hi", usage=Usage(10, 2)), Reply(error="authentication"))
+    _ = [event async for event in gateway.stream(OPENAI, "the secret prompt", max_output_tokens=9)]
+    with pytest.raises(grpc.RpcError):
+        await gateway.generate(OPENAI)
+    good, bad = (span for span in spans.get_finished_spans() if span.name == "chat gpt-4o-mini")
     attributes = dict(good.attributes or {})
     assert attributes["gen_ai.operation.name"] == "chat"
     assert attributes["gen_ai.provider.name"] == "openai"
@@ -304,5 +294,5 @@ async def test_spans_follow_the_genai_conventions_without_the_prompt(
     assert (attributes["gen_ai.usage.input_tokens"], attributes["gen_ai.usage.output_tokens"]) == (10, 2)
     assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
     assert (bad.attributes or {})["error.type"] == "LLM_AUTHENTICATION"
-    assert "secret" not in str([span.to_json() for span in exporter.get_finished_spans()])
+    assert "secret" not in str([span.to_json() for span in spans.get_finished_spans()])
     assert good.parent is not None

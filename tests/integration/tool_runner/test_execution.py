@@ -11,8 +11,6 @@ from uuid import uuid4, uuid5
 import asyncpg
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
@@ -391,20 +389,13 @@ async def test_limits_travel_to_the_sandbox(tool_url: str, tmp_path: Path) -> No
     assert held.jobs[0].limits == replace(limits)
 
 
-async def test_the_sandbox_is_in_the_callers_trace(runner: Service) -> None:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    telemetry.install(provider)
-    try:
-        tool = await runner.upsert()
-        runner.sandbox.gate.set()
-        with telemetry.span("request"):
-            await runner.call(tool.id)
-    finally:
-        telemetry.install(None)
-    spans = {span.name: span for span in exporter.get_finished_spans()}
-    run, request = spans["sandbox run"], spans["request"]
+async def test_the_sandbox_is_in_the_callers_trace(runner: Service, spans: InMemorySpanExporter) -> None:
+    tool = await runner.upsert()
+    runner.sandbox.gate.set()
+    with telemetry.span("request"):
+        await runner.call(tool.id)
+    finished = {span.name: span for span in spans.get_finished_spans()}
+    run, request = finished["sandbox run"], finished["request"]
     assert run.context is not None
     assert request.context is not None
     assert run.context.trace_id == request.context.trace_id

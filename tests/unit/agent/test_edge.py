@@ -23,21 +23,21 @@ from services.common.settings import Env, SettingsError
 KEY = Ed25519PrivateKey.generate()
 VERIFIER = Verifier({"test": KEY.public_key()})
 METHOD = "loci.agent.v1.AgentService/GetAgent"
-CALLER = ports.Known(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7))
+CALLER = ports.Principal(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7))
 
 
-class Known(PostgresCredentials):
+class Principal(PostgresCredentials):
     """One key, and no database."""
 
     def __init__(self) -> None:
         self.keys = {hash_of("loci-key-good"): CALLER}
 
-    async def find(self, credential_hash: bytes) -> ports.Known | None:
+    async def find(self, credential_hash: bytes) -> ports.Principal | None:
         return self.keys.get(credential_hash)
 
 
-def _edge(password: str, *, require_key: bool = False, known: ports.Known = CALLER) -> Edge:
-    credentials = Known()
+def _edge(password: str, *, require_key: bool = False, known: ports.Principal = CALLER) -> Edge:
+    credentials = Principal()
     credentials.keys[hash_of("loci-key-good")] = known
     return Edge(password, Signer(KEY, "test"), credentials, require_key=require_key)
 
@@ -82,7 +82,7 @@ async def test_where_keys_are_required_nobody_comes_in_without() -> None:
 
 
 async def test_a_key_limited_to_agents_is_for_rest() -> None:
-    known = ports.Known(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7), agent_ids=(UUID(int=8),))
+    known = ports.Principal(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7), agent_ids=(UUID(int=8),))
     with pytest.raises(PermissionDenied, match="REST"):
         await _edge("", known=known).authenticate([("authorization", "Bearer loci-key-good")], METHOD)
 

@@ -5,14 +5,12 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
@@ -31,16 +29,6 @@ async def in_task(work: Callable[[], Any]) -> Any:
         return work()
 
     return await asyncio.create_task(run())
-
-
-@pytest.fixture
-def spans() -> Iterator[InMemorySpanExporter]:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    telemetry.install(provider)
-    yield exporter
-    telemetry.install(None)
 
 
 def served(header: str | None) -> tuple[str, str | None]:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.agent_files import drafts
 from gateway.agent_files.drafts import Options
-from gateway.agent_files.messages import Writing, stored_messages
+from gateway.agent_files.messages import MessageWriter, stored_messages
 from gateway.agent_files.reader import read
 from gateway.agent_files.schema import AgentFile
 from loci.agent.v1 import message_pb2
@@ -272,7 +272,7 @@ def test_messages_go_out_as_they_came_in() -> None:
         }]),
         said(4, "summary", "before"),
     )  # fmt: skip
-    writing = Writing("agent-0", "letta_v1_agent", "gpt", UTC)
+    writing = MessageWriter("agent-0", "letta_v1_agent", "gpt", UTC)
     once = [writing.message(each, f"message-{place}") for place, each in enumerate(found, start=1)]
     again = stored(*once)
     for first, second in zip(found, again, strict=True):

@@ -12,7 +12,7 @@ from gateway.resources.conversations.requests import (
     create_request,
 )
 from gateway.resources.conversations.requests import update_request as request_of
-from gateway.resources.conversations.responses import Place, conversation
+from gateway.resources.conversations.responses import ConversationKey, conversation
 from loci.agent.v1 import conversation_pb2
 
 AGENT_ID = "agent-00000000-0000-4000-8000-00000000000a"
@@ -29,7 +29,7 @@ def _paths(**fields: Any) -> list[str]:
     [
         ({}, []),
         ({"archived": None, "last_message_at": None}, []),
-        ({"archived": False}, ["archived"]),
+        ({"archived": False}, ["archived_at"]),
         ({"summary": ""}, ["summary"]),
         ({"summary": None, "context_window_limit": None}, ["context_window_limit", "summary"]),
         ({"model_settings": {}, "model": None}, ["model", "model_settings"]),
@@ -62,8 +62,8 @@ def test_the_default_is_to_stream() -> None:
 
 
 def test_runs_of_the_default_conversation_have_the_agents_uuid() -> None:
-    assert Place(AGENT_ID).run_filter == "conv-00000000-0000-4000-8000-00000000000a"
-    assert Place(AGENT_ID, CONVERSATION_ID).run_filter == CONVERSATION_ID
+    assert ConversationKey(AGENT_ID).run_filter == "conv-00000000-0000-4000-8000-00000000000a"
+    assert ConversationKey(AGENT_ID, CONVERSATION_ID).run_filter == CONVERSATION_ID
 
 
 def test_what_is_not_its_own_is_null() -> None:

@@ -24,7 +24,7 @@ def play(script: Script, **options: Any) -> list[Rest]:
     for action, message in script:
         match action, message:
             case "rejoined", _:
-                deltas.rejoined()
+                deltas.interrupted()
             case "abandon", message_pb2.Message():
                 deltas.abandon(message.id, message.step_id)
             case "piece", message_pb2.Message():
@@ -160,12 +160,12 @@ def test_calls_of_an_interrupted_message_come_whole() -> None:
 
 
 @given(st.text(max_size=40), st.lists(st.integers(0, 40)), st.integers(0, 10), st.booleans())
-def test_joined_pieces_are_the_text(whole: str, cuts: list[int], heard: int, interrupted: bool) -> None:
+def test_joined_pieces_are_the_text(whole: str, cuts: list[int], sent: int, interrupted: bool) -> None:
     edges = sorted({0, len(whole), *(min(cut, len(whole)) for cut in cuts)})
     pieces = [whole[start:stop] for start, stop in pairwise(edges)]
-    script: Script = [("piece", text(piece)) for piece in pieces[:heard]]
+    script: Script = [("piece", text(piece)) for piece in pieces[:sent]]
     if interrupted and script:
-        # Some pieces are missed, and the last may be heard again.
+        # Some pieces are missed, and the last may be sent again.
         script += [("rejoined", None), *(("piece", text(piece)) for piece in pieces[-1:])]
     script.append(("whole", text(whole)))
     assert "".join(chunk["content"] for chunk in play(script)) == whole

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.errors.table import InvalidRequest, Problem, invalid, problem_of, problem_of_turn, turn_error
+from gateway.errors.invalid import InvalidRequest
+from gateway.errors.problems import Problem, invalid, problem_of, problem_of_turn, turn_error
 from gateway.rest.not_yet import NotYet
 from loci.agent.v1 import message_service_pb2
 from services.common import errors

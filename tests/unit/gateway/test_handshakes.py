@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.types import Message, Receive, Scope, Send
 
 from gateway.access.auth import DEFAULT_ORGANIZATION, Authenticator
-from gateway.access.origin_check import OpenDoor
-from gateway.server.middleware import Edge
+from gateway.access.origin_check import OriginCheck
+from gateway.server.middleware import RequestMiddleware
 from services.common.context import Signer, current
 
 DENIAL: Mapping[str, Any] = {"websocket.http.response": {}}
@@ -36,9 +36,9 @@ async def opened(
 ) -> tuple[App, list[Message]]:
     app, sent = App(), list[Message]()
     signer = Signer(Ed25519PrivateKey.generate(), "k")
-    edge = Edge(
+    edge = RequestMiddleware(
         app,
-        authenticator=Authenticator(password, door=OpenDoor(["loci.test"], origins)),
+        authenticator=Authenticator(password, door=OriginCheck(["loci.test"], origins)),
         signer=signer,
         max_body_bytes=1,
         max_upload_bytes=1,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.mcp_api.agents import tool_names
 from gateway.resources.mcp_servers.requests import (
     CreateMcpServer,

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.access.auth import Authenticator
-from gateway.access.origin_check import OpenDoor
+from gateway.access.origin_check import OriginCheck
 from services.common.errors import PermissionDenied
 
 OUR_PAGE = {b"host": b"127.0.0.1:8283", b"origin": b"http://127.0.0.1:8283"}
@@ -18,7 +18,7 @@ METHODS = ("POST", "PUT", "PATCH", "DELETE", "WEBSOCKET")
     ],
 )
 def test_by_which_names_one_comes(host: str) -> None:
-    OpenDoor(["loci.example.com"]).check("POST", {b"host": host.encode()})
+    OriginCheck(["loci.example.com"]).check("POST", {b"host": host.encode()})
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_by_which_names_one_comes(host: str) -> None:
 @pytest.mark.parametrize("method", ["GET", *METHODS])
 def test_a_name_that_resolves_to_us_does_not_open(host: str, method: str) -> None:
     with pytest.raises(PermissionDenied, match="LOCI_ALLOWED_HOSTS"):
-        OpenDoor(["loci.example.com"]).check(method, {b"host": host.encode("latin-1")})
-    OpenDoor(["*"]).check(method, {b"host": host.encode("latin-1")})
+        OriginCheck(["loci.example.com"]).check(method, {b"host": host.encode("latin-1")})
+    OriginCheck(["*"]).check(method, {b"host": host.encode("latin-1")})
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -42,17 +42,17 @@ def test_a_name_that_resolves_to_us_does_not_open(host: str, method: str) -> Non
 def test_pages_of_other_origins_do_nothing(method: str, origin: str) -> None:
     page = OUR_PAGE | {b"origin": origin.encode()}
     with pytest.raises(PermissionDenied, match="LOCI_CORS_ORIGINS"):
-        OpenDoor().check(method, page)
+        OriginCheck().check(method, page)
     for origins in (["*"], [origin]):
-        OpenDoor(origins=origins).check(method, page)
-    OpenDoor().check("GET", page)
+        OriginCheck(origins=origins).check(method, page)
+    OriginCheck().check("GET", page)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_our_own_pages_do(method: str) -> None:
-    OpenDoor().check(method, OUR_PAGE)
+    OriginCheck().check(method, OUR_PAGE)
     # Behind something that tells us another host than the browser was told.
-    OpenDoor(["loci.test"]).check(method, {b"host": b"gateway:8283", b"origin": b"https://loci.test"})
+    OriginCheck(["loci.test"]).check(method, {b"host": b"gateway:8283", b"origin": b"https://loci.test"})
 
 
 async def test_who_is_judged() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.auth import Authenticator
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.agents import requests as agents
 from gateway.resources.blocks import requests as blocks
 from gateway.resources.tools import requests as tools

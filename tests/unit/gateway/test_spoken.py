@@ -10,7 +10,7 @@ import pytest
 from gateway.resources.messages.responses import message
 from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas
-from gateway.turns.speech import Spoken
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import message_pb2
 from tests.unit.gateway.pieces import calls, returns, text
 
@@ -57,13 +57,13 @@ def kinds(shown: list[message_pb2.Message]) -> list[tuple[str, object]]:
     ],
 )
 def test_whole_messages(source: message_pb2.Message, shown: list[tuple[str, object]]) -> None:
-    assert kinds(Spoken().whole(source)) == shown
+    assert kinds(SpeechRenderer().whole(source)) == shown
 
 
 def test_what_is_said_keeps_the_messages_fields_but_for_its_otid() -> None:
     source = calls(("c1", "send_message", SAY), ("c2", "send_message", SAY), otid=OTID)
     source.run_id, source.date.seconds = "run-1", 1_764_590_400
-    shown = [message(one) for one in Spoken().whole(source)]
+    shown = [message(one) for one in SpeechRenderer().whole(source)]
     assert [one["otid"] for one in shown] == [_otid(0), _otid(1)]
     assert {(one["id"], one["run_id"], one["step_id"], one["date"]) for one in shown} == {
         ("message-1", "run-1", "step-1", "2025-12-01T12:00:00+00:00")
@@ -72,19 +72,19 @@ def test_what_is_said_keeps_the_messages_fields_but_for_its_otid() -> None:
 
 
 def test_an_empty_text_is_still_a_message() -> None:
-    [shown] = Spoken().whole(calls(("c1", "send_message", '{"message": ""}'), otid=OTID))
+    [shown] = SpeechRenderer().whole(calls(("c1", "send_message", '{"message": ""}'), otid=OTID))
     assert (message(shown)["message_type"], message(shown)["content"]) == ("assistant_message", "")
 
 
 def test_another_tool_and_argument() -> None:
-    spoken = Spoken("say", "text")
+    spoken = SpeechRenderer("say", "text")
     assert kinds(spoken.whole(calls(("c1", "say", '{"text": "a"}'), otid=OTID))) == [("assistant_message", "a")]
     assert kinds(spoken.whole(calls(("c1", "send_message", SAY)))) == [("tool_call_message", ["c1"])]
 
 
 def streamed(pieces: list[message_pb2.Message], whole: message_pb2.Message) -> list[Rest]:
     """What a reader of deltas is told."""
-    spoken, deltas = Spoken(), Deltas()
+    spoken, deltas = SpeechRenderer(), Deltas()
     told = [chunk for piece in pieces for one in spoken.piece(piece) for chunk in deltas.piece(one)]
     return told + [chunk for one in spoken.whole(whole) for chunk in deltas.whole(one)]
 
@@ -115,7 +115,7 @@ def test_pieces_before_the_name_are_held_back() -> None:
 
 def test_other_calls_pass_as_they_are() -> None:
     piece = calls(("c1", "roll", "{"), otid=OTID)
-    spoken = Spoken()
+    spoken = SpeechRenderer()
     assert spoken.piece(piece) == [piece]
     assert spoken.piece(text("hi")) == [text("hi")]
 
@@ -138,9 +138,9 @@ def test_a_text_that_turns_out_not_to_be_json_comes_as_the_call_it_is() -> None:
 def test_a_reader_that_lost_pieces_gets_the_rest_with_the_whole() -> None:
     arguments = '{"message": "Hello Ada"}'
     first, third = cut("c1", "send_message", arguments, 16)[0], calls(("c1", "", 'da"}'), otid=OTID)
-    spoken, deltas = Spoken(), Deltas()
+    spoken, deltas = SpeechRenderer(), Deltas()
     told = [chunk for one in spoken.piece(first) for chunk in deltas.piece(one)]
-    deltas.rejoined()
+    deltas.interrupted()
     told += [chunk for one in spoken.piece(third) for chunk in deltas.piece(one)]
     assert [chunk["content"] for chunk in told] == ["Hel"]
     whole = calls(("c1", "send_message", arguments), otid=OTID)
@@ -166,7 +166,7 @@ def test_a_reader_that_lost_pieces_gets_the_rest_with_the_whole() -> None:
 def test_a_reader_that_resumes_in_the_middle_of_a_text_gets_its_tail(
     arguments: str, tail: str, told: list[str]
 ) -> None:
-    spoken, deltas = Spoken(resumed=True), Deltas(tail_only=True)
+    spoken, deltas = SpeechRenderer(resumed=True), Deltas(tail_only=True)
     pieces = [calls(("c1", "send_message", tail[start : start + 3]), otid=OTID) for start in range(0, len(tail), 3)]
     chunks = [chunk for piece in pieces for one in spoken.piece(piece) for chunk in deltas.piece(one)]
     whole = calls(("c1", "send_message", arguments), otid=OTID)

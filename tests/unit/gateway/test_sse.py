@@ -10,8 +10,8 @@ import pytest
 from gateway.resources.messages.responses import OF_COMPACTION, answer_types
 from gateway.rest.convert import Rest
 from gateway.turns.deltas import Deltas
-from gateway.turns.speech import Spoken
-from gateway.turns.sse import DONE, Frames, error_frame, frame
+from gateway.turns.speech import SpeechRenderer
+from gateway.turns.sse import DONE, SseRenderer, error_frame, frame
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import Unavailable
 from tests.unit.gateway.pieces import calls, event, returns, text, thought
@@ -31,7 +31,7 @@ def read(chunk: bytes) -> Rest:
 def end(reason: agent_pb2.StopReason.ValueType, error: message_service_pb2.TurnError | None = None) -> list[bytes]:
     """The frames of a turn's end."""
     ended = message_service_pb2.TurnEnd(stop_reason=reason, usage=USAGE, error=error)
-    return Frames(run_id="run-1").frames(event(9, end=ended))
+    return SseRenderer(run_id="run-1").frames(event(9, end=ended))
 
 
 def test_framing() -> None:
@@ -42,13 +42,13 @@ def test_framing() -> None:
 
 def test_the_first_ping_names_the_run() -> None:
     attached = event(attached=message_service_pb2.RunAttached(run_id="run-1"))
-    [ping] = Frames().frames(attached)
+    [ping] = SseRenderer().frames(attached)
     content = read(ping)
     assert content.pop("id").startswith("ping-")
     assert content.pop("date").endswith("+00:00")
     nulls = dict.fromkeys(("name", "otid", "sender_id", "step_id", "is_err", "seq_id"))
     assert content == {"message_type": "ping", "run_id": "run-1", **nulls}
-    assert Frames(pings=False).frames(attached) == []
+    assert SseRenderer(pings=False).frames(attached) == []
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_failures_that_clients_know_by_their_words(error: dict[str, str], text: 
 
 
 def test_a_stream_that_broke_off_says_how_to_go_on() -> None:
-    stop, failed, done = Frames(run_id="run-1").broken(Unavailable("no replica"))
+    stop, failed, done = SseRenderer(run_id="run-1").broken(Unavailable("no replica"))
     assert read(stop)["stop_reason"] == "error"
     content = orjson.loads(failed.removeprefix(b"event: error\ndata: "))
     assert (content["error_type"], content["detail"]) == ("stream_incomplete", "no replica")
@@ -108,12 +108,12 @@ def test_a_stream_that_broke_off_says_how_to_go_on() -> None:
 
 
 def test_a_bug_is_told_without_details() -> None:
-    content = orjson.loads(Frames().broken(None)[1].removeprefix(b"event: error\ndata: "))
+    content = orjson.loads(SseRenderer().broken(None)[1].removeprefix(b"event: error\ndata: "))
     assert (content["error_type"], content["detail"]) == ("internal_error", None)
 
 
 def test_whole_messages_without_deltas() -> None:
-    frames = Frames()
+    frames = SseRenderer()
     assert frames.frames(event(1, delta=text("Hel"))) == []
     assert read(frames.frames(event(2, message=text("Hello")))[0])["content"] == "Hello"
 
@@ -121,20 +121,20 @@ def test_whole_messages_without_deltas() -> None:
 def test_only_what_agents_say_is_streamed() -> None:
     user = text("x")
     user.user_message.content.add(text="hi")
-    assert Frames().frames(event(1, message=user)) == []
+    assert SseRenderer().frames(event(1, message=user)) == []
 
 
 def test_a_notice_is_told_at_once_to_those_who_ask_for_it() -> None:
     notice = message_pb2.Message(id="message-9", event_message=message_pb2.EventMessage(event_type="compaction"))
-    assert Frames().frames(event(3, notice=notice)) == []
-    for frames in (Frames(types=answer_types(compaction=True)), Frames(deltas=Deltas(), types=OF_COMPACTION)):
+    assert SseRenderer().frames(event(3, notice=notice)) == []
+    for frames in (SseRenderer(types=answer_types(compaction=True)), SseRenderer(deltas=Deltas(), types=OF_COMPACTION)):
         content = read(frames.frames(event(3, notice=notice))[0])
         assert (content["message_type"], content["event_type"]) == ("event_message", "compaction")
 
 
 def test_what_an_older_agent_says_is_streamed_as_text() -> None:
     otid = "00000000-0000-4000-8000-000000000002"
-    frames = Frames(deltas=Deltas(), spoken=Spoken())
+    frames = SseRenderer(deltas=Deltas(), speech=SpeechRenderer())
     pieces = [calls(("c1", "send_message", '{"message": "He'), otid=otid), calls(("c1", "", 'llo"}'), otid=otid)]
     events = [event(number, delta=piece) for number, piece in enumerate(pieces, 1)]
     events.append(event(3, message=calls(("c1", "send_message", '{"message": "Hello!"}'), otid=otid)))
@@ -145,24 +145,24 @@ def test_what_an_older_agent_says_is_streamed_as_text() -> None:
         ("assistant_message", "llo"),
         ("assistant_message", "!"),
     ]
-    whole = Frames(spoken=Spoken()).frames(events[2])
+    whole = SseRenderer(speech=SpeechRenderer()).frames(events[2])
     assert [read(chunk)["content"] for chunk in whole] == ["Hello!"]
 
 
 def test_a_filter_drops_pieces_too() -> None:
-    frames = Frames(deltas=Deltas(), types=answer_types(["assistant_message"]))
+    frames = SseRenderer(deltas=Deltas(), types=answer_types(["assistant_message"]))
     assert frames.frames(event(1, delta=thought("hm"))) == []
     assert len(frames.frames(event(2, delta=text("a")))) == 1
 
 
 def test_numbered_chunks_carry_their_events_sequence() -> None:
-    frames = Frames(numbered=True)
+    frames = SseRenderer(numbered=True)
     assert read(frames.frames(event(7, message=text("a")))[0])["seq_id"] == 7
-    assert read(Frames().frames(event(7, message=text("a")))[0])["seq_id"] is None
+    assert read(SseRenderer().frames(event(7, message=text("a")))[0])["seq_id"] is None
 
 
 def test_the_id_of_an_event_is_its_number_and_stands_at_its_last_chunk() -> None:
-    frames = Frames(deltas=Deltas(), numbered=True)
+    frames = SseRenderer(deltas=Deltas(), numbered=True)
     attached = event(attached=message_service_pb2.RunAttached(run_id="run-1"))
     assert not frames.frames(attached)[0].startswith(b"id:")
     [piece] = frames.frames(event(7, delta=text("a")))
@@ -171,12 +171,12 @@ def test_the_id_of_an_event_is_its_number_and_stands_at_its_last_chunk() -> None
     assert [chunk.startswith(b"id: 8\n") for chunk in both] == [False, True]
     ended = message_service_pb2.TurnEnd(stop_reason=agent_pb2.STOP_REASON_END_TURN, usage=USAGE)
     assert frames.frames(event(9, end=ended))[-1] == b"id: 9\ndata: [DONE]\n\n"
-    assert b"id:" not in b"".join(Frames().frames(event(9, message=text("a"), end=ended)))
+    assert b"id:" not in b"".join(SseRenderer().frames(event(9, message=text("a"), end=ended)))
     assert not any(chunk.startswith(b"id:") for chunk in [frames.ping(), *frames.broken(None)])
 
 
 def test_an_abandoned_attempt_is_a_ping_with_a_field() -> None:
-    frames = Frames(deltas=Deltas(), pings=False, numbered=True)
+    frames = SseRenderer(deltas=Deltas(), pings=False, numbered=True)
     frames.frames(event(1, delta=text("Hel")))
     abandoned = message_service_pb2.AttemptAbandoned(step_id="step-1", attempt=2)
     [chunk] = frames.frames(event(2, attempt_abandoned=abandoned))
@@ -188,4 +188,4 @@ def test_an_abandoned_attempt_is_a_ping_with_a_field() -> None:
 
 
 def test_an_event_that_is_younger_than_this_gateway_is_passed_over() -> None:
-    assert Frames().frames(event(5)) == []
+    assert SseRenderer().frames(event(5)) == []

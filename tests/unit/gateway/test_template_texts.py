@@ -7,7 +7,7 @@ import pytest
 
 from gateway.agent_files.reader import of_document
 from gateway.agent_files.schema import AgentFile
-from gateway.agent_files.templates import MOST_INSERTED, Filling, filled_in
+from gateway.agent_files.templates import MOST_INSERTED, TemplateValues, fill_template
 from services.common.errors import InvalidArgument
 
 
@@ -18,15 +18,15 @@ def template(system: str, value: str) -> AgentFile:
 
 
 def test_variables_are_replaced_and_others_stay() -> None:
-    file = filled_in(template("{{ who }} {{who}}", "{{who}} {{x}}"), Filling(variables={"who": "Bob"}))
+    file = fill_template(template("{{ who }} {{who}}", "{{who}} {{x}}"), TemplateValues(variables={"who": "Bob"}))
     assert (file.agents[0].system, file.blocks[0].value) == ("Bob Bob", "Bob {{x}}")
 
 
 @pytest.mark.parametrize(("system", "value"), [("{{a}}" * 5, ""), ("", "{{a}}" * 5), ("{{a}}" * 2, "{{a}}" * 3)])
 def test_a_few_bytes_do_not_become_gigabytes(system: str, value: str) -> None:
-    whole = Filling(variables={"a": "x" * (MOST_INSERTED // 5)})
-    filled_in(template(system, value), whole)
+    whole = TemplateValues(variables={"a": "x" * (MOST_INSERTED // 5)})
+    fill_template(template(system, value), whole)
     began = time.process_time()
     with pytest.raises(InvalidArgument, match="memory_variables put more than"):
-        filled_in(template(system * 10_000, value * 10_000), whole)
+        fill_template(template(system * 10_000, value * 10_000), whole)
     assert time.process_time() - began < 5

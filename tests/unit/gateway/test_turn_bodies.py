@@ -8,7 +8,7 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.requests import SendMessages
 from loci.agent.v1 import message_pb2, message_service_pb2
 from loci.agent.v1.message_pb2 import Answer, Decision, ToolReturn

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.access.roles import Right, right_of
 from gateway.access.run_tokens import check_route
-from gateway.errors.table import InvalidRequest
+from gateway.errors.invalid import InvalidRequest
 from gateway.vendors.keys import for_loci, own_key
 from gateway.vendors.memory import asked, exchange, with_memory
 from services.common.errors import PermissionDenied

@@ -10,28 +10,21 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import access_service_pb2 as wire
 from services.agent.resources.access.model import CLIENT_ROLE, TOKEN_LIFE, AgentAccess, KeyDraft, TokenDraft, merged
-from services.agent.resources.access.ports import ApiKey, ClientToken, Known, Organization, User
+from services.agent.resources.access.ports import ApiKey, ClientToken, Organization, Principal, User
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.timestamps import timestamp
 
 _PREFIX = "ROLE_"
+_keys = Codec(ApiKey, wire.ApiKey, leave=("role",))
+organizations = Codec(Organization, wire.Organization)
+users = Codec(User, wire.User)
 
 
 def key_to_proto(key: ApiKey) -> wire.ApiKey:
     """A key as its tenant sees it."""
-    return wire.ApiKey(
-        id=to_public("key", key.id),
-        user_id=to_public("user", key.user_id),
-        name=key.name,
-        hint=key.hint,
-        role=wire.Role.Value(_PREFIX + key.role.upper().replace("-", "_")),
-        agent_ids=_agents(key.agent_ids),
-        requests_per_minute=key.requests_per_minute,
-        created_at=timestamp(key.created_at),
-        expires_at=_stamp(key.expires_at),
-        last_used_at=_stamp(key.last_used_at),
-    )
+    return _keys.encode(key, role=wire.Role.Value(_PREFIX + key.role.upper().replace("-", "_")))
 
 
 def key_draft(key: wire.ApiKey) -> KeyDraft:
@@ -65,7 +58,7 @@ def token_draft(request: wire.CreateClientTokenRequest, now: datetime) -> TokenD
     return TokenDraft(request.hostname, policy, _moment(request, "expires_at") or now + TOKEN_LIFE)
 
 
-def known_to_proto(known: Known) -> wire.AuthenticateResponse:
+def known_to_proto(known: Principal) -> wire.AuthenticateResponse:
     """Whom a credential stands for."""
     return wire.AuthenticateResponse(
         organization_id=to_public("org", known.organization_id),
@@ -76,25 +69,6 @@ def known_to_proto(known: Known) -> wire.AuthenticateResponse:
         requests_per_minute=known.requests_per_minute,
         client_token=None if known.token is None else token_to_proto(known.token),
         expires_at=_stamp(known.expires_at),
-    )
-
-
-def organization_to_proto(organization: Organization) -> wire.Organization:
-    """A tenant."""
-    return wire.Organization(
-        id=to_public("org", organization.id),
-        name=organization.name,
-        created_at=timestamp(organization.created_at),
-    )
-
-
-def user_to_proto(user: User) -> wire.User:
-    """A user."""
-    return wire.User(
-        id=to_public("user", user.id),
-        organization_id=to_public("org", user.organization_id),
-        name=user.name,
-        created_at=timestamp(user.created_at),
     )
 
 

@@ -37,7 +37,7 @@ class ClientToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Principal:
     """Whom a credential stands for. `token`: of the role "client" alone."""
 
     organization_id: UUID
@@ -69,10 +69,10 @@ class User:
     created_at: datetime
 
 
-class Credentials(Protocol):
+class CredentialStore(Protocol):
     """Keys and tokens of all tenants."""
 
-    async def find(self, credential_hash: bytes) -> Known | None:
+    async def find(self, credential_hash: bytes) -> Principal | None:
         """Whom it stands for; None where it is unknown, over, or its tenant or user gone. Notes that it was used."""
         ...
 
@@ -108,7 +108,7 @@ class Credentials(Protocol):
         ...
 
 
-class Tenants(Protocol):
+class TenantStore(Protocol):
     """Organizations and their users. Deleted ones are not there. `within`: only this tenant; None: all."""
 
     async def create_organization(self, name: str) -> Organization:

@@ -5,11 +5,11 @@ from contextlib import suppress
 from uuid import UUID
 
 from services.agent.resources.access.model import checked_name
-from services.agent.resources.access.ports import Organization, TenantEraser, TenantPeers, Tenants, User
+from services.agent.resources.access.ports import Organization, TenantEraser, TenantPeers, TenantStore, User
 from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.agents.ports import AgentStore
-from services.agent.resources.outbox.ports import Order
-from services.agent.resources.outbox.service import Deliver
+from services.agent.resources.outbox.ports import OutboxEntry
+from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
 from services.common.errors import FailedPrecondition, NotFound, PermissionDenied
 from services.common.purging import DEFAULT_ORGANIZATION, not_default
@@ -30,10 +30,10 @@ def is_operator(caller: CallContext) -> bool:
     return caller.role == "admin" and caller.organization_id == DEFAULT
 
 
-class Tenancy:
-    """Tenants and users, for whoever may. Raises PermissionDenied (ROLE_NOT_PERMITTED) and what `Tenants` raises."""
+class Tenants:
+    """Tenants and users, for whoever may. Raises PermissionDenied (ROLE_NOT_PERMITTED) and what the store raises."""
 
-    def __init__(self, tenants: Tenants) -> None:
+    def __init__(self, tenants: TenantStore) -> None:
         self._tenants = tenants
 
     async def create_organization(self, caller: CallContext, name: str) -> Organization:
@@ -85,12 +85,12 @@ class Tenancy:
         return await self._tenants.delete_user(_within(caller), user_id)
 
 
-def handlers(eraser: TenantEraser, agents: AgentStore, peers: TenantPeers) -> Mapping[str, Deliver]:
+def handlers(eraser: TenantEraser, agents: AgentStore, peers: TenantPeers) -> Mapping[str, Handler]:
     """What is done for a deleted tenant: each of its agents is deleted as if one by one, then what hangs on none, here
     and in the other services; with the last of its orders goes the tenant itself.
     """
 
-    async def purge_organization(order: Order) -> bool:
+    async def purge_organization(order: OutboxEntry) -> bool:
         not_default(order.organization_id)
         for agent_id in await eraser.agents(order.organization_id, _AGENTS_AT_ONCE):
             # Somebody else may have deleted it meanwhile.

@@ -5,20 +5,19 @@ from typing import Any
 
 from loci.agent.v1 import access_service_pb2 as wire
 from loci.agent.v1 import access_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.access.convert import (
     checked_mask,
     key_draft,
     key_to_proto,
     known_to_proto,
-    organization_to_proto,
+    organizations,
     token_draft,
     token_to_proto,
-    user_to_proto,
+    users,
 )
 from services.agent.resources.access.model import checked_key, checked_token
-from services.agent.resources.access.ports import Credentials
-from services.agent.resources.access.service import Tenancy, is_operator, needs
+from services.agent.resources.access.ports import CredentialStore
+from services.agent.resources.access.service import Tenants, is_operator, needs
 from services.common.context import current
 from services.common.errors import InvalidArgument, Unauthenticated
 from services.common.ids import from_public
@@ -34,9 +33,9 @@ _MAKERS = ("admin", "developer")
 class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     """loci.agent.v1.AccessService."""
 
-    def __init__(self, credentials: Credentials, tenancy: Tenancy) -> None:
+    def __init__(self, credentials: CredentialStore, tenants: Tenants) -> None:
         self._credentials = credentials
-        self._tenancy = tenancy
+        self._tenants = tenants
 
     async def Authenticate(self, request: wire.AuthenticateRequest, context: Any) -> wire.AuthenticateResponse:
         """For edges."""
@@ -52,8 +51,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         caller = current()
         needs(caller, "admin")
         draft = key_draft(request.key)
-        with refusals():
-            checked_key(draft, datetime.now(UTC))
+        checked_key(draft, datetime.now(UTC))
         secret, key = await self._credentials.create_key(
             caller.organization_id, caller.user_id, draft, anywhere=is_operator(caller)
         )
@@ -62,10 +60,9 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def ListApiKeys(self, request: wire.ListApiKeysRequest, context: Any) -> wire.ListApiKeysResponse:
         """One page."""
         needs(current(), "admin")
-        with refusals():
-            allow(request.page, "page_size", "page_token")
-            page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
-            found = await self._credentials.list_keys(current().organization_id, page)
+        allow(request.page, "page_size", "page_token")
+        page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
+        found = await self._credentials.list_keys(current().organization_id, page)
         return wire.ListApiKeysResponse(keys=map(key_to_proto, found.items), next_page_token=found.next_token)
 
     async def DeleteApiKey(self, request: wire.DeleteApiKeyRequest, context: Any) -> wire.DeleteApiKeyResponse:
@@ -83,8 +80,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         caller, now = current(), datetime.now(UTC)
         needs(caller, *_MAKERS)
         draft = token_draft(request, now)
-        with refusals():
-            checked_token(draft, now)
+        checked_token(draft, now)
         secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, draft)
         return wire.CreateClientTokenResponse(secret=secret, token=token_to_proto(token))
 
@@ -94,9 +90,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """One page."""
         needs(current(), *_MAKERS)
         agent_id = from_public("agent", request.agent_id) if request.HasField("agent_id") else None
-        with refusals():
-            allow(request.page, "page_size")
-            size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
+        allow(request.page, "page_size")
+        size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
         if request.offset < 0:
             raise InvalidArgument("offset is at least 0", reason="PAGE_SIZE_INVALID")
         tokens, more = await self._credentials.list_tokens(current().organization_id, size, request.offset, agent_id)
@@ -114,19 +109,17 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         self, request: wire.CreateOrganizationRequest, context: Any
     ) -> wire.CreateOrganizationResponse:
         """For the operator."""
-        with refusals():
-            made = await self._tenancy.create_organization(current(), request.name)
-        return wire.CreateOrganizationResponse(organization=organization_to_proto(made))
+        made = await self._tenants.create_organization(current(), request.name)
+        return wire.CreateOrganizationResponse(organization=organizations.encode(made))
 
     async def ListOrganizations(
         self, request: wire.ListOrganizationsRequest, context: Any
     ) -> wire.ListOrganizationsResponse:
         """One page."""
-        with refusals():
-            allow(request.page, "page_size", "after")
-            page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
-        found = await self._tenancy.organizations(current(), page.size, page.after)
-        return wire.ListOrganizationsResponse(organizations=map(organization_to_proto, found))
+        allow(request.page, "page_size", "after")
+        page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
+        found = await self._tenants.organizations(current(), page.size, page.after)
+        return wire.ListOrganizationsResponse(organizations=map(organizations.encode, found))
 
     async def UpdateOrganization(
         self, request: wire.UpdateOrganizationRequest, context: Any
@@ -134,46 +127,42 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """Its name."""
         organization_id = from_public("org", request.organization_id)
         _needs_name(request)
-        with refusals():
-            changed = await self._tenancy.rename_organization(current(), organization_id, request.organization.name)
-        return wire.UpdateOrganizationResponse(organization=organization_to_proto(changed))
+        changed = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
+        return wire.UpdateOrganizationResponse(organization=organizations.encode(changed))
 
     async def DeleteOrganization(
         self, request: wire.DeleteOrganizationRequest, context: Any
     ) -> wire.DeleteOrganizationResponse:
         """For the operator."""
         organization_id = from_public("org", request.organization_id)
-        gone = await self._tenancy.delete_organization(current(), organization_id)
-        return wire.DeleteOrganizationResponse(organization=organization_to_proto(gone))
+        gone = await self._tenants.delete_organization(current(), organization_id)
+        return wire.DeleteOrganizationResponse(organization=organizations.encode(gone))
 
     async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
         """Of the caller's tenant; the operator may name another."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        with refusals():
-            made = await self._tenancy.create_user(current(), request.name, organization_id)
-        return wire.CreateUserResponse(user=user_to_proto(made))
+        made = await self._tenants.create_user(current(), request.name, organization_id)
+        return wire.CreateUserResponse(user=users.encode(made))
 
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
         """One page."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        with refusals():
-            allow(request.page, "page_size", "after")
-            page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
-        found = await self._tenancy.users(current(), page.size, page.after, organization_id)
-        return wire.ListUsersResponse(users=map(user_to_proto, found))
+        allow(request.page, "page_size", "after")
+        page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
+        found = await self._tenants.users(current(), page.size, page.after, organization_id)
+        return wire.ListUsersResponse(users=map(users.encode, found))
 
     async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:
         """The name."""
         user_id = from_public("user", request.user_id)
         _needs_name(request)
-        with refusals():
-            changed = await self._tenancy.rename_user(current(), user_id, request.user.name)
-        return wire.UpdateUserResponse(user=user_to_proto(changed))
+        changed = await self._tenants.rename_user(current(), user_id, request.user.name)
+        return wire.UpdateUserResponse(user=users.encode(changed))
 
     async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:
         """And its keys."""
-        gone = await self._tenancy.delete_user(current(), from_public("user", request.user_id))
-        return wire.DeleteUserResponse(user=user_to_proto(gone))
+        gone = await self._tenants.delete_user(current(), from_public("user", request.user_id))
+        return wire.DeleteUserResponse(user=users.encode(gone))
 
 
 def _needs_name(request: wire.UpdateOrganizationRequest | wire.UpdateUserRequest) -> None:

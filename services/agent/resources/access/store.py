@@ -16,8 +16,8 @@ from services.agent.resources.access.model import (
     new_key,
     new_token,
 )
-from services.agent.resources.access.ports import ApiKey, ClientToken, Known
-from services.agent.resources.agents.store import no_such_agent
+from services.agent.resources.access.ports import ApiKey, ClientToken, Principal
+from services.agent.resources.agents.store import agent_not_found
 from services.common.errors import NotFound
 from services.common.ids import from_public, to_public, uuid7
 from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
@@ -90,12 +90,12 @@ ORDER BY t.created_at DESC, t.id DESC LIMIT $2 OFFSET $3
 
 
 class PostgresCredentials:
-    """`ports.Credentials`."""
+    """`ports.CredentialStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def find(self, credential_hash: bytes) -> Known | None:
+    async def find(self, credential_hash: bytes) -> Principal | None:
         row = await self._pool.fetchrow(_FIND, credential_hash)
         if row is None:
             return None
@@ -103,7 +103,7 @@ class PostgresCredentials:
             await self._pool.execute(_USED, row["organization_id"], row["id"])
         if row["kind"] == "client_token":
             token = _token(row)
-            return Known(
+            return Principal(
                 row["organization_id"],
                 row["token_user_id"],
                 CLIENT_ROLE,
@@ -111,7 +111,7 @@ class PostgresCredentials:
                 expires_at=token.expires_at,
                 token=token,
             )
-        return Known(
+        return Principal(
             row["organization_id"],
             row["user_id"],
             row["role"],
@@ -154,7 +154,7 @@ class PostgresCredentials:
             there = {row["id"] for row in await connection.fetch(_AGENTS, organization_id, named)}
             for agent_id in named:
                 if agent_id not in there:
-                    raise no_such_agent(agent_id)
+                    raise agent_not_found(agent_id)
             policy = [_policy_entry(access) for access in draft.policy]
             values = (draft.hostname, policy, draft.expires_at)
             row = await connection.fetchrow(_ADD_TOKEN, organization_id, token_id, by, *values)

@@ -78,7 +78,7 @@ _FORGET = (
 
 
 class PostgresTenants:
-    """`ports.Tenants`."""
+    """`ports.TenantStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

@@ -1,31 +1,29 @@
 """Agents <-> protobuf."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 from uuid import UUID, uuid5
 
 from loci.agent.v1 import agent_pb2, agent_service_pb2
-from loci.memory.v1 import block_service_pb2
-from services.agent.convert.fields import ids, json_text, optional_id, optional_text
+from loci.memory.v1 import block_pb2
+from services.agent.convert.fields import ids, json_text
 from services.agent.convert.first_messages import first_messages
 from services.agent.core.messages import Call, gated_calls, piece_id, pieces, system_message_id
 from services.agent.core.rules.rule_json import rules_to_json
 from services.agent.core.summaries.compaction_settings import settings_from_json, settings_to_json
-from services.agent.resources.agents.model.described import Described, NewAgent
-from services.agent.resources.agents.model.drafts import AgentDraft, json_object, tool_rules
+from services.agent.resources.agents.model.checks import SettingValues, invalid, tool_rules
 from services.agent.resources.agents.model.instructions import BLOCK_DESCRIPTIONS
-from services.agent.resources.agents.model.settings import AgentSettings, LastRun, Waiting
+from services.agent.resources.agents.model.settings import AgentSettings, LastRun, PendingApproval
+from services.agent.resources.agents.model.state import AgentState, NewAgent
 from services.agent.resources.agents.ports import AgentList, AgentOrder
 from services.agent.resources.groups.convert import groups
 from services.agent.resources.identities.convert import identities
+from services.common.codec import Codec
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _AGENTS_PER_PAGE = 50
-_JSON = "_json"
 # No settings: the tool runner keeps them.
 _SECRETS = "secrets"
 # No settings either, but rows of their own.
@@ -34,49 +32,29 @@ _ORDERS: Mapping[int, AgentOrder] = {
     agent_service_pb2.AGENT_ORDER_UPDATED_AT: "updated_at",
     agent_service_pb2.AGENT_ORDER_LAST_RUN_COMPLETION: "last_run_completion",
 }
-_OBJECTS = ("model_settings_json", "metadata_json", "response_format_json", "compaction_settings_json")
+_settings = Codec(AgentSettings, agent_pb2.Agent, leave=("tool_ids", "tool_rules", "compaction_settings"))
+_lists = Codec(AgentList, agent_service_pb2.ListAgentsRequest, leave=("page", "order_by"))
+_values = Codec(AgentSettings, agent_pb2.Agent, refuse=invalid, parsers={"tool_rules": tool_rules})
 
 
-def agent_to_proto(described: Described) -> agent_pb2.Agent:
-    """An agent as clients see it."""
-    agent, settings = described.agent, described.agent.settings
-    wire = agent_pb2.Agent(
+def agent_to_proto(state: AgentState) -> agent_pb2.Agent:
+    """Returns an agent as clients see it."""
+    agent, settings = state.agent, state.agent.settings
+    wire = _settings.encode(
+        settings,
         id=to_public("agent", agent.id),
-        name=settings.name,
-        description=settings.description,
-        agent_type=agent_pb2.AgentType.Value(f"AGENT_TYPE_{settings.agent_type.upper()}"),
-        system=settings.system,
-        model=settings.model,
-        embedding=settings.embedding,
-        model_settings_json=json_text(settings.model_settings),
-        context_window_limit=settings.context_window_limit,
-        tags=settings.tags,
-        metadata_json=json_text(settings.metadata),
-        timezone=settings.timezone,
-        hidden=settings.hidden,
         created_at=timestamp(agent.created_at),
         updated_at=timestamp(agent.updated_at),
         created_by_id=to_public("user", agent.created_by_id),
         last_updated_by_id=to_public("user", agent.last_updated_by_id),
         version=agent.version,
-        blocks=described.blocks,
-        tools=described.tools,
-        folders=described.folders,
+        blocks=state.blocks,
+        tools=state.tools,
+        folders=state.folders,
         message_ids=[to_public("message", each) for each in (system_message_id(agent.id), *agent.window)],
-        response_format_json=json_text(settings.response_format),
-        project_id=settings.project_id,
         tool_rules_json=json_text(rules_to_json(settings.tool_rules)),
         compaction_settings_json=_compaction(settings),
-        message_buffer_autoclear=settings.message_buffer_autoclear,
-        max_files_open=settings.max_files_open,
-        per_file_view_window_char_limit=settings.per_file_view_window_char_limit,
-        recall_passages=settings.recall_passages,
         identities=map(identities.encode, agent.identities),
-        enable_sleeptime=settings.enable_sleeptime,
-        template_id=settings.template_id or "",
-        base_template_id=settings.base_template_id or "",
-        deployment_id=settings.deployment_id or "",
-        entity_id=settings.entity_id or "",
     )
     if agent.managed_group is not None:
         wire.managed_group.CopyFrom(groups.encode(agent.managed_group))
@@ -92,7 +70,7 @@ def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
     agent_id = from_public("agent", request.agent_id) if request.agent_id else uuid7()
     return NewAgent(
         agent_id=agent_id,
-        draft=draft(request.agent),
+        settings=setting_values(request.agent),
         blocks=[_completed(block, agent_id, place) for place, block in enumerate(request.blocks)],
         block_ids=ids("block", request.block_ids),
         folder_ids=ids("source", request.folder_ids),
@@ -107,26 +85,13 @@ def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
     )
 
 
-def draft(wire: agent_service_pb2.AgentDraft) -> AgentDraft:
-    """What a client sets. Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID)."""
-    given: dict[str, Any] = {}
-    for field, value in wire.ListFields():
-        if field.name in (_SECRETS, _IDENTITIES):
-            continue
-        name = field.name.removesuffix(_JSON)
-        given[name] = json_object(name, value) if field.name in _OBJECTS else value
-    given |= {"tags": tuple(wire.tags), "tool_ids": ids("tool", wire.tool_ids)}
-    if wire.HasField("tool_rules_json"):
-        given["tool_rules"] = tool_rules(wire.tool_rules_json)
-    if wire.agent_type:
-        given["agent_type"] = _agent_type(wire.agent_type)
-    return AgentDraft(**given)
+def setting_values(wire: agent_pb2.Agent, paths: Iterable[str] | None = None) -> SettingValues:
+    """Returns what a client sets: at creation all that is there, in a change what `paths` name.
 
-
-def mask(request: agent_service_pb2.UpdateAgentRequest) -> tuple[str, ...]:
-    """Names of the settings that an update changes."""
-    apart = (_SECRETS, _IDENTITIES)
-    return tuple(name.removesuffix(_JSON) for name in request.update_mask.paths if name not in apart)
+    Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID, UPDATE_MASK_INVALID).
+    """
+    names = None if paths is None else [path for path in paths if path not in (_SECRETS, _IDENTITIES)]
+    return _values.values(wire, names)
 
 
 def secrets(request: agent_service_pb2.UpdateAgentRequest) -> dict[str, str] | None:
@@ -141,29 +106,8 @@ def identity_ids(request: agent_service_pb2.UpdateAgentRequest) -> tuple[UUID, .
 
 def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
     """Which agents to list. Raises Refused, InvalidArgument."""
-    return AgentList(
-        page=page_by_id(request.page, "agent", _AGENTS_PER_PAGE),
-        order_by=_ORDERS.get(request.order_by, "created_at"),
-        name=request.name if request.HasField("name") else None,
-        query_text=request.query_text if request.HasField("query_text") else None,
-        tags=tuple(request.tags),
-        match_all_tags=request.match_all_tags,
-        show_hidden=request.show_hidden,
-        identity_id=optional_id(request, "identity_id", "identity"),
-        identifier_keys=tuple(map(storable, request.identifier_keys)),
-        template_id=optional_text(request, "template_id"),
-        base_template_id=optional_text(request, "base_template_id"),
-        deployment_id=optional_text(request, "deployment_id"),
-        project_id=optional_text(request, "project_id"),
-        created_by_id=optional_id(request, "created_by_id", "user"),
-        last_stop_reason=stop_reason_word(request.last_stop_reason),
-    )
-
-
-def stop_reason_word(number: int) -> str | None:
-    """A stop reason as it is stored; None for the unspecified one."""
-    value = agent_pb2.StopReason.DESCRIPTOR.values_by_number.get(number)
-    return None if value is None or not number else value.name.removeprefix("STOP_REASON_").lower()
+    page = page_by_id(request.page, "agent", _AGENTS_PER_PAGE)
+    return _lists.decode(request, page=page, order_by=_ORDERS.get(request.order_by, "created_at"))
 
 
 def stop_reason(word: str | None) -> "agent_pb2.StopReason.ValueType":
@@ -189,7 +133,7 @@ def _usual_compaction(model: str) -> str:
     return json_text(settings_to_json(settings_from_json({}), agent_model=model))
 
 
-def _pending(waiting: Waiting) -> agent_pb2.PendingApproval:
+def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     message = waiting.message
     calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
     shown = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
@@ -208,16 +152,11 @@ def _pending(waiting: Waiting) -> agent_pb2.PendingApproval:
     return wire
 
 
-def _completed(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:
+def _completed(block: block_pb2.Block, agent_id: UUID, place: int) -> block_pb2.Block:
     """A draft with an id, the same when the request is repeated, and with the description of a usual label."""
-    completed = block_service_pb2.BlockDraft()
+    completed = block_pb2.Block()
     completed.CopyFrom(block)
     completed.id = block.id or to_public("block", uuid5(agent_id, f"block-{place}"))
     if not block.HasField("description") and block.label in BLOCK_DESCRIPTIONS:
         completed.description = BLOCK_DESCRIPTIONS[block.label]
     return completed
-
-
-def _agent_type(number: int) -> str:
-    value = agent_pb2.AgentType.DESCRIPTOR.values_by_number.get(number)
-    return f"number {number}" if value is None else value.name.removeprefix("AGENT_TYPE_").lower()

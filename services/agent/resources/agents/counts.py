@@ -6,10 +6,10 @@ from uuid import UUID
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import agents
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import filters, present
+from services.agent.resources.queries import reading
+from services.agent.resources.tables import agents
 from services.common import keyset
 from services.common.paging import PageBy
 

@@ -6,8 +6,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Table, Uuid, bindparam, delete, exists, func, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import (
+from services.agent.resources.queries import reading
+from services.agent.resources.tables import (
     agents,
     compiled_prompts,
     conversation_heads,

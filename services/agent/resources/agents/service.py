@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.catalogues import Catalogues, together, with_their_approvals
 from services.agent.resources.agents.model import settings as agents
 from services.agent.resources.agents.model.base_tools import (
@@ -21,9 +20,9 @@ from services.agent.resources.agents.model.base_tools import (
     with_base_rules,
     without_approval,
 )
-from services.agent.resources.agents.model.described import Described, NewAgent
-from services.agent.resources.agents.model.drafts import AgentDraft, check
+from services.agent.resources.agents.model.checks import SettingValues, check
 from services.agent.resources.agents.model.settings import Agent, AgentSettings, Defaults
+from services.agent.resources.agents.model.state import AgentState, NewAgent
 from services.agent.resources.agents.ports import (
     AgentList,
     AgentMemories,
@@ -32,24 +31,23 @@ from services.agent.resources.agents.ports import (
     ModelCatalogue,
     ToolCatalogue,
 )
+from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
 from services.common.context import CallContext
 from services.common.errors import (
-    Aborted,
     AlreadyExists,
     FailedPrecondition,
     InvalidArgument,
     NotFound,
 )
 from services.common.paging import PageBy, PageOf
+from services.common.refusals import Refused
 
-# Changes of one agent that meet are made one after the other, at most this many times over.
-_ATTEMPTS = 10
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
 
 
-class Administration:
+class Agents:
     """What AgentService does. `defaults` are the handles of agents whose clients name none."""
 
     def __init__(
@@ -70,13 +68,13 @@ class Administration:
 
     # One agent -----------------------------------------------------------------------------------------------------
 
-    async def create(self, caller: CallContext, new: NewAgent) -> Described:
+    async def create(self, caller: CallContext, new: NewAgent) -> AgentState:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
-        draft = check(new.draft)
+        values = check(new.settings)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
             return await self.existing(caller.organization_id, new.agent_id)
         try:
-            settings, tools = await self._resolve(caller.organization_id, draft, new)
+            settings, tools = await self._resolve(caller.organization_id, values, new)
             if new.identity_ids:
                 await self._identities.check(caller.organization_id, new.identity_ids)
             if new.secrets:
@@ -99,9 +97,9 @@ class Administration:
             return await self.existing(caller.organization_id, new.agent_id)
         if new.folder_ids or new.identity_ids:
             return await self.get(caller.organization_id, new.agent_id)
-        return Described(agent, blocks, [tool.tool for tool in tools])
+        return AgentState(agent, blocks, [tool.tool for tool in tools])
 
-    async def get(self, organization_id: UUID, agent_id: UUID) -> Described:
+    async def get(self, organization_id: UUID, agent_id: UUID) -> AgentState:
         """Raises NotFound (AGENT_NOT_FOUND)."""
         return await self._describe_one(await self._store.get(organization_id, agent_id))
 
@@ -109,30 +107,28 @@ class Administration:
         self,
         caller: CallContext,
         agent_id: UUID,
-        draft: AgentDraft,
-        names: Sequence[str],
+        values: SettingValues,
         secrets: Mapping[str, str] | None = None,
         identity_ids: Sequence[UUID] | None = None,
-    ) -> Described:
-        """Changes the settings that are named, and makes `secrets` and `identity_ids` all there are.
+    ) -> AgentState:
+        """Changes settings, and makes `secrets` and `identity_ids` all there are.
 
         Raises Refused, LociError.
         """
-        mask, draft = agents.check_mask(names), check(draft)
+        values = check(values)
         organization_id = caller.organization_id
         if identity_ids is not None:
             await self._identities.check(organization_id, identity_ids)
-        tools = await self._catalogues.tools(draft.tool_ids, ()) if "tool_ids" in mask else ()
-        if "embedding" in mask:
-            await self._catalogues.check_embedding(organization_id, draft.embedding)
+        tools = await self._catalogues.tools(values.get("tool_ids") or (), ())
+        await self._catalogues.check_embedding(organization_id, values.get("embedding"))
 
         async def changed(before: AgentSettings) -> AgentSettings:
-            model = (draft.model or self._defaults.model) if "model" in mask else before.model
+            model = (values["model"] or self._defaults.model) if "model" in values else before.model
             # Only these two depend on the model, and a model that is gone must not hinder the other changes.
-            needed = mask & {"model", "context_window_limit"}
+            needed = values.keys() & {"model", "context_window_limit"}
             window = await self._catalogues.window(organization_id, model) if needed else 0
-            after = agents.change(before, draft, mask, window=window, defaults=self._defaults)
-            return after if "tool_rules" in mask else with_their_approvals(after, before, tools)
+            after = agents.change(before, values, window=window, defaults=self._defaults)
+            return after if "tool_rules" in values else with_their_approvals(after, before, tools)
 
         if secrets is not None:
             await self._store.get(organization_id, agent_id)
@@ -149,7 +145,7 @@ class Administration:
         await self._identities.set_of_agent(organization_id, agent_id, identity_ids)
         return await self.get(organization_id, agent_id)
 
-    async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
+    async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> AgentState:
         """Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
         tools = await self._catalogues.tools((tool_id,), ())
 
@@ -159,7 +155,7 @@ class Administration:
 
         return await self.change(caller, agent_id, changed)
 
-    async def detach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> Described:
+    async def detach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> AgentState:
         """Raises NotFound (AGENT_NOT_FOUND)."""
 
         async def changed(before: AgentSettings) -> AgentSettings:
@@ -169,7 +165,7 @@ class Administration:
 
     async def set_tool_approval(
         self, caller: CallContext, agent_id: UUID, tool_name: str, *, required: bool
-    ) -> Described:
+    ) -> AgentState:
         """Whether calls of an attached tool wait for approval. Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
 
         async def changed(before: AgentSettings) -> AgentSettings:
@@ -182,7 +178,7 @@ class Administration:
 
         return await self.change(caller, agent_id, changed)
 
-    async def reset_messages(self, caller: CallContext, agent_id: UUID) -> Described:
+    async def reset_messages(self, caller: CallContext, agent_id: UUID) -> AgentState:
         """Begins its default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
         return await self._describe_one(await self._store.reset_messages(caller.organization_id, agent_id))
 
@@ -192,10 +188,10 @@ class Administration:
 
     # Many ----------------------------------------------------------------------------------------------------------
 
-    async def list(self, organization_id: UUID, wanted: AgentList, *, relations: bool) -> PageOf[Described]:
+    async def list(self, organization_id: UUID, wanted: AgentList, *, relations: bool) -> PageOf[AgentState]:
         """One page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
         page = await self._store.list(organization_id, wanted)
-        described = await self._describe(page.items) if relations else map(Described, page.items)
+        described = await self._describe(page.items) if relations else map(AgentState, page.items)
         return PageOf(tuple(described), page.next_token)
 
     async def count(self, organization_id: UUID, wanted: AgentList) -> int:
@@ -206,7 +202,7 @@ class Administration:
         """Returns a page of the tags of the tenant's agents that hold a text."""
         return await self._store.tags(organization_id, page, query_text)
 
-    async def _describe(self, found: Sequence[Agent]) -> Sequence[Described]:
+    async def _describe(self, found: Sequence[Agent]) -> Sequence[AgentState]:
         tool_ids = agents.unique(tool_id for agent in found for tool_id in agent.settings.tool_ids)
         attached, tools = await together(
             self._memories.attachments([agent.id for agent in found]), self._catalogues.find(tool_ids)
@@ -214,7 +210,7 @@ class Administration:
         by_id = {tool.id: tool.tool for tool in tools}
         return [
             # A deleted tool dangles until the agent's tools are set anew.
-            Described(
+            AgentState(
                 agent,
                 attached[agent.id].blocks if agent.id in attached else (),
                 [by_id[each] for each in agent.settings.tool_ids if each in by_id],
@@ -223,13 +219,13 @@ class Administration:
             for agent in found
         ]
 
-    async def _describe_one(self, agent: Agent) -> Described:
+    async def _describe_one(self, agent: Agent) -> AgentState:
         described = await self._describe([agent])
         return described[0]
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
-    async def existing(self, organization_id: UUID, agent_id: UUID) -> Described:
+    async def existing(self, organization_id: UUID, agent_id: UUID) -> AgentState:
         """The agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
         try:
             return await self.get(organization_id, agent_id)
@@ -240,21 +236,22 @@ class Administration:
             raise AlreadyExists(sentence, reason="AGENT_ID_TAKEN") from None
 
     async def _resolve(
-        self, organization_id: UUID, draft: AgentDraft, new: NewAgent
+        self, organization_id: UUID, values: SettingValues, new: NewAgent
     ) -> tuple[AgentSettings, tuple[CatalogueTool, ...]]:
-        agent_type = draft.agent_type or LETTA_V1_AGENT
+        agent_type = values.get("agent_type") or LETTA_V1_AGENT
         base = BASE_TOOLS[agent_type] if new.include_base_tools else ()
+        names = (*base, *new.tool_names, *(FILE_TOOLS if new.folder_ids else ()))
         window, tools, _ = await together(
-            self._catalogues.window(organization_id, draft.model or self._defaults.model),
-            self._catalogues.tools(draft.tool_ids, (*base, *new.tool_names, *(FILE_TOOLS if new.folder_ids else ()))),
-            self._catalogues.check_embedding(organization_id, draft.embedding),
+            self._catalogues.window(organization_id, values.get("model") or self._defaults.model),
+            self._catalogues.tools(values.get("tool_ids") or (), names),
+            self._catalogues.check_embedding(organization_id, values.get("embedding")),
         )
-        rules = draft.tool_rules or ()
+        rules = values.get("tool_rules") or ()
         if has_base_rules(agent_type) if new.include_base_tool_rules is None else new.include_base_tool_rules:
             rules = with_base_rules(rules, (tool.name for tool in tools))
         rules = with_approvals(rules, (tool.name for tool in tools if tool.needs_approval))
         tool_ids = (tool.id for tool in tools)
-        return agents.begin(draft, tool_ids, rules, window=window, defaults=self._defaults), tools
+        return agents.begin(values, tool_ids, rules, window=window, defaults=self._defaults), tools
 
     async def _create_blocks(self, new: NewAgent) -> Sequence[Any]:
         if not new.blocks and not new.block_ids:
@@ -266,15 +263,15 @@ class Administration:
         caller: CallContext,
         agent_id: UUID,
         changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
-    ) -> Described:
+    ) -> AgentState:
         """Stores what `changed` makes of the settings, anew as long as others change them. Raises NotFound, Aborted."""
-        for _ in range(_ATTEMPTS):
+
+        async def attempt() -> Agent | None:
             before = await self._store.get(caller.organization_id, agent_id)
             settings = await changed(before.settings)
             if settings == before.settings:
-                return await self._describe_one(before)
-            after = await self._store.update(caller.organization_id, caller.user_id, before, settings)
-            if after is not None:
-                return await self._describe_one(after)
-        sentence = f"agent-{agent_id} is being changed by others all the time; try again."
-        raise Aborted(sentence, reason="AGENT_VERSION_CONFLICT")
+                return before
+            return await self._store.update(caller.organization_id, caller.user_id, before, settings)
+
+        agent = await until_stored(attempt, name=f"agent-{agent_id}", reason="AGENT_VERSION_CONFLICT")
+        return await self._describe_one(agent)

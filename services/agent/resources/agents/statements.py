@@ -24,7 +24,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from services.agent.postgres.conversations import WINDOW_MESSAGES
-from services.agent.postgres.tables import (
+from services.agent.resources.agents.ports import AgentList
+from services.agent.resources.identities.rows import identities_of_agent, managed_by_agent
+from services.agent.resources.tables import (
     MESSAGE_COLUMNS,
     agent_identities,
     agents,
@@ -34,8 +36,6 @@ from services.agent.postgres.tables import (
     messages,
     runs,
 )
-from services.agent.resources.agents.ports import AgentList
-from services.agent.resources.identities.rows import identities_of_agent, managed_by_agent
 
 LAST_SEQ = literal(2**63 - 1, BigInteger)
 # Before the names of the columns of a message that waits for the client.

@@ -11,23 +11,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.core.messages import Message
 from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
-from services.agent.postgres.paging import reading
 from services.agent.postgres.rows import message_from_row, message_to_row
-from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, outbox
 from services.agent.resources.agents import statements as reads
 from services.agent.resources.agents import writes
 from services.agent.resources.agents.counts import AgentCounts
 from services.agent.resources.agents.eraser import stop_runs
-from services.agent.resources.agents.model.settings import SETTABLE, Agent, AgentSettings, LastRun, Waiting
+from services.agent.resources.agents.model.settings import SETTABLE, Agent, AgentSettings, LastRun, PendingApproval
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import WAITING, given, present
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
+from services.agent.resources.queries import reading
+from services.agent.resources.tables import MESSAGE_COLUMNS, agents, outbox
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
 from services.common.paging import PageOf
-from services.common.records import record_from_json
+from services.common.records import columns, record, record_from_json
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_memory": "0", "purge_receipts": "0", "purge_secrets": "0", "erase": "3 seconds"}
@@ -90,7 +90,7 @@ class PostgresAgents(AgentCounts):
         async with self._reading.connect() as connection:
             row = (await connection.execute(reads.GET, values)).first()
         if row is None:
-            raise no_such_agent(agent_id)
+            raise agent_not_found(agent_id)
         return agent_from_row(row._asdict())
 
     async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
@@ -131,7 +131,7 @@ class PostgresAgents(AgentCounts):
         async with self._engine.begin() as connection:
             head = (await connection.execute(writes.LOCK, values)).first()
             if head is None:
-                raise no_such_agent(agent_id)
+                raise agent_not_found(agent_id)
             active = given(organization_id=organization_id, run_id=head.active_run_id)
             if (await connection.execute(writes.GOES_ON, active)).scalar_one():
                 raise _busy(head.active_run_id)
@@ -142,30 +142,25 @@ class PostgresAgents(AgentCounts):
         tombstone = update(agents).where(*_is_present(organization_id, agent_id)).values(deleted_at=func.now())
         async with self._engine.begin() as connection:
             if (await connection.execute(tombstone.returning(agents.c.id))).first() is None:
-                raise no_such_agent(agent_id)
+                raise agent_not_found(agent_id)
             for statement in writes.LEAVING:
                 await connection.execute(statement, given(organization_id=organization_id, id=agent_id))
             await stop_runs(connection, organization_id, agent_id)
             await _order_purges(connection, organization_id, agent_id, user_id)
 
 
-def no_such_agent(agent_id: UUID) -> NotFound:
+def agent_not_found(agent_id: UUID) -> NotFound:
     """The error for an agent that is not there."""
     return NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
     """A row of `agents`, with what `agent_statements.whole` adds to it where the query has its columns."""
-    settings = {name: row[name] for name in SETTABLE}
-    settings |= {
-        "tool_ids": tuple(row["tool_ids"]),
-        "tags": tuple(row["tags"]),
-        "tool_rules": rules_from_json(row["tool_rules"]),
-    }
+    settings = replace(record(AgentSettings, row), tool_rules=rules_from_json(row["tool_rules"]))
     return Agent(
         id=row["id"],
         version=row["version"],
-        settings=AgentSettings(**settings),
+        settings=settings,
         created_by_id=row["created_by_id"],
         last_updated_by_id=row["last_updated_by_id"],
         created_at=row["created_at"],
@@ -184,21 +179,16 @@ def _last_run(row: Mapping[str, Any]) -> LastRun | None:
     return LastRun(row["run_stop_reason"], row["run_created_at"], row["run_completed_at"])
 
 
-def _waiting(row: Mapping[str, Any]) -> Waiting | None:
+def _waiting(row: Mapping[str, Any]) -> PendingApproval | None:
     if not row.get(f"{WAITING}id"):
         return None
     message = message_from_row({column.name: row[WAITING + column.name] for column in MESSAGE_COLUMNS})
-    return Waiting(message, row["approval_due"])
+    return PendingApproval(message, row["approval_due"])
 
 
 def agent_columns(settings: AgentSettings) -> dict[str, Any]:
     """The columns of an agent's row that hold its settings."""
-    values = {name: getattr(settings, name) for name in SETTABLE}
-    return values | {
-        "tool_ids": list(settings.tool_ids),
-        "tags": list(settings.tags),
-        "tool_rules": rules_to_json(settings.tool_rules),
-    }
+    return columns(settings, SETTABLE) | {"tool_rules": rules_to_json(settings.tool_rules)}
 
 
 def _busy(run_id: UUID) -> Aborted:

@@ -25,7 +25,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-from services.agent.postgres.tables import (
+from services.agent.resources.agents.model.settings import SETTABLE
+from services.agent.resources.agents.statements import parameter
+from services.agent.resources.tables import (
     agent_identities,
     agents,
     conversation_heads,
@@ -38,8 +40,6 @@ from services.agent.postgres.tables import (
     outbox,
     runs,
 )
-from services.agent.resources.agents.model.settings import SETTABLE
-from services.agent.resources.agents.statements import parameter
 
 NEW_AGENT = ("organization_id", "id", *SETTABLE, "created_by_id", "last_updated_by_id")
 # Of a row that rows.message_to_row makes.

@@ -17,7 +17,7 @@ from uuid import UUID
 import orjson
 
 from services.agent.resources.callbacks.ports import CallbackLog, NotPosted, Poster
-from services.agent.resources.outbox.ports import Order
+from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import Unavailable
 from services.common.ids import to_public
 
@@ -36,7 +36,7 @@ class Callbacks:
     secret: bytes
     now: Callable[[], float] = time.time
 
-    async def deliver(self, order: Order) -> bool:
+    async def deliver(self, order: OutboxEntry) -> bool:
         """Posts once. True when it was received, or given up. Raises Unavailable: try again."""
         body = body_of(order.subject_id, order.payload)
         status_code, problem = await self._post(order, body)
@@ -45,7 +45,7 @@ class Callbacks:
             raise Unavailable(problem)
         return True
 
-    async def _post(self, order: Order, body: bytes) -> tuple[int | None, str | None]:
+    async def _post(self, order: OutboxEntry, body: bytes) -> tuple[int | None, str | None]:
         """The status of the answer, and what is wrong."""
         headers = {
             "Content-Type": "application/json",

@@ -4,10 +4,10 @@ from uuid import UUID
 
 from loci.agent.v1 import checkpoint_pb2, checkpoint_service_pb2
 from services.agent.resources.agents.convert import agent_to_proto
-from services.agent.resources.agents.model.described import Described
+from services.agent.resources.agents.model.state import AgentState
 from services.agent.resources.checkpoints.model import Checkpoint, CheckpointKind, CheckpointRef
 from services.agent.resources.checkpoints.ports import Inherited, Rewind, RewoundBlock
-from services.agent.resources.checkpoints.service import Where
+from services.agent.resources.checkpoints.service import ConversationRef
 from services.agent.resources.conversations.convert import place
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
@@ -47,7 +47,7 @@ def rewind_to_proto(rewind: Rewind) -> checkpoint_pb2.Rewind:
     )
 
 
-def fork_to_proto(described: Described, inherited: Inherited) -> checkpoint_service_pb2.ForkAgentResponse:
+def fork_to_proto(described: AgentState, inherited: Inherited) -> checkpoint_service_pb2.ForkAgentResponse:
     """A new agent, and what of it was copied and what is shared."""
     return checkpoint_service_pb2.ForkAgentResponse(
         agent=agent_to_proto(described),
@@ -71,9 +71,9 @@ def checkpoint_ref(text: str) -> CheckpointRef:
     return CheckpointRef(kind, from_public(_PREFIXES[kind], text))
 
 
-def where(request: object) -> Where:
+def where(request: object) -> ConversationRef:
     """The conversation that a request names. Raises InvalidArgument (INVALID_ID)."""
-    return Where(*place(request))
+    return ConversationRef(*place(request))
 
 
 def _public(ref: CheckpointRef) -> str:

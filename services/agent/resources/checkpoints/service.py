@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
-from services.agent.resources.agents.model.described import Described
-from services.agent.resources.agents.model.drafts import AgentDraft, check
+from services.agent.resources.agents.model.checks import check
+from services.agent.resources.agents.model.state import AgentState
 from services.agent.resources.agents.ports import AgentStore
-from services.agent.resources.agents.service import Administration
+from services.agent.resources.agents.service import Agents
 from services.agent.resources.checkpoints.model import Checkpoint, CheckpointRef, with_edits
 from services.agent.resources.checkpoints.ports import (
     AgentFork,
@@ -31,11 +30,13 @@ from services.agent.resources.checkpoints.ports import (
 )
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.ports import NewConversation
-from services.agent.resources.conversations.service import ConversationAdministration, DescribedConversation
+from services.agent.resources.conversations.service import Conversations, ConversationState
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
+from services.common.refusals import Refused
+from services.common.storable import storable
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
@@ -43,32 +44,32 @@ _NOTHING = Restored({}, frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ConversationRef:
     """A conversation, and its agent where that is given. The default conversation has the agent's id."""
 
     agent_id: UUID | None
     conversation_id: UUID
 
 
-class TimeTravel:
+class Checkpoints:
     """What CheckpointService does."""
 
     def __init__(
         self,
         store: CheckpointStore,
         memories: VersionedMemories,
-        agents: AgentStore,
-        administration: Administration,
-        conversation_administration: ConversationAdministration,
+        agent_store: AgentStore,
+        agents: Agents,
+        conversations: Conversations,
     ) -> None:
         self._store = store
         self._memories = memories
+        self._agent_store = agent_store
         self._agents = agents
-        self._administration = administration
-        self._conversations = conversation_administration
+        self._conversations = conversations
 
     async def list(
-        self, organization_id: UUID, where: Where, *, size: int, token: str, after: CheckpointRef | None
+        self, organization_id: UUID, where: ConversationRef, *, size: int, token: str, after: CheckpointRef | None
     ) -> PageOf[Checkpoint]:
         """One page, newest first: two statements and one RPC. Raises Refused, LociError."""
         await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
@@ -81,7 +82,7 @@ class TimeTravel:
         return PageOf(tuple(with_edits(each, edits) for each in page.items), page.next_token)
 
     async def rewind(
-        self, caller: CallContext, where: Where, to: CheckpointRef, *, keep_blocks: bool, rewind_id: UUID
+        self, caller: CallContext, where: ConversationRef, to: CheckpointRef, *, keep_blocks: bool, rewind_id: UUID
     ) -> Rewind:
         """Makes a conversation end at a checkpoint. Raises LociError."""
         agent_id, _ = await self._conversations.owner(caller.organization_id, where.agent_id, where.conversation_id)
@@ -98,7 +99,7 @@ class TimeTravel:
 
         return await self._store.rewind(new, restore)
 
-    async def rewinds(self, organization_id: UUID, where: Where, *, size: int, token: str) -> PageOf[Rewind]:
+    async def rewinds(self, organization_id: UUID, where: ConversationRef, *, size: int, token: str) -> PageOf[Rewind]:
         """One page, newest first. Raises Refused, LociError."""
         await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
         return await self._store.rewinds(organization_id, where.conversation_id, size=size, token=token)
@@ -106,13 +107,13 @@ class TimeTravel:
     async def fork(
         self,
         caller: CallContext,
-        where: Where,
+        where: ConversationRef,
         at: CheckpointRef,
         new_id: UUID,
         *,
         isolate_blocks: bool,
         hidden: bool,
-    ) -> DescribedConversation:
+    ) -> ConversationState:
         """Makes a conversation of the same agent. Raises Refused, LociError."""
         organization_id, source_id = caller.organization_id, where.conversation_id
         agent_id, labels = await self._conversations.owner(organization_id, where.agent_id, source_id)
@@ -135,30 +136,30 @@ class TimeTravel:
         )
 
     async def fork_agent(
-        self, caller: CallContext, where: Where, at: CheckpointRef, new_id: UUID, name: str
-    ) -> tuple[Described, Inherited]:
+        self, caller: CallContext, where: ConversationRef, at: CheckpointRef, new_id: UUID, name: str
+    ) -> tuple[AgentState, Inherited]:
         """Makes an agent with a past that it shares. Raises Refused, LociError."""
         organization_id, source_id = caller.organization_id, where.conversation_id
-        draft = check(AgentDraft(name=name or None))
+        values = check({"name": storable(name) or None})
         agent_id, _ = await self._conversations.owner(organization_id, where.agent_id, source_id)
         point = await self._store.find(organization_id, source_id, at)
-        if await self._agents.reserve(organization_id, new_id, caller.user_id):
+        if await self._agent_store.reserve(organization_id, new_id, caller.user_id):
             try:
                 inherited = await self._copied(organization_id, agent_id, source_id, new_id, point)
             except _REFUSALS:
-                await self._agents.release(organization_id, new_id)
+                await self._agent_store.release(organization_id, new_id)
                 raise
             fork = AgentFork(
                 organization_id=organization_id,
                 user_id=caller.user_id,
                 id=new_id,
                 conversation_id=source_id,
-                name=draft.name,
+                name=values["name"],
                 inherited=inherited,
             )
             if await self._store.fork_agent(fork, point):
-                return await self._administration.get(organization_id, new_id), inherited
-        described = await self._administration.existing(organization_id, new_id)
+                return await self._agents.get(organization_id, new_id), inherited
+        described = await self._agents.existing(organization_id, new_id)
         found = await self._store.inherited(organization_id, new_id)
         if found is None:
             sentence = f"The id agent-{new_id} is that of an agent that is no fork; use another."

@@ -4,7 +4,6 @@ from typing import Any
 
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1 import checkpoint_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.checkpoints.convert import (
     CHECKPOINTS_PER_PAGE,
     checkpoint_ref,
@@ -13,7 +12,7 @@ from services.agent.resources.checkpoints.convert import (
     rewind_to_proto,
     where,
 )
-from services.agent.resources.checkpoints.service import TimeTravel
+from services.agent.resources.checkpoints.service import Checkpoints
 from services.agent.resources.conversations.convert import conversation_to_proto, new_id
 from services.common.context import current
 from services.common.ids import from_public, uuid7
@@ -23,18 +22,17 @@ from services.common.page_requests import allow, page_by, page_by_id
 class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
     """loci.agent.v1.CheckpointService."""
 
-    def __init__(self, time_travel: TimeTravel) -> None:
-        self._time_travel = time_travel
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self._checkpoints = checkpoints
 
     async def ListCheckpoints(self, request: wire.ListCheckpointsRequest, context: Any) -> wire.ListCheckpointsResponse:
         """One page."""
         place = where(request)
-        with refusals():
-            allow(request.page, "page_size", "page_token", "after")
-            page = page_by(request.page, checkpoint_ref, CHECKPOINTS_PER_PAGE)
-            found = await self._time_travel.list(
-                current().organization_id, place, size=page.size, token=page.token, after=page.after
-            )
+        allow(request.page, "page_size", "page_token", "after")
+        page = page_by(request.page, checkpoint_ref, CHECKPOINTS_PER_PAGE)
+        found = await self._checkpoints.list(
+            current().organization_id, place, size=page.size, token=page.token, after=page.after
+        )
         checkpoints = [checkpoint_to_proto(each, place.conversation_id) for each in found.items]
         return wire.ListCheckpointsResponse(checkpoints=checkpoints, next_page_token=found.next_token)
 
@@ -42,7 +40,7 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
         self, request: wire.RewindConversationRequest, context: Any
     ) -> wire.RewindConversationResponse:
         """The conversation ends earlier; nothing is erased."""
-        made = await self._time_travel.rewind(
+        made = await self._checkpoints.rewind(
             current(),
             where(request),
             checkpoint_ref(request.checkpoint_id),
@@ -53,34 +51,31 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
 
     async def ListRewinds(self, request: wire.ListRewindsRequest, context: Any) -> wire.ListRewindsResponse:
         """One page."""
-        with refusals():
-            allow(request.page, "page_size", "page_token")
-            page = page_by_id(request.page, "rewind", CHECKPOINTS_PER_PAGE)
-            found = await self._time_travel.rewinds(
-                current().organization_id, where(request), size=page.size, token=page.token
-            )
+        allow(request.page, "page_size", "page_token")
+        page = page_by_id(request.page, "rewind", CHECKPOINTS_PER_PAGE)
+        found = await self._checkpoints.rewinds(
+            current().organization_id, where(request), size=page.size, token=page.token
+        )
         return wire.ListRewindsResponse(rewinds=map(rewind_to_proto, found.items), next_page_token=found.next_token)
 
     async def ForkConversationAtCheckpoint(
         self, request: wire.ForkConversationAtCheckpointRequest, context: Any
     ) -> wire.ForkConversationAtCheckpointResponse:
         """A conversation that shares another's messages up to a checkpoint."""
-        with refusals():
-            made = await self._time_travel.fork(
-                current(),
-                where(request),
-                checkpoint_ref(request.checkpoint_id),
-                new_id(request.new_conversation_id),
-                isolate_blocks=request.isolate_blocks,
-                hidden=request.hidden,
-            )
+        made = await self._checkpoints.fork(
+            current(),
+            where(request),
+            checkpoint_ref(request.checkpoint_id),
+            new_id(request.new_conversation_id),
+            isolate_blocks=request.isolate_blocks,
+            hidden=request.hidden,
+        )
         return wire.ForkConversationAtCheckpointResponse(conversation=conversation_to_proto(made))
 
     async def ForkAgent(self, request: wire.ForkAgentRequest, context: Any) -> wire.ForkAgentResponse:
         """An agent that shares another's past."""
         new_agent_id = from_public("agent", request.new_agent_id) if request.new_agent_id else uuid7()
-        with refusals():
-            described, inherited = await self._time_travel.fork_agent(
-                current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name
-            )
+        described, inherited = await self._checkpoints.fork_agent(
+            current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name
+        )
         return fork_to_proto(described, inherited)

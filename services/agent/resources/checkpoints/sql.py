@@ -1,5 +1,7 @@
 """Statements about checkpoints, rewinds and forks. None of them costs more when there are more messages."""
 
+from services.agent.resources.agents.model.settings import SETTABLE
+
 # What a message that ends at a checkpoint is told with. %s: the row of the message with its kind; $1 organization
 _DETAILS = """
     LEFT JOIN LATERAL (
@@ -212,10 +214,22 @@ WITH {_RESERVATION}, {_SOURCE}, made AS (
 SELECT made.*, NULL::timestamptz AS last_message_at FROM made
 """
 
-# The settings of an agent that its fork has as well, but for those that a conversation may have of its own.
-_SAME = """description, agent_type, system, embedding, response_format, tool_ids, tags, metadata, timezone, hidden,
-    project_id, tool_rules, compaction_settings, message_buffer_autoclear, max_files_open,
-    per_file_view_window_char_limit, recall_passages"""
+# Settings that a fork does not copy from its agent's row: those that the conversation may have of its own, and those
+# that say what the agent is part of.
+_APART = frozenset(
+    [
+        "name",
+        "model",
+        "model_settings",
+        "context_window_limit",
+        "enable_sleeptime",
+        "template_id",
+        "base_template_id",
+        "deployment_id",
+        "entity_id",
+    ]
+)
+_SAME = ", ".join(name for name in SETTABLE if name not in _APART)
 
 # $11 reservation, $12 new agent, $13 user, $14 name (null: that of the other), $15 message, $16 blocks, $17 archives
 FORK_AGENT = f"""

@@ -29,7 +29,7 @@ from services.agent.resources.checkpoints.rows import (
 )
 from services.agent.resources.conversations.model import Conversation
 from services.agent.resources.conversations.ports import NewConversation
-from services.agent.resources.conversations.service import no_such_conversation
+from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.conversations.store import conversation_from_row
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.ids import to_public, uuid7
@@ -74,7 +74,7 @@ class PostgresCheckpoints:
         async with self._pool.acquire() as connection, connection.transaction():
             head = await connection.fetchrow(sql.LOCK, *ids)
             if head is None:
-                raise no_such_conversation(new.conversation_id)
+                raise conversation_not_found(new.conversation_id)
             if (made := await connection.fetchrow(sql.REWIND, *ids, new.id)) is not None:
                 return _same(new, rewind_from_row(new.conversation_id, made))
             await _refuse_busy(connection, new.organization_id, head)

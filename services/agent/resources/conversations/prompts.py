@@ -16,7 +16,7 @@ WHERE organization_id = $1 AND conversation_id = $2
 """
 
 
-class PromptsNow:
+class PromptCompiler:
     """Compiles on demand; nothing is stored, the next turn compiles the same text."""
 
     def __init__(self, pool: asyncpg.Pool, memory: Memory) -> None:

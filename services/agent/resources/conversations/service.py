@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.ports import AgentStore, ModelCatalogue
 from services.agent.resources.conversations import model as conversations
-from services.agent.resources.conversations.model import Conversation, ConversationDraft, ConversationSettings
+from services.agent.resources.conversations.model import Conversation, ConversationSettings, SettingValues
 from services.agent.resources.conversations.ports import (
     ConversationEraser,
     ConversationList,
@@ -17,18 +16,19 @@ from services.agent.resources.conversations.ports import (
     NewConversation,
 )
 from services.agent.resources.messages.ports import CompiledPrompts, History
-from services.agent.resources.outbox.ports import Order
-from services.agent.resources.outbox.service import Deliver
+from services.agent.resources.outbox.ports import OutboxEntry
+from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.paging import PageOf
+from services.common.refusals import Refused
 
 # With these the memory service has copied nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound)
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedConversation:
+class ConversationState:
     """A conversation, the messages of its window and its copies of blocks; None: not asked for."""
 
     conversation: Conversation
@@ -48,7 +48,7 @@ class Fork:
     hidden: bool = False
 
 
-class ConversationAdministration:
+class Conversations:
     """What ConversationService does."""
 
     def __init__(
@@ -72,25 +72,24 @@ class ConversationAdministration:
         caller: CallContext,
         conversation_id: UUID,
         agent_id: UUID,
-        draft: ConversationDraft,
+        values: SettingValues,
         labels: Sequence[str],
-    ) -> DescribedConversation:
+    ) -> ConversationState:
         """Makes a conversation, or returns the one with that id. Raises Refused, LociError."""
-        draft, wanted = conversations.check(draft), conversations.check_labels(labels)
+        values, isolated_labels = conversations.check(values), conversations.check_labels(labels)
         agent = await self._agents.get(caller.organization_id, agent_id)
-        mask = frozenset(conversations.SETTABLE)
-        window = await self._window(caller, draft, mask, ConversationSettings(), agent.settings.model)
-        settings = conversations.begin(draft, window=window, now=datetime.now(UTC))
+        window = await self._window(caller, values, ConversationSettings(), agent.settings.model)
+        settings = conversations.begin(values, window=window, now=datetime.now(UTC))
         new = NewConversation(
             organization_id=caller.organization_id,
             id=conversation_id,
             agent_id=agent_id,
             user_id=caller.user_id,
-            isolated_labels=wanted,
+            isolated_labels=isolated_labels,
         )
         return await self.make(new, lambda: self._isolate(new, None), lambda: self._store.insert(new, settings))
 
-    async def fork(self, caller: CallContext, fork: Fork) -> DescribedConversation:
+    async def fork(self, caller: CallContext, fork: Fork) -> ConversationState:
         """Makes a conversation that begins with another's messages. Raises LociError."""
         organization_id = caller.organization_id
         agent_id, labels = await self.owner(organization_id, fork.agent_id, fork.source_id)
@@ -110,30 +109,24 @@ class ConversationAdministration:
             lambda: self._store.fork(new, fork.source_id, cut, hidden=fork.hidden),
         )
 
-    async def get(
-        self, organization_id: UUID, conversation_id: UUID, *, relations: bool = True
-    ) -> DescribedConversation:
+    async def get(self, organization_id: UUID, conversation_id: UUID, *, relations: bool = True) -> ConversationState:
         """Raises NotFound (CONVERSATION_NOT_FOUND)."""
         conversation = await self._store.get(organization_id, conversation_id)
-        return (
-            await self._described(organization_id, conversation) if relations else DescribedConversation(conversation)
-        )
+        return await self._described(organization_id, conversation) if relations else ConversationState(conversation)
 
     async def list(self, organization_id: UUID, wanted: ConversationList) -> PageOf[Conversation]:
         """One page. Raises Refused, LociError."""
         return await self._store.list(organization_id, wanted)
 
-    async def update(
-        self, caller: CallContext, conversation_id: UUID, draft: ConversationDraft, names: Sequence[str]
-    ) -> DescribedConversation:
-        """Changes the settings that are named. Raises Refused, LociError."""
-        mask, draft = conversations.check_mask(names), conversations.check(draft)
+    async def update(self, caller: CallContext, conversation_id: UUID, values: SettingValues) -> ConversationState:
+        """Changes settings. Raises Refused, LociError."""
+        values = conversations.check(values)
         organization_id = caller.organization_id
         before = await self._store.get(organization_id, conversation_id)
         agent = await self._agents.get(organization_id, before.agent_id)
-        window = await self._window(caller, draft, mask, before.settings, agent.settings.model)
-        values = conversations.change(before.settings, draft, mask, window=window, now=datetime.now(UTC))
-        after = await self._store.update(organization_id, caller.user_id, conversation_id, values) if values else before
+        window = await self._window(caller, values, before.settings, agent.settings.model)
+        stored = conversations.change(before.settings, values, window=window, now=datetime.now(UTC))
+        after = await self._store.update(organization_id, caller.user_id, conversation_id, stored) if stored else before
         return await self._described(organization_id, after)
 
     async def delete(self, caller: CallContext, conversation_id: UUID) -> None:
@@ -156,7 +149,7 @@ class ConversationAdministration:
         new: NewConversation,
         isolate: Callable[[], Awaitable[tuple[UUID, ...]]],
         insert: Callable[[], Awaitable[Conversation | None]],
-    ) -> DescribedConversation:
+    ) -> ConversationState:
         """Copies of blocks under a reservation, then the row. Raises LociError."""
         copies: tuple[UUID, ...] = ()
         if new.isolated_labels:
@@ -171,7 +164,7 @@ class ConversationAdministration:
         if made is None:
             return await self._existing(new)
         window = await self._store.window(new.organization_id, new.id)
-        return DescribedConversation(made, window, copies)
+        return ConversationState(made, window, copies)
 
     async def owner(
         self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID
@@ -185,7 +178,7 @@ class ConversationAdministration:
     async def _isolate(self, new: NewConversation, source_id: UUID | None) -> tuple[UUID, ...]:
         return await self._memories.isolate(new.agent_id, new.id, new.isolated_labels, source_id)
 
-    async def _existing(self, new: NewConversation) -> DescribedConversation:
+    async def _existing(self, new: NewConversation) -> ConversationState:
         try:
             found = await self._store.get(new.organization_id, new.id)
         except NotFound:
@@ -198,54 +191,53 @@ class ConversationAdministration:
     async def _of_agent(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID) -> Conversation:
         conversation = await self._store.get(organization_id, conversation_id)
         if agent_id not in (None, conversation.agent_id):
-            raise no_such_conversation(conversation_id)
+            raise conversation_not_found(conversation_id)
         return conversation
 
-    async def _described(self, organization_id: UUID, conversation: Conversation) -> DescribedConversation:
+    async def _described(self, organization_id: UUID, conversation: Conversation) -> ConversationState:
         window = await self._store.window(organization_id, conversation.id)
         copies: tuple[UUID, ...] = ()
         if conversation.isolated_labels:
             copies = await self._memories.isolated(conversation.agent_id, conversation.id)
-        return DescribedConversation(conversation, window, copies)
+        return ConversationState(conversation, window, copies)
 
     async def _window(
         self,
         caller: CallContext,
-        draft: ConversationDraft,
-        mask: frozenset[str],
+        values: SettingValues,
         before: ConversationSettings,
         of_agent: str,
     ) -> int:
         """Tokens of the window of the model after a change; 0 where it does not matter."""
-        model = conversations.window_model(draft, mask, before.model, of_agent)
+        model = conversations.window_model(values, before.model, of_agent)
         return 0 if model is None else await self._models.window(caller.organization_id, model)
 
 
-def no_such_conversation(conversation_id: UUID) -> NotFound:
+def conversation_not_found(conversation_id: UUID) -> NotFound:
     """The error for a conversation that is not there."""
     return NotFound(f"Conversation conv-{conversation_id} not found", reason="CONVERSATION_NOT_FOUND")
 
 
-def handlers(memories: ConversationMemories, eraser: ConversationEraser) -> Mapping[str, Deliver]:
+def handlers(memories: ConversationMemories, eraser: ConversationEraser) -> Mapping[str, Handler]:
     """What is done for each kind of order about a conversation; its payload names the agent."""
 
-    def agent_of(order: Order) -> UUID:
+    def agent_of(order: OutboxEntry) -> UUID:
         return UUID(order.payload["agent_id"])
 
-    async def purge_conversation_orphan(order: Order) -> bool:
+    async def purge_conversation_orphan(order: OutboxEntry) -> bool:
         # A create that was repeated after its conversation was there reserves it once more.
         if not await eraser.exists(order.organization_id, order.subject_id):
             await memories.purge_conversation(agent_of(order), order.subject_id)
         return True
 
     # A run that still goes on may yet write there.
-    async def purge_conversation(order: Order) -> bool:
+    async def purge_conversation(order: OutboxEntry) -> bool:
         if not await eraser.stopped(order.organization_id, order.subject_id):
             return False
         await memories.purge_conversation(agent_of(order), order.subject_id)
         return True
 
-    async def erase_conversation(order: Order) -> bool:
+    async def erase_conversation(order: OutboxEntry) -> bool:
         return await eraser.erase(order.organization_id, order.subject_id)
 
     return {each.__name__: each for each in (purge_conversation_orphan, purge_conversation, erase_conversation)}

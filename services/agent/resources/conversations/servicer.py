@@ -5,17 +5,15 @@ from typing import Any
 
 from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1 import conversation_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.conversations.convert import (
     conversation_list,
     conversation_to_proto,
-    draft,
     fork,
-    mask,
     new_id,
     place,
+    setting_values,
 )
-from services.agent.resources.conversations.service import ConversationAdministration, DescribedConversation
+from services.agent.resources.conversations.service import Conversations, ConversationState
 from services.common.context import current
 from services.common.ids import from_public
 
@@ -23,8 +21,8 @@ from services.common.ids import from_public
 class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServicer):
     """loci.agent.v1.ConversationService. `deleted` is called when there is something to clear away."""
 
-    def __init__(self, administration: ConversationAdministration, deleted: Callable[[], None]) -> None:
-        self._administration = administration
+    def __init__(self, conversations: Conversations, deleted: Callable[[], None]) -> None:
+        self._conversations = conversations
         self._deleted = deleted
 
     async def CreateConversation(
@@ -32,16 +30,19 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     ) -> wire.CreateConversationResponse:
         """Copies of blocks first, the conversation's row last."""
         conversation_id, agent_id = new_id(request.conversation_id), from_public("agent", request.agent_id)
-        with refusals():
-            made = await self._administration.create(
-                current(), conversation_id, agent_id, draft(request.conversation), request.isolated_block_labels
-            )
+        made = await self._conversations.create(
+            current(),
+            conversation_id,
+            agent_id,
+            setting_values(request.conversation),
+            request.isolated_block_labels,
+        )
         return wire.CreateConversationResponse(conversation=conversation_to_proto(made))
 
     async def GetConversation(self, request: wire.GetConversationRequest, context: Any) -> wire.GetConversationResponse:
         """One conversation."""
         conversation_id = from_public("conv", request.conversation_id)
-        found = await self._administration.get(
+        found = await self._conversations.get(
             current().organization_id, conversation_id, relations=not request.omit_relations
         )
         return wire.GetConversationResponse(conversation=conversation_to_proto(found))
@@ -50,9 +51,8 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         self, request: wire.ListConversationsRequest, context: Any
     ) -> wire.ListConversationsResponse:
         """One page."""
-        with refusals():
-            page = await self._administration.list(current().organization_id, conversation_list(request))
-        shown = [conversation_to_proto(DescribedConversation(each)) for each in page.items]
+        page = await self._conversations.list(current().organization_id, conversation_list(request))
+        shown = [conversation_to_proto(ConversationState(each)) for each in page.items]
         return wire.ListConversationsResponse(conversations=shown, next_page_token=page.next_token)
 
     async def UpdateConversation(
@@ -60,17 +60,16 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     ) -> wire.UpdateConversationResponse:
         """Changes the fields of the mask."""
         conversation_id = from_public("conv", request.conversation_id)
-        with refusals():
-            changed = await self._administration.update(
-                current(), conversation_id, draft(request.conversation), mask(request)
-            )
+        changed = await self._conversations.update(
+            current(), conversation_id, setting_values(request.conversation, request.update_mask.paths)
+        )
         return wire.UpdateConversationResponse(conversation=conversation_to_proto(changed))
 
     async def DeleteConversation(
         self, request: wire.DeleteConversationRequest, context: Any
     ) -> wire.DeleteConversationResponse:
         """Gone for readers at once; the rest follows."""
-        await self._administration.delete(current(), from_public("conv", request.conversation_id))
+        await self._conversations.delete(current(), from_public("conv", request.conversation_id))
         self._deleted()
         return wire.DeleteConversationResponse()
 
@@ -78,14 +77,14 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         self, request: wire.ForkConversationRequest, context: Any
     ) -> wire.ForkConversationResponse:
         """A conversation that shares another's messages."""
-        made = await self._administration.fork(current(), fork(request))
+        made = await self._conversations.fork(current(), fork(request))
         return wire.ForkConversationResponse(conversation=conversation_to_proto(made))
 
     async def RecompileConversation(
         self, request: wire.RecompileConversationRequest, context: Any
     ) -> wire.RecompileConversationResponse:
         """The system prompt; the next turn compiles it anew."""
-        prompt = await self._administration.recompile(
+        prompt = await self._conversations.recompile(
             current().organization_id, *place(request), dry_run=request.dry_run
         )
         return wire.RecompileConversationResponse(prompt=prompt)

@@ -11,14 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.core.messages import system_message_id
 from services.agent.core.page_tokens import Place
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import agents, conversation_heads, conversations, runs
 from services.agent.resources.agents.statements import window_of
 from services.agent.resources.conversations import sql
 from services.agent.resources.conversations.eraser import stop_runs
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
-from services.agent.resources.conversations.service import no_such_conversation
+from services.agent.resources.conversations.service import conversation_not_found
+from services.agent.resources.queries import reading
+from services.agent.resources.tables import agents, conversation_heads, conversations, runs
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
@@ -82,7 +82,7 @@ class PostgresConversations:
         async with self._reading.connect() as connection:
             row = (await connection.execute(_present(listed).where(listed.c.id == conversation_id))).first()
         if row is None:
-            raise no_such_conversation(conversation_id)
+            raise conversation_not_found(conversation_id)
         return conversation_from_row(row._asdict())
 
     async def window(self, organization_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
@@ -102,7 +102,7 @@ class PostgresConversations:
         async with self._reading.connect() as connection:
             keyset = Keyset(listed, "conversation", prefix="conv", time=listed.c.time)
             page = await keyset.page(connection, query, wanted.page, organization_id)
-        return PageOf(tuple(conversation_from_row(row._asdict()) for row in page.items), page.next_token)
+        return page.map(lambda row: conversation_from_row(row._asdict()))
 
     async def update(
         self, organization_id: UUID, user_id: UUID, conversation_id: UUID, values: Mapping[str, Any]
@@ -135,7 +135,7 @@ class PostgresConversations:
         async with self._pool.acquire() as connection, connection.transaction():
             agent_id = await connection.fetchval(sql.BURY, organization_id, conversation_id)
             if agent_id is None:
-                raise no_such_conversation(conversation_id)
+                raise conversation_not_found(conversation_id)
             await stop_runs(connection, organization_id, conversation_id)
             payload = {"user_id": str(user_id), "agent_id": str(agent_id)}
             for kind, delay in _PURGES.items():

@@ -1,13 +1,15 @@
 """Devices <-> protobuf."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import orjson
 
 from loci.agent.v1 import device_service_pb2 as wire
-from services.agent.resources.devices.ports import Device, DeviceList, Pushed, Registration, Source
+from services.agent.resources.devices.ports import Device, DeviceList, DeviceMessage, Registration, Source
+from services.common.codec import Codec
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
@@ -24,10 +26,7 @@ _PER_PAGE = 50
 MOST_MESSAGES, MOST_ACKNOWLEDGED = 100, 1_000
 
 _SOURCES: Mapping[int, Source] = {wire.DEVICE_SOURCE_LOCAL: "local", wire.DEVICE_SOURCE_REMOTE: "remote"}
-_NUMBERS: Mapping[Source, wire.DeviceSource.ValueType] = {
-    "local": wire.DEVICE_SOURCE_LOCAL,
-    "remote": wire.DEVICE_SOURCE_REMOTE,
-}
+_devices = Codec(Device, wire.Device)
 
 
 def registration(request: wire.RegisterDeviceRequest, context: CallContext) -> Registration:
@@ -82,28 +81,10 @@ def acknowledged(request: wire.AcknowledgeDeviceMessagesRequest) -> list[UUID]:
 
 def device_to_proto(device: Device) -> wire.Device:
     """A device as clients see it."""
-    shown = wire.Device(
-        id=to_public("device", device.id),
-        device_id=device.device_id,
-        name=device.name,
-        organization_id=to_public("org", device.organization_id),
-        user_id=to_public("user", device.user_id),
-        source=_NUMBERS[device.source],
-        connection_id=to_public("connection", device.connection_id),
-        online=device.online,
-        current_mode=device.current_mode or "",
-        metadata_json=orjson.dumps(device.metadata).decode(),
-        first_seen_at=timestamp(device.first_seen_at),
-        last_seen_at=timestamp(device.last_seen_at),
-    )
-    if device.connected_at is not None and device.online:
-        shown.connected_at.CopyFrom(timestamp(device.connected_at))
-    if device.heartbeat_at is not None:
-        shown.heartbeat_at.CopyFrom(timestamp(device.heartbeat_at))
-    return shown
+    return _devices.encode(device if device.online else replace(device, connected_at=None))
 
 
-def pushed_to_proto(message: Pushed) -> wire.DeviceMessage:
+def pushed_to_proto(message: DeviceMessage) -> wire.DeviceMessage:
     """A message as its device sees it."""
     body = orjson.dumps(message.body).decode()
     created_at = timestamp(message.created_at)

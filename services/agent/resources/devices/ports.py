@@ -59,7 +59,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class DeviceMessage:
     """A message that waits for a device."""
 
     id: UUID
@@ -118,7 +118,7 @@ class DeviceStore(Protocol):
         """What waits for a device, the oldest first; None: the connection is over."""
         ...
 
-    async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[Pushed]:
+    async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:
         """Those messages that still wait, the oldest first."""
         ...
 

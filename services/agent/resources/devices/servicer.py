@@ -7,8 +7,8 @@ from uuid import UUID
 
 from loci.agent.v1 import device_service_pb2 as wire
 from loci.agent.v1 import device_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.core.ports_streams import Notifier
+from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.convert import (
     acknowledged,
     changes,
@@ -19,7 +19,6 @@ from services.agent.resources.devices.convert import (
     registration,
 )
 from services.agent.resources.devices.ports import DeviceStore
-from services.agent.resources.devices.switchboard import Switchboard
 from services.common.context import current
 from services.common.ids import from_public
 
@@ -27,9 +26,9 @@ from services.common.ids import from_public
 class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
     """loci.agent.v1.DeviceService."""
 
-    def __init__(self, devices: DeviceStore, switchboard: Switchboard, notifier: Notifier) -> None:
+    def __init__(self, devices: DeviceStore, connections: DeviceConnections, notifier: Notifier) -> None:
         self._devices = devices
-        self._switchboard = switchboard
+        self._connections = connections
         self._notifier = notifier
 
     async def RegisterDevice(self, request: wire.RegisterDeviceRequest, context: Any) -> wire.RegisterDeviceResponse:
@@ -46,8 +45,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
 
     async def ListDevices(self, request: wire.ListDevicesRequest, context: Any) -> wire.ListDevicesResponse:
         """A page."""
-        with refusals():
-            found = await self._devices.list(current().organization_id, device_list(request))
+        found = await self._devices.list(current().organization_id, device_list(request))
         return wire.ListDevicesResponse(devices=map(device_to_proto, found.items), next_page_token=found.next_token)
 
     async def UpdateDevice(self, request: wire.UpdateDeviceRequest, context: Any) -> wire.UpdateDeviceResponse:
@@ -66,7 +64,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
         self._stir(device.id)
         try:
             yield wire.StreamDeviceMessagesResponse(connected=device_to_proto(device))
-            async with aclosing(self._switchboard.messages(connection)) as messages:
+            async with aclosing(self._connections.messages(connection)) as messages:
                 async for message in messages:
                     yield wire.StreamDeviceMessagesResponse(message=pushed_to_proto(message))
         finally:
@@ -89,5 +87,5 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
         return wire.SendDeviceMessagesResponse()
 
     def _stir(self, device_id: UUID) -> None:
-        self._switchboard.stir(device_id)
+        self._connections.stir(device_id)
         self._notifier.tell("pushed", device_id)

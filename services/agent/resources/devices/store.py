@@ -9,10 +9,17 @@ import asyncpg
 from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import devices
 from services.agent.resources.devices import sql
-from services.agent.resources.devices.ports import MOST_WAITING, Connection, Device, DeviceList, Pushed, Registration
+from services.agent.resources.devices.ports import (
+    MOST_WAITING,
+    Connection,
+    Device,
+    DeviceList,
+    DeviceMessage,
+    Registration,
+)
+from services.agent.resources.queries import reading
+from services.agent.resources.tables import devices
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
 from services.common.keyset import Keyset
@@ -61,7 +68,7 @@ class PostgresDevices:
             query = query.where(devices.c.user_id == wanted.user_id)
         async with self._reading.connect() as connection:
             found = await _KEYSET.page(connection, query, wanted.page, organization_id)
-        return PageOf(tuple(_device(row._mapping) for row in found.items), found.next_token)
+        return found.map(lambda row: _device(row._mapping))
 
     async def update(
         self, organization_id: UUID, connection_id: UUID, mode: str | None, metadata: Mapping[str, Any]
@@ -92,9 +99,9 @@ class PostgresDevices:
             return None
         return [row["id"] for row in await self._pool.fetch(sql.WAITING, *ids)]
 
-    async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[Pushed]:
+    async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:
         rows = await self._pool.fetch(sql.READ, connection.organization_id, connection.device_id, ids)
-        return [Pushed(**row) for row in rows]
+        return [DeviceMessage(**row) for row in rows]
 
     async def acknowledge(self, organization_id: UUID, connection_id: UUID, ids: Sequence[UUID]) -> None:
         device = await self._by(self._pool, sql.BY_CONNECTION, organization_id, connection_id)

@@ -8,20 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from services.agent.resources.concurrency import until_stored
 from services.agent.resources.groups import model as groups
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.groups.ports import GroupStore, SharedBlocks
 from services.common.context import CallContext
 from services.common.drafts import Draft
-from services.common.errors import Aborted, AlreadyExists, NotFound
+from services.common.errors import AlreadyExists, NotFound
 from services.common.paging import PageOf
 
-# Changes of one group that meet are made one after the other, at most this many times over.
-_ATTEMPTS = 10
 Share = tuple[UUID, UUID]
 
 
-class GroupAdministration:
+class Groups:
     """What GroupService does."""
 
     def __init__(self, store: GroupStore, blocks: SharedBlocks) -> None:
@@ -53,12 +52,12 @@ class GroupAdministration:
 
     async def update(self, caller: CallContext, group_id: UUID, draft: Draft[GroupSettings]) -> Group:
         """Changes the fields of the draft. Raises as `create`, and NotFound (GROUP_NOT_FOUND)."""
-        for _ in range(_ATTEMPTS):
+
+        async def attempt() -> Group | None:
             before = await self._store.get(caller.organization_id, group_id)
-            changed = await self._change(caller, before, groups.change(before, draft))
-            if changed is not None:
-                return changed
-        raise Aborted(f"group-{group_id} is being changed by others all the time; try again.", reason="ABORTED")
+            return await self._change(caller, before, groups.change(before, draft))
+
+        return await until_stored(attempt, name=f"group-{group_id}")
 
     async def attach_block(self, caller: CallContext, group_id: UUID, block_id: UUID) -> Group:
         """Shares a block. Raises as `update`."""
@@ -73,19 +72,19 @@ class GroupAdministration:
         await self._store.delete(caller.organization_id, group_id)
 
     async def _set_shared(self, caller: CallContext, group_id: UUID, block_id: UUID, *, shared: bool) -> Group:
-        for _ in range(_ATTEMPTS):
+
+        async def attempt() -> Group | None:
             before = await self._store.get(caller.organization_id, group_id)
             others = tuple(each for each in before.shared_block_ids if each != block_id)
             block_ids = (*others, block_id) if shared else others
-            if frozenset(block_ids) == frozenset(before.shared_block_ids):
-                if shared:
-                    # A member may have lost it meanwhile.
-                    await self._attach(before.shares)
-                return before
-            changed = await self._change(caller, before, replace(before, shared_block_ids=block_ids))
-            if changed is not None:
-                return changed
-        raise Aborted(f"group-{group_id} is being changed by others all the time; try again.", reason="ABORTED")
+            if frozenset(block_ids) != frozenset(before.shared_block_ids):
+                return await self._change(caller, before, replace(before, shared_block_ids=block_ids))
+            if shared:
+                # A member may have lost it meanwhile.
+                await self._attach(before.shares)
+            return before
+
+        return await until_stored(attempt, name=f"group-{group_id}")
 
     async def _change(self, caller: CallContext, before: Group, after: Group) -> Group | None:
         """Stores `after`; None when `before` is not the present one any more, and then nothing changed."""

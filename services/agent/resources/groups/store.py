@@ -8,11 +8,11 @@ from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, sele
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import group_agents, groups
-from services.agent.resources.agents.members import lock_agents
+from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.identities.rows import members_of
+from services.agent.resources.queries import equal_to, matches, reading
+from services.agent.resources.tables import group_agents, groups
 from services.common.errors import NotFound
 from services.common.keyset import Keyset
 from services.common.paging import PageOf
@@ -38,7 +38,7 @@ class PostgresGroups:
         query = _whole().where(groups.c.organization_id == organization_id, *_filters(wanted))
         async with self._reading.connect() as connection:
             page = await _KEYSET.page(connection, query, wanted.page, organization_id)
-        return PageOf(tuple(record(Group, row._mapping) for row in page.items), page.next_token)
+        return page.map(lambda row: record(Group, row._mapping))
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(groups.c.organization_id == organization_id)
@@ -64,10 +64,10 @@ class PostgresGroups:
     async def update(self, organization_id: UUID, user_id: UUID, before: Group, after: Group) -> Group | None:
         statement = (
             update(groups)
-            .where(*_is(organization_id, before.id), groups.c.updated_at == before.updated_at)
+            .where(*matches(groups, organization_id=organization_id, id=before.id, updated_at=before.updated_at))
             .values(**columns(after, _COLUMNS), last_updated_by_id=user_id, updated_at=func.clock_timestamp())
         )
-        members = group_agents.c.organization_id == organization_id, group_agents.c.group_id == before.id
+        members = matches(group_agents, organization_id=organization_id, group_id=before.id)
         async with self._engine.begin() as connection:
             # Agents first, as everywhere: two that lock both get in each other's way otherwise.
             await lock_agents(connection, organization_id, after.agents)
@@ -79,12 +79,14 @@ class PostgresGroups:
 
     async def delete(self, organization_id: UUID, group_id: UUID) -> None:
         async with self._reading.connect() as connection:
-            gone = await connection.execute(delete(groups).where(*_is(organization_id, group_id)))
+            gone = await connection.execute(
+                delete(groups).where(*matches(groups, organization_id=organization_id, id=group_id))
+            )
         if not gone.rowcount:
-            raise no_such_group(group_id)
+            raise group_not_found(group_id)
 
 
-def no_such_group(group_id: UUID) -> NotFound:
+def group_not_found(group_id: UUID) -> NotFound:
     """The error for a group that is not there."""
     return NotFound(f"Group group-{group_id} not found", reason="GROUP_NOT_FOUND")
 
@@ -94,11 +96,7 @@ def _whole() -> Select[Any]:
 
 
 def _filters(wanted: GroupList) -> list[ColumnElement[bool]]:
-    chosen = [
-        groups.c[name] == value
-        for name in ("manager_type", "project_id", "deployment_id")
-        if (value := getattr(wanted, name)) is not None
-    ]
+    chosen = equal_to(groups, wanted, "manager_type", "project_id", "deployment_id")
     if wanted.agent_id is not None:
         member = group_agents.c.organization_id == groups.c.organization_id, group_agents.c.group_id == groups.c.id
         chosen.append(exists().where(*member, group_agents.c.agent_id == wanted.agent_id).correlate(groups))
@@ -107,14 +105,12 @@ def _filters(wanted: GroupList) -> list[ColumnElement[bool]]:
     return chosen
 
 
-def _is(organization_id: UUID, group_id: UUID) -> tuple[ColumnElement[bool], ...]:
-    return groups.c.organization_id == organization_id, groups.c.id == group_id
-
-
 async def _get(connection: AsyncConnection, organization_id: UUID, group_id: UUID) -> Group:
-    row = (await connection.execute(_whole().where(*_is(organization_id, group_id)))).first()
+    row = (
+        await connection.execute(_whole().where(*matches(groups, organization_id=organization_id, id=group_id)))
+    ).first()
     if row is None:
-        raise no_such_group(group_id)
+        raise group_not_found(group_id)
     return record(Group, row._mapping)
 
 

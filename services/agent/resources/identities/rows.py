@@ -5,9 +5,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, FromClause, Text, Uuid, cast, func, select, type_coerce
 from sqlalchemy.dialects import postgresql
 
-from services.agent.postgres.tables import agent_identities, group_agents, groups, identities
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
+from services.agent.resources.tables import agent_identities, group_agents, groups, identities
 from services.common.records import names_in
 
 

@@ -14,8 +14,8 @@ from services.agent.resources.identities.model import (
     Property,
 )
 from services.agent.resources.identities.ports import IdentityMemories, IdentityStore
-from services.agent.resources.outbox.ports import Order
-from services.agent.resources.outbox.service import Deliver
+from services.agent.resources.outbox.ports import OutboxEntry
+from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
 from services.common.drafts import Draft
 from services.common.errors import Aborted, AlreadyExists, NotFound
@@ -27,7 +27,7 @@ _REFUSALS = (NotFound, AlreadyExists)
 _ATTEMPTS = 3
 
 
-class IdentityAdministration:
+class Identities:
     """What IdentityService does."""
 
     def __init__(self, store: IdentityStore, memories: IdentityMemories) -> None:
@@ -123,10 +123,10 @@ class IdentityAdministration:
         return _having(identity, await self._memories.blocks_of([identity.id]))
 
 
-def handlers(memories: IdentityMemories) -> Mapping[str, Deliver]:
+def handlers(memories: IdentityMemories) -> Mapping[str, Handler]:
     """What is done for an order whose subject is an identity."""
 
-    async def purge_identity(order: Order) -> bool:
+    async def purge_identity(order: OutboxEntry) -> bool:
         await memories.purge_identity(order.subject_id)
         return True
 

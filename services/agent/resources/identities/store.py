@@ -9,11 +9,11 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import agent_identities, identities, outbox
-from services.agent.resources.agents.members import lock_agents
+from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property, merged
 from services.agent.resources.identities.rows import agents_of
+from services.agent.resources.queries import equal_to, matches, reading
+from services.agent.resources.tables import agent_identities, identities, outbox
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
@@ -62,7 +62,7 @@ class PostgresIdentities:
         query = _whole().where(identities.c.organization_id == organization_id, *_filters(wanted))
         async with self._reading.connect() as connection:
             page = await _KEYSET.page(connection, query, wanted.page, organization_id)
-        return PageOf(tuple(record(Identity, row._mapping) for row in page.items), page.next_token)
+        return page.map(lambda row: record(Identity, row._mapping))
 
     async def count(self, organization_id: UUID) -> int:
         query = select(func.count()).where(identities.c.organization_id == organization_id)
@@ -97,7 +97,7 @@ class PostgresIdentities:
                 await _change(connection, organization_id, identity_id, user_id, columns(draft, names & _COLUMNS))
                 if "agent_ids" in names:
                     others = agent_identities.c.agent_id.not_in(draft.agent_ids)
-                    of_identity = _links(organization_id, agent_identities.c.identity_id == identity_id)
+                    of_identity = matches(agent_identities, organization_id=organization_id, identity_id=identity_id)
                     await connection.execute(delete(agent_identities).where(*of_identity, others))
                     await _link(connection, organization_id, draft.agent_ids, [identity_id])
                 return await _get(connection, organization_id, identity_id)
@@ -108,10 +108,14 @@ class PostgresIdentities:
         self, organization_id: UUID, identity_id: UUID, user_id: UUID, properties: Sequence[Property]
     ) -> Identity:
         async with self._engine.begin() as connection:
-            lock = select(identities.c.properties).where(*_is(organization_id, identity_id)).with_for_update()
+            lock = (
+                select(identities.c.properties)
+                .where(*matches(identities, organization_id=organization_id, id=identity_id))
+                .with_for_update()
+            )
             row = (await connection.execute(lock)).first()
             if row is None:
-                raise no_such_identity(identity_id)
+                raise identity_not_found(identity_id)
             values = {"properties": [*merged(row.properties, properties)]}
             await _change(connection, organization_id, identity_id, user_id, values)
             return await _get(connection, organization_id, identity_id)
@@ -125,9 +129,11 @@ class PostgresIdentities:
             payload={"user_id": str(user_id)},
         )
         async with self._engine.begin() as connection:
-            gone = await connection.execute(delete(identities).where(*_is(organization_id, identity_id)))
+            gone = await connection.execute(
+                delete(identities).where(*matches(identities, organization_id=organization_id, id=identity_id))
+            )
             if not gone.rowcount:
-                raise no_such_identity(identity_id)
+                raise identity_not_found(identity_id)
             await connection.execute(order_purge)
 
     async def attach(self, organization_id: UUID, agent_id: UUID, identity_id: UUID) -> None:
@@ -136,13 +142,13 @@ class PostgresIdentities:
                 await lock_agents(connection, organization_id, [agent_id])
                 await _link(connection, organization_id, [agent_id], [identity_id])
         except IntegrityError:
-            raise no_such_identity(identity_id) from None
+            raise identity_not_found(identity_id) from None
 
     async def detach(self, organization_id: UUID, agent_id: UUID, identity_id: UUID) -> None:
-        link = _links(organization_id, agent_identities.c.agent_id == agent_id)
+        link = matches(agent_identities, organization_id=organization_id, agent_id=agent_id, identity_id=identity_id)
         async with self._engine.begin() as connection:
             await lock_agents(connection, organization_id, [agent_id])
-            statement = delete(agent_identities).where(*link, agent_identities.c.identity_id == identity_id)
+            statement = delete(agent_identities).where(*link)
             if not (await connection.execute(statement)).rowcount:
                 await _check(connection, organization_id, [identity_id])
 
@@ -151,7 +157,7 @@ class PostgresIdentities:
             await _check(connection, organization_id, identity_ids)
 
     async def set_of_agent(self, organization_id: UUID, agent_id: UUID, identity_ids: Sequence[UUID]) -> None:
-        of_agent = _links(organization_id, agent_identities.c.agent_id == agent_id)
+        of_agent = matches(agent_identities, organization_id=organization_id, agent_id=agent_id)
         try:
             async with self._engine.begin() as connection:
                 await lock_agents(connection, organization_id, [agent_id])
@@ -161,10 +167,10 @@ class PostgresIdentities:
         except IntegrityError:
             await self.check(organization_id, identity_ids)
             # It went and came; whoever sent it may look.
-            raise no_such_identity(identity_ids[0]) from None
+            raise identity_not_found(identity_ids[0]) from None
 
 
-def no_such_identity(identity_id: UUID) -> NotFound:
+def identity_not_found(identity_id: UUID) -> NotFound:
     """The error for an identity that is not there."""
     return NotFound(f"Identity identity-{identity_id} not found", reason="IDENTITY_NOT_FOUND")
 
@@ -179,28 +185,18 @@ def _whole() -> Select[Any]:
 
 
 def _filters(wanted: IdentityList) -> list[ColumnElement[bool]]:
-    chosen = [
-        identities.c[name] == value
-        for name in ("name", "identity_type", "project_id")
-        if (value := getattr(wanted, name)) is not None
-    ]
+    chosen = equal_to(identities, wanted, "name", "identity_type", "project_id")
     if wanted.identifier_keys:
         chosen.append(identities.c.identifier_key.in_(wanted.identifier_keys))
     return chosen
 
 
-def _is(organization_id: UUID, identity_id: UUID) -> tuple[ColumnElement[bool], ...]:
-    return identities.c.organization_id == organization_id, identities.c.id == identity_id
-
-
-def _links(organization_id: UUID, which: ColumnElement[bool]) -> tuple[ColumnElement[bool], ...]:
-    return agent_identities.c.organization_id == organization_id, which
-
-
 async def _get(connection: AsyncConnection, organization_id: UUID, identity_id: UUID) -> Identity:
-    row = (await connection.execute(_whole().where(*_is(organization_id, identity_id)))).first()
+    row = (
+        await connection.execute(_whole().where(*matches(identities, organization_id=organization_id, id=identity_id)))
+    ).first()
     if row is None:
-        raise no_such_identity(identity_id)
+        raise identity_not_found(identity_id)
     return record(Identity, row._mapping)
 
 
@@ -209,11 +205,11 @@ async def _change(
 ) -> None:
     statement = (
         update(identities)
-        .where(*_is(organization_id, identity_id))
+        .where(*matches(identities, organization_id=organization_id, id=identity_id))
         .values(**values, last_updated_by_id=user_id, updated_at=func.now())
     )
     if not (await connection.execute(statement)).rowcount:
-        raise no_such_identity(identity_id)
+        raise identity_not_found(identity_id)
 
 
 async def _link(
@@ -232,4 +228,4 @@ async def _check(connection: AsyncConnection, organization_id: UUID, identity_id
     found = set((await connection.execute(query)).scalars()) if identity_ids else set()
     for identity_id in identity_ids:
         if identity_id not in found:
-            raise no_such_identity(identity_id)
+            raise identity_not_found(identity_id)

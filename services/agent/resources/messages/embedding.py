@@ -8,14 +8,14 @@ from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder
 from services.agent.core.recall.texts import to_embed, unit_vector
 from services.agent.recall.filling import EMBED_SECONDS
-from services.agent.resources.outbox.ports import Order
+from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import InvalidArgument
 
 # Of its orders; the subject is a message.
 KIND = "embed_message"
 
 
-class RevisedStore(Protocol):
+class MessageVectorStore(Protocol):
     """One message and its vector."""
 
     async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
@@ -27,14 +27,14 @@ class RevisedStore(Protocol):
         ...
 
 
-class Revised:
+class MessageEmbedding:
     """Delivers orders for vectors. `embedder` None: messages are found by their words alone."""
 
-    def __init__(self, store: RevisedStore, embedder: Embedder | None) -> None:
+    def __init__(self, store: MessageVectorStore, embedder: Embedder | None) -> None:
         self._store = store
         self._embedder = embedder
 
-    async def deliver(self, order: Order) -> bool:
+    async def deliver(self, order: OutboxEntry) -> bool:
         """Always done, or it raises LociError: try again."""
         found = await self._store.revised(order.organization_id, order.subject_id)
         if found is None or self._embedder is None or not (text := to_embed(found[0])):

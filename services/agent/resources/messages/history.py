@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.core.messages import Message, system_message_id
 from services.agent.core.page_tokens import Place, place_of, place_token
-from services.agent.postgres.paging import reading, shown_as
 from services.agent.postgres.rows import message_from_row
-from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
 from services.agent.resources.agents.statements import LAST_SEQ
-from services.agent.resources.agents.store import agent_from_row, no_such_agent
+from services.agent.resources.agents.store import agent_from_row, agent_not_found
 from services.agent.resources.messages.ports import Conversation
+from services.agent.resources.queries import reading, shown_as
+from services.agent.resources.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
 from services.common.errors import NotFound
 from services.common.keyset import directed
 from services.common.paging import Page, PageOf, cut
@@ -52,7 +52,7 @@ class PostgresHistory:
         async with self._reading.connect() as connection:
             row = (await connection.execute(query)).first()
         if row is None:
-            raise no_such_agent(agent_id)
+            raise agent_not_found(agent_id)
         if row.begun_at is None:
             raise NotFound(f"Conversation conv-{conversation_id} not found", reason="CONVERSATION_NOT_FOUND")
         return Conversation(conversation_id, agent_from_row(row._asdict()), row.begun_at)

@@ -11,7 +11,7 @@ from services.agent.resources.agents.model.settings import Agent
 from services.common.paging import Page, PageOf
 
 
-class StoredMessages(Protocol):
+class MessageStore(Protocol):
     """The messages of a tenant's agents; those of agents that are deleted are not there."""
 
     async def all(self, organization_id: UUID, page: Page) -> PageOf[Message]:

@@ -7,16 +7,15 @@ from uuid import UUID
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto, system_message_to_proto
-from services.agent.convert.refusals import refusals
 from services.agent.core.messages import Message, system_message_id
-from services.agent.core.refusals import Refused
 from services.agent.resources.messages.convert import captured, new_text
 from services.agent.resources.messages.model import edited
-from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, StoredMessages
-from services.agent.resources.messages.service import no_such_message
+from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, MessageStore
+from services.agent.resources.messages.service import message_not_found
 from services.common.context import current
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
+from services.common.refusals import Refused
 
 _MESSAGES_PER_PAGE = 100
 
@@ -24,16 +23,15 @@ _MESSAGES_PER_PAGE = 100
 class MessagesStored:
     """MessageService.ListAllMessages, GetMessage, UpdateMessage and CaptureMessages."""
 
-    def __init__(self, stored: StoredMessages, history: History, prompts: CompiledPrompts) -> None:
+    def __init__(self, stored: MessageStore, history: History, prompts: CompiledPrompts) -> None:
         self._stored = stored
         self._of_conversations = history
         self._compiled = prompts
 
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
         """One page of the tenant's."""
-        with refusals():
-            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
-            found = await self._stored.all(current().organization_id, wanted)
+        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+        found = await self._stored.all(current().organization_id, wanted)
         shown = [piece for message in found.items for piece in messages_to_proto(message)]
         return wire.ListAllMessagesResponse(messages=shown, next_page_token=found.next_token)
 
@@ -45,7 +43,7 @@ class MessagesStored:
             return wire.GetMessageResponse(messages=messages_to_proto(message))
         place = await self._stored.prompted(organization_id, message_id)
         if place is None:
-            raise no_such_message(message_id)
+            raise message_not_found(message_id)
         conversation = await self._of_conversations.conversation(organization_id, *place)
         prompt = await self._compiled.compiled_prompt(organization_id, conversation.agent, conversation.id)
         return wire.GetMessageResponse(
@@ -57,11 +55,10 @@ class MessagesStored:
         caller = current()
         agent_id, message_id = from_public("agent", request.agent_id), from_public("message", request.message_id)
         kind, said = new_text(request)
-        with refusals():
-            _check_stored(agent_id, message_id)
-            message = await self._stored.revise(
-                caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, said)
-            )
+        _check_stored(agent_id, message_id)
+        message = await self._stored.revise(
+            caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, said)
+        )
         return wire.UpdateMessageResponse(messages=messages_to_proto(message))
 
     async def CaptureMessages(self, request: wire.CaptureMessagesRequest, context: Any) -> wire.CaptureMessagesResponse:
@@ -102,10 +99,9 @@ class MessageLists:
         agent_id = from_public("agent", request.agent_id)
         named = request.conversation_id
         conversation_id = from_public("conv", named) if named else agent_id
-        with refusals():
-            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
-            conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
-            found = await self._history.messages(organization_id, conversation_id, wanted)
+        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+        conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
+        found = await self._history.messages(organization_id, conversation_id, wanted)
         response = wire.ListMessagesResponse(next_page_token=found.next_token)
         for message in found.items:
             response.messages.extend(await self._shown(message, conversation))

@@ -14,9 +14,9 @@ import asyncpg
 from services.agent.core.messages import Message, system_message_id
 from services.agent.postgres import sql
 from services.agent.postgres.rows import message_from_row, message_to_row
-from services.agent.resources.agents.store import no_such_agent
+from services.agent.resources.agents.store import agent_not_found
 from services.agent.resources.messages.embedding import KIND
-from services.agent.resources.messages.service import no_such_message
+from services.agent.resources.messages.service import message_not_found
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
@@ -102,8 +102,8 @@ WHERE c.organization_id = $1 AND c.deleted_at IS NULL AND c.id > $2 ORDER BY c.i
 """
 
 
-class PostgresStoredMessages:
-    """`resources.messages.ports.StoredMessages`."""
+class PostgresMessages:
+    """`resources.messages.ports.MessageStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -144,9 +144,9 @@ class PostgresStoredMessages:
         async with self._pool.acquire() as connection, connection.transaction():
             row = await connection.fetchrow(_LOCK, organization_id, _shown_as(message_id), agent_id)
             if not await self._is_present(connection, organization_id, agent_id):
-                raise no_such_agent(agent_id)
+                raise agent_not_found(agent_id)
             if row is None:
-                raise no_such_message(message_id)
+                raise message_not_found(message_id)
             before = message_from_row(row)
             after = change(before)
             if after == before:
@@ -165,7 +165,7 @@ class PostgresStoredMessages:
         async with self._pool.acquire() as connection, connection.transaction():
             if await connection.fetchrow(_LOCK_HEAD, organization_id, conversation_id, agent_id) is None:
                 if not await self._is_present(connection, organization_id, agent_id):
-                    raise no_such_agent(agent_id)
+                    raise agent_not_found(agent_id)
                 raise NotFound(f"Conversation conv-{conversation_id} not found", reason="CONVERSATION_NOT_FOUND")
             there = await connection.fetch(_THERE, organization_id, ids)
             if not there:

@@ -15,7 +15,7 @@ from services.agent.resources.model_calls.convert import (
     schema_of,
     window_to_proto,
 )
-from services.agent.resources.model_calls.service import ModelCallsBeside
+from services.agent.resources.model_calls.service import StandaloneModelCalls
 from services.common.context import current
 from services.common.ids import from_public, uuid7
 
@@ -23,7 +23,7 @@ from services.common.ids import from_public, uuid7
 class ModelCallServicer(model_call_service_pb2_grpc.ModelCallServiceServicer):
     """loci.agent.v1.ModelCallService."""
 
-    def __init__(self, calls: ModelCallsBeside) -> None:
+    def __init__(self, calls: StandaloneModelCalls) -> None:
         self._calls = calls
 
     async def GetContextWindow(

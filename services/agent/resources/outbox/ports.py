@@ -7,7 +7,7 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OutboxEntry:
     """Something that must be done at least once, for the `attempts`th time."""
 
     organization_id: UUID
@@ -21,14 +21,14 @@ class Order:
 class Outbox(Protocol):
     """Orders of all tenants."""
 
-    async def claim(self, kinds: Sequence[str], most: int, lease: float) -> Sequence[Order]:
+    async def claim(self, kinds: Sequence[str], most: int, lease: float) -> Sequence[OutboxEntry]:
         """Orders of these kinds that are due; nobody else gets them for `lease` seconds."""
         ...
 
-    async def done(self, order: Order) -> None:
+    async def done(self, order: OutboxEntry) -> None:
         """Removes it."""
         ...
 
-    async def retry(self, order: Order, seconds: float, error: str | None) -> None:
+    async def retry(self, order: OutboxEntry, seconds: float, error: str | None) -> None:
         """Makes it due again after `seconds`; `error` is kept for operators, None leaves the last one."""
         ...

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
 
 from services.agent.resources.agents.ports import AgentMemories, Eraser, ToolCatalogue
-from services.agent.resources.outbox.ports import Order, Outbox
+from services.agent.resources.outbox.ports import Outbox, OutboxEntry
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import LociError
 
@@ -26,16 +26,16 @@ AUDIENCE = ("memory", "llm_gateway", "tool_runner")
 logger = logging.getLogger(__name__)
 
 # Whether it is done; False: not yet, for a good reason.
-Deliver = Callable[[Order], Awaitable[bool]]
+Handler = Callable[[OutboxEntry], Awaitable[bool]]
 
 
-class Deliveries:
+class OutboxWorker:
     """Delivers orders of the kinds it has handlers for, in the background.
 
     Calls are made for the tenant of each order, with a context of our own. What is slow has Deliveries of its own.
     """
 
-    def __init__(self, outbox: Outbox, handlers: Mapping[str, Deliver], signer: Signer) -> None:
+    def __init__(self, outbox: Outbox, handlers: Mapping[str, Handler], signer: Signer) -> None:
         self._outbox = outbox
         self._handlers = handlers
         self._signer = signer
@@ -67,7 +67,7 @@ class Deliveries:
         await asyncio.gather(*map(self._deliver, orders))
         return len(orders)
 
-    async def _deliver(self, order: Order) -> None:
+    async def _deliver(self, order: OutboxEntry) -> None:
         try:
             with use_context(_context(order), signer=self._signer):
                 done = await self._handlers[order.kind](order)
@@ -80,10 +80,10 @@ class Deliveries:
             await (self._outbox.done(order) if done else self._outbox.retry(order, _WHILE_RUNNING, None))
 
 
-def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> Mapping[str, Deliver]:
+def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> Mapping[str, Handler]:
     """What is done for each kind of order; the subject of all of them is an agent."""
 
-    async def purge_orphan(order: Order) -> bool:
+    async def purge_orphan(order: OutboxEntry) -> bool:
         # A create that was repeated after its agent was there reserves it once more.
         if not await eraser.exists(order.organization_id, order.subject_id):
             await memories.purge(order.subject_id, erase_blocks=True)
@@ -91,24 +91,24 @@ def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> M
         return True
 
     # A run that still goes on may yet write there.
-    async def purge_memory(order: Order) -> bool:
+    async def purge_memory(order: OutboxEntry) -> bool:
         if not await eraser.stopped(order.organization_id, order.subject_id):
             return False
         await memories.purge(order.subject_id, erase_blocks=False)
         return True
 
-    async def purge_receipts(order: Order) -> bool:
+    async def purge_receipts(order: OutboxEntry) -> bool:
         if not await eraser.stopped(order.organization_id, order.subject_id):
             return False
         await tools.purge_receipts(order.subject_id)
         return True
 
     # At once: runs that still go on have no right to them.
-    async def purge_secrets(order: Order) -> bool:
+    async def purge_secrets(order: OutboxEntry) -> bool:
         await tools.purge_secrets(order.subject_id)
         return True
 
-    async def erase(order: Order) -> bool:
+    async def erase(order: OutboxEntry) -> bool:
         return await eraser.erase(order.organization_id, order.subject_id)
 
     kinds = (purge_orphan, purge_memory, purge_receipts, purge_secrets, erase)
@@ -120,6 +120,6 @@ def pause(attempts: int) -> float:
     return min(2.0 ** min(attempts - 1, 20), LONGEST_PAUSE)
 
 
-def _context(order: Order) -> CallContext:
+def _context(order: OutboxEntry) -> CallContext:
     user_id = UUID(order.payload["user_id"])
     return CallContext(order.organization_id, user_id, "agent", AUDIENCE)

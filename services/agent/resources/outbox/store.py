@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from services.agent.resources.outbox.ports import Order
+from services.agent.resources.outbox.ports import OutboxEntry
 
 # Being claimed counts as an attempt and puts the order off: who dies with it loses it to the others.
 # $1 most, $2 lease in seconds, $3 kinds
@@ -32,11 +32,11 @@ class PostgresOutbox:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def claim(self, kinds: Sequence[str], most: int, lease: float) -> Sequence[Order]:
-        return [Order(**row) for row in await self._pool.fetch(_CLAIM, most, lease, kinds)]
+    async def claim(self, kinds: Sequence[str], most: int, lease: float) -> Sequence[OutboxEntry]:
+        return [OutboxEntry(**row) for row in await self._pool.fetch(_CLAIM, most, lease, kinds)]
 
-    async def done(self, order: Order) -> None:
+    async def done(self, order: OutboxEntry) -> None:
         await self._pool.execute(_DONE, order.organization_id, order.id, order.attempts)
 
-    async def retry(self, order: Order, seconds: float, error: str | None) -> None:
+    async def retry(self, order: OutboxEntry, seconds: float, error: str | None) -> None:
         await self._pool.execute(_RETRY, order.organization_id, order.id, order.attempts, seconds, error)

@@ -67,7 +67,7 @@ class RunSteps:
     project_id: str | None = None
 
 
-class Runs(Protocol):
+class RunStore(Protocol):
     """Runs of a tenant. All but `list` raise NotFound (RUN_NOT_FOUND)."""
 
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun: ...

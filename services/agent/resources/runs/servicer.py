@@ -7,7 +7,6 @@ from typing import Any
 from loci.agent.v1 import run_service_pb2 as wire
 from loci.agent.v1 import run_service_pb2_grpc
 from services.agent.convert.messages import messages_to_proto
-from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.ports import ToolCatalogue
 from services.agent.resources.runs.convert import (
     called_names,
@@ -18,7 +17,7 @@ from services.agent.resources.runs.convert import (
     stored_run_to_proto,
 )
 from services.agent.resources.runs.model import spans_of
-from services.agent.resources.runs.ports import Runs
+from services.agent.resources.runs.ports import RunStore
 from services.agent.resources.steps.convert import step_to_proto
 from services.common.context import current
 from services.common.errors import InvalidArgument
@@ -29,10 +28,10 @@ _PER_PAGE = 100
 _SPANS, _MOST_SPANS = 1_000, 5_000
 
 
-class RunReads(run_service_pb2_grpc.RunServiceServicer):
+class RunQueries(run_service_pb2_grpc.RunServiceServicer):
     """The part of loci.agent.v1.RunService that needs no live run."""
 
-    def __init__(self, runs: Runs, tools: ToolCatalogue) -> None:
+    def __init__(self, runs: RunStore, tools: ToolCatalogue) -> None:
         self._runs = runs
         self._tools = tools
 
@@ -43,25 +42,22 @@ class RunReads(run_service_pb2_grpc.RunServiceServicer):
 
     async def ListRuns(self, request: wire.ListRunsRequest, context: Any) -> wire.ListRunsResponse:
         """One page."""
-        with refusals():
-            found = await self._runs.list(current().organization_id, run_list(request))
+        found = await self._runs.list(current().organization_id, run_list(request))
         return wire.ListRunsResponse(runs=map(stored_run_to_proto, found.items), next_page_token=found.next_token)
 
     async def ListRunMessages(self, request: wire.ListRunMessagesRequest, context: Any) -> wire.ListRunMessagesResponse:
         """A page of its messages."""
         run_id = from_public("run", request.run_id)
-        with refusals():
-            wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
-            found = await self._runs.messages(current().organization_id, run_id, wanted)
+        wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
+        found = await self._runs.messages(current().organization_id, run_id, wanted)
         shown = [piece for message in found.items for piece in messages_to_proto(message)]
         return wire.ListRunMessagesResponse(messages=shown, next_page_token=found.next_token)
 
     async def ListRunSteps(self, request: wire.ListRunStepsRequest, context: Any) -> wire.ListRunStepsResponse:
         """A page of its steps."""
         run_id = from_public("run", request.run_id)
-        with refusals():
-            page = page_by_id(request.page, "step", _PER_PAGE, ascending=True)
-            found = await self._runs.steps(current().organization_id, run_id, page)
+        page = page_by_id(request.page, "step", _PER_PAGE, ascending=True)
+        found = await self._runs.steps(current().organization_id, run_id, page)
         return wire.ListRunStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
 
     async def GetRunUsage(self, request: wire.GetRunUsageRequest, context: Any) -> wire.GetRunUsageResponse:

@@ -12,12 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.core.events import RunView
 from services.agent.core.fact_log import failure_from_json
 from services.agent.core.messages import Message, calls_of
-from services.agent.postgres.paging import reading
 from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
-from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
+from services.agent.resources.queries import reading
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
 from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
+from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
@@ -27,7 +27,7 @@ _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.complet
 
 
 class PostgresRuns:
-    """`resources.callbacks.ports.Runs`."""
+    """`resources.callbacks.ports.RunStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = reading(engine)
@@ -41,7 +41,7 @@ class PostgresRuns:
         query = _present(organization_id).add_columns(place).where(*_filters(wanted))
         async with self._reading.connect() as connection:
             page = await Keyset(runs, "run", time=place).page(connection, query, wanted.page, organization_id)
-        return PageOf(tuple(map(_stored, page.items)), page.next_token)
+        return page.map(_stored)
 
     async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:
         async with self._reading.connect() as connection:

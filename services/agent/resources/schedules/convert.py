@@ -8,7 +8,7 @@ from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.messages import content_to_proto
 from services.agent.convert.options import options_from_proto
 from services.agent.core.messages import Message
-from services.agent.resources.schedules.ports import Draft, Schedule, When
+from services.agent.resources.schedules.ports import NewSchedule, Schedule, ScheduleTime
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
@@ -17,7 +17,7 @@ from services.common.timestamps import timestamp
 _ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
 
 
-def draft(request: wire.CreateScheduleRequest, context: CallContext) -> Draft:
+def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSchedule:
     """What is to be sent. Raises InvalidArgument."""
     schedule_id = from_public("schedule", request.schedule_id) if request.schedule_id else uuid7()
     given = request.input
@@ -29,7 +29,7 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> Draft:
             callback_url=given.callback_url if given.HasField("callback_url") else None, view_json=given.view_json
         ),
     )
-    return Draft(
+    return NewSchedule(
         organization_id=context.organization_id,
         user_id=context.user_id,
         agent_id=from_public("agent", request.agent_id),
@@ -68,16 +68,16 @@ def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
     return shown
 
 
-def _when(time: wire.ScheduleTime) -> When:
+def _when(time: wire.ScheduleTime) -> ScheduleTime:
     match time.WhichOneof("when"):
         case "scheduled_at":
             try:
-                return When(at=time.scheduled_at.ToDatetime(tzinfo=UTC))
+                return ScheduleTime(at=time.scheduled_at.ToDatetime(tzinfo=UTC))
             except ValueError:
                 sentence = "scheduled_at must be in the years 1 to 9999"
                 raise InvalidArgument(sentence, reason="SCHEDULE_INVALID") from None
         case "cron_expression":
-            return When(cron=time.cron_expression)
+            return ScheduleTime(cron=time.cron_expression)
         case _:
             raise InvalidArgument("give one of scheduled_at and cron_expression", reason="SCHEDULE_INVALID")
 

@@ -15,7 +15,7 @@ MOST_SCHEDULES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class ScheduleTime:
     """Once at `at`, or by `cron`; one of both is set."""
 
     at: datetime | None = None
@@ -23,7 +23,7 @@ class When:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class NewSchedule:
     """What is to be sent, for whom, and when."""
 
     organization_id: UUID
@@ -32,7 +32,7 @@ class Draft:
     id: UUID
     messages: tuple[Message, ...]
     options: Options
-    when: When
+    when: ScheduleTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Schedule:
     agent_id: UUID
     messages: tuple[Message, ...]
     options: Options
-    when: When
+    when: ScheduleTime
     timezone: str
     next_at: datetime | None
     last_at: datetime | None
@@ -53,13 +53,13 @@ class Schedule:
 
 
 # The first time of a schedule: given its kind, the agent's time zone and the present. Raises Refused.
-FirstTime = Callable[[When, str, datetime], datetime]
+FirstTime = Callable[[ScheduleTime, str, datetime], datetime]
 
 
 class ScheduleStore(Protocol):
     """Schedules of tenants."""
 
-    async def create(self, draft: Draft, first: FirstTime) -> Schedule:
+    async def create(self, draft: NewSchedule, first: FirstTime) -> Schedule:
         """Stores one, or finds it where its id is there already.
 
         Raises NotFound (AGENT_NOT_FOUND), ResourceExhausted (SCHEDULES_TOO_MANY), AlreadyExists (SCHEDULE_ID_TAKEN) and
@@ -81,7 +81,7 @@ class ScheduleStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Dispatch:
     """What became of something that was due. `successor`: the run that has the turn by that, and the replica to drive
     it (None: any); None where nothing was begun, or it waits in line."""
 
@@ -92,7 +92,7 @@ class Sent:
 class DueSchedules(Protocol):
     """Schedules whose time has come, of all tenants."""
 
-    async def send_next(self, seconds: float) -> Sent | None:
+    async def send_next(self, seconds: float) -> Dispatch | None:
         """Sends the one that is due for longest, of those that nobody else sends now; None: nothing is due.
 
         seconds: longest time of its run.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.agent.postgres.line import input_from_line
-from services.agent.resources.schedules.ports import Schedule, When
+from services.agent.resources.schedules.ports import Schedule, ScheduleTime
 
 
 def schedule_from_row(row: Mapping[Any, Any]) -> Schedule:
@@ -16,7 +16,7 @@ def schedule_from_row(row: Mapping[Any, Any]) -> Schedule:
         messages=messages,
         options=options,
         # What comes once is for the same time for ever.
-        when=When(cron=row["cron"]) if row["cron"] is not None else When(at=row["due_at"]),
+        when=ScheduleTime(cron=row["cron"]) if row["cron"] is not None else ScheduleTime(at=row["due_at"]),
         timezone=row["timezone"],
         next_at=row["next_at"],
         last_at=row["last_at"],

@@ -6,11 +6,10 @@ from typing import Any
 
 from loci.agent.v1 import schedule_service_pb2 as wire
 from loci.agent.v1 import schedule_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.callbacks.address import check_callback
 from services.agent.resources.schedules.convert import draft, schedule_to_proto
 from services.agent.resources.schedules.model import checked_cron, checked_time
-from services.agent.resources.schedules.ports import ScheduleStore, When
+from services.agent.resources.schedules.ports import ScheduleStore, ScheduleTime
 from services.common.context import current
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
@@ -33,8 +32,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         wanted = draft(request, current())
         if wanted.options.callback_url is not None:
             await check_callback(wanted.options.callback_url, allow_private=self._allow_private_urls)
-        with refusals():
-            schedule = await self._schedules.create(wanted, _first)
+        schedule = await self._schedules.create(wanted, _first)
         self._planned()
         return wire.CreateScheduleResponse(schedule=schedule_to_proto(schedule))
 
@@ -46,9 +44,8 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def ListSchedules(self, request: wire.ListSchedulesRequest, context: Any) -> wire.ListSchedulesResponse:
         """A page."""
         agent_id = from_public("agent", request.agent_id)
-        with refusals():
-            page = page_by_id(request.page, "schedule", _PER_PAGE, ascending=True)
-            found = await self._schedules.list(current().organization_id, agent_id, page)
+        page = page_by_id(request.page, "schedule", _PER_PAGE, ascending=True)
+        found = await self._schedules.list(current().organization_id, agent_id, page)
         return wire.ListSchedulesResponse(
             schedules=map(schedule_to_proto, found.items), next_page_token=found.next_token
         )
@@ -59,7 +56,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         return wire.DeleteScheduleResponse()
 
 
-def _first(when: When, timezone: str, now: datetime) -> datetime:
+def _first(when: ScheduleTime, timezone: str, now: datetime) -> datetime:
     if when.cron is not None:
         return checked_cron(when.cron, timezone, now)
     assert when.at is not None

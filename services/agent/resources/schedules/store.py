@@ -8,10 +8,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.postgres.paging import reading
-from services.agent.postgres.tables import agents, schedules
-from services.agent.resources.schedules.ports import MOST_SCHEDULES, Draft, FirstTime, Schedule
+from services.agent.resources.queries import reading
+from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
+from services.agent.resources.tables import agents, schedules
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import to_public
 from services.common.keyset import Keyset
@@ -48,7 +48,7 @@ class PostgresSchedules:
         self._pool = pool
         self._reading = reading(engine)
 
-    async def create(self, draft: Draft, first: FirstTime) -> Schedule:
+    async def create(self, draft: NewSchedule, first: FirstTime) -> Schedule:
         async with self._pool.acquire() as connection, connection.transaction():
             agent = await connection.fetchrow(_AGENT, draft.organization_id, draft.agent_id)
             if agent is None:
@@ -74,7 +74,7 @@ class PostgresSchedules:
             )
             return schedule_from_row(row)
 
-    async def _make_room(self, connection: Any, draft: Draft) -> None:
+    async def _make_room(self, connection: Any, draft: NewSchedule) -> None:
         ids = (draft.organization_id, draft.agent_id)
         if await connection.fetchval(_WAITING, *ids) >= MOST_SCHEDULES:
             raise ResourceExhausted(
@@ -99,7 +99,7 @@ class PostgresSchedules:
                 raise _no_agent(agent_id)
             query = select(schedules).where(*ours)
             found = await _KEYSET.page(connection, query, page, organization_id)
-        return PageOf(tuple(schedule_from_row(row._mapping) for row in found.items), found.next_token)
+        return found.map(lambda row: schedule_from_row(row._mapping))
 
     async def delete(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> None:
         if await self._pool.fetchval(_DELETE, organization_id, agent_id, schedule_id) is None:

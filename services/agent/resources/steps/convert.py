@@ -1,17 +1,15 @@
 """Steps -> protobuf, and what requests about them ask for <- protobuf."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import run_pb2, step_service_pb2
-from services.agent.resources.agents.convert import stop_reason
 from services.agent.resources.runs.model import asked_at, nanoseconds, step_ns
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public
+from services.common.ids import to_public
 from services.common.page_requests import page_by_id
 from services.common.storable import storable
 from services.common.timestamps import timestamp
@@ -19,23 +17,19 @@ from services.common.timestamps import timestamp
 _STEPS_PER_PAGE = 50
 LONGEST_TRANSACTION = 200
 _FEEDBACK = {run_pb2.STEP_FEEDBACK_POSITIVE: "positive", run_pb2.STEP_FEEDBACK_NEGATIVE: "negative"}
-_FEEDBACK_NUMBERS = {word: number for number, word in _FEEDBACK.items()}
+_steps = Codec(StepView, run_pb2.Step, leave=("usage", "failure", "completed_at", "metrics"))
+
+
+def _invalid_time(name: str, problem: str) -> InvalidArgument:
+    return InvalidArgument(f"{name} {problem}", reason="TIME_INVALID")
+
+
+_lists = Codec(StepList, step_service_pb2.ListStepsRequest, leave=("page", "run_id"), refuse=_invalid_time)
 
 
 def step_list(request: step_service_pb2.ListStepsRequest) -> StepList:
     """Which steps to list. Raises Refused, InvalidArgument."""
-    return StepList(
-        page=page_by_id(request.page, "step", _STEPS_PER_PAGE),
-        agent_id=from_public("agent", request.agent_id) if request.agent_id else None,
-        model=request.model or None,
-        feedback=_FEEDBACK.get(request.feedback),
-        has_feedback=request.has_feedback if request.HasField("has_feedback") else None,
-        tags=tuple(request.tags),
-        trace_ids=tuple(request.trace_ids),
-        start=_moment(request.start_time) if request.HasField("start_time") else None,
-        end=_moment(request.end_time) if request.HasField("end_time") else None,
-        project_id=request.project_id or None,
-    )
+    return _lists.decode(request, page=page_by_id(request.page, "step", _STEPS_PER_PAGE))
 
 
 def feedback_of(request: step_service_pb2.SetStepFeedbackRequest) -> Feedback:
@@ -54,31 +48,17 @@ def transaction_of(request: step_service_pb2.SetStepTransactionRequest) -> str:
 
 def step_to_proto(step: StepView) -> run_pb2.Step:
     """A step as clients see it."""
-    return run_pb2.Step(
-        id=to_public("step", step.id),
-        run_id=to_public("run", step.run_id),
-        agent_id=to_public("agent", step.agent_id),
-        number=step.number,
-        status=run_pb2.StepStatus.Value(f"STEP_STATUS_{step.status.upper()}"),
-        model_handle=step.model_handle,
-        attempts=step.attempts,
-        stop_reason=stop_reason(step.stop_reason),
-        prompt_tokens=step.usage.prompt_tokens,
-        completion_tokens=step.usage.completion_tokens,
-        cached_input_tokens=step.usage.cached_input_tokens,
-        cache_write_tokens=step.usage.cache_write_tokens,
-        reasoning_tokens=step.usage.reasoning_tokens,
-        error_type="" if step.failure is None else step.failure.reason or step.failure.error_type,
-        error_message="" if step.failure is None else step.failure.message,
-        error_detail="" if step.failure is None else step.failure.detail,
-        created_at=timestamp(step.created_at),
-        context_window_limit=step.context_window_limit,
-        prompt_hash=step.prompt_hash,
-        trace_id=step.trace_id,
-        feedback=_FEEDBACK_NUMBERS.get(step.feedback or "", run_pb2.STEP_FEEDBACK_UNSPECIFIED),
-        tags=step.tags,
-        project_id=step.project_id or "",
-        tid=step.tid,
+    usage, failure = step.usage, step.failure
+    return _steps.encode(
+        step,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        error_type="" if failure is None else failure.reason or failure.error_type,
+        error_message="" if failure is None else failure.message,
+        error_detail="" if failure is None else failure.detail,
     )
 
 
@@ -119,10 +99,3 @@ def trace_to_proto(found: StepTrace) -> run_pb2.ProviderTrace:
 def _object(value: Any, name: str) -> str:
     """`value` as a JSON object; what is none, such as the events of a stream, stands in it under `name`."""
     return orjson.dumps(value if isinstance(value, dict) else {name: value}).decode()
-
-
-def _moment(stamp: Timestamp) -> datetime:
-    try:
-        return stamp.ToDatetime(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise InvalidArgument("a time must be in the years 1 to 9999", reason="TIME_INVALID") from None

@@ -49,8 +49,8 @@ class StepList:
     has_feedback: bool | None = None
     tags: tuple[str, ...] = ()
     trace_ids: tuple[str, ...] = ()
-    start: datetime | None = None
-    end: datetime | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
     project_id: str | None = None
 
 
@@ -72,7 +72,7 @@ class StepTrace:
     created_at: datetime
 
 
-class Steps(Protocol):
+class StepStore(Protocol):
     """Steps of a tenant. All but `list` raise NotFound (STEP_NOT_FOUND)."""
 
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView: ...

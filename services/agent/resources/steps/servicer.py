@@ -5,7 +5,6 @@ from typing import Any
 from loci.agent.v1 import step_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2_grpc
 from services.agent.convert.messages import messages_to_proto
-from services.agent.convert.refusals import refusals
 from services.agent.resources.steps.convert import (
     feedback_of,
     step_list,
@@ -14,7 +13,7 @@ from services.agent.resources.steps.convert import (
     trace_to_proto,
     transaction_of,
 )
-from services.agent.resources.steps.ports import Steps
+from services.agent.resources.steps.ports import StepStore
 from services.common.context import current
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
@@ -25,7 +24,7 @@ _MESSAGES_PER_PAGE = 100
 class StepServicer(step_service_pb2_grpc.StepServiceServicer):
     """loci.agent.v1.StepService."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: StepStore) -> None:
         self._steps = steps
 
     async def GetStep(self, request: wire.GetStepRequest, context: Any) -> wire.GetStepResponse:
@@ -35,8 +34,7 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
 
     async def ListSteps(self, request: wire.ListStepsRequest, context: Any) -> wire.ListStepsResponse:
         """One page."""
-        with refusals():
-            found = await self._steps.list(current().organization_id, step_list(request))
+        found = await self._steps.list(current().organization_id, step_list(request))
         return wire.ListStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
 
     async def ListStepMessages(
@@ -44,17 +42,15 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
     ) -> wire.ListStepMessagesResponse:
         """A page of its messages."""
         step_id = from_public("step", request.step_id)
-        with refusals():
-            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
-            found = await self._steps.messages(current().organization_id, step_id, wanted)
+        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
+        found = await self._steps.messages(current().organization_id, step_id, wanted)
         shown = [piece for message in found.items for piece in messages_to_proto(message)]
         return wire.ListStepMessagesResponse(messages=shown, next_page_token=found.next_token)
 
     async def SetStepFeedback(self, request: wire.SetStepFeedbackRequest, context: Any) -> wire.SetStepFeedbackResponse:
         """What a person thought of it."""
         step_id = from_public("step", request.step_id)
-        with refusals():
-            step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
+        step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
         return wire.SetStepFeedbackResponse(step=step_to_proto(step))
 
     async def SetStepTransaction(

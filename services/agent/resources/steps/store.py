@@ -11,11 +11,11 @@ from services.agent.core.fact_log import failure_from_json
 from services.agent.core.facts import Usage
 from services.agent.core.messages import Message
 from services.agent.core.page_tokens import Place, place_of, place_token
-from services.agent.postgres.paging import reading, shown_as
 from services.agent.postgres.rows import message_from_row
-from services.agent.postgres.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
+from services.agent.resources.queries import reading, shown_as
 from services.agent.resources.steps.model import tagged
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
+from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
 from services.common.errors import NotFound
 from services.common.keyset import Keyset, directed
 from services.common.paging import Page, PageOf, cut
@@ -28,7 +28,7 @@ _KEYSET = Keyset(steps, "step")
 
 
 class PostgresSteps:
-    """`resources.callbacks.ports.Steps`."""
+    """`resources.callbacks.ports.StepStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -80,7 +80,7 @@ async def step_page(connection: AsyncConnection, organization_id: UUID, wanted: 
     """A page of steps by creation. Raises NotFound (STEP_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
     query = present_steps(organization_id).where(*_filters(wanted))
     page = await _KEYSET.page(connection, query, wanted.page, organization_id)
-    return PageOf(tuple(map(step_view, page.items)), page.next_token)
+    return page.map(step_view)
 
 
 async def message_page(
@@ -191,10 +191,10 @@ def _filters(wanted: StepList) -> list[ColumnElement[bool]]:
 
 def _of_agent_and_time(wanted: StepList) -> list[ColumnElement[bool]]:
     filters: list[ColumnElement[bool]] = []
-    if wanted.start is not None:
-        filters.append(steps.c.created_at >= wanted.start)
-    if wanted.end is not None:
-        filters.append(steps.c.created_at <= wanted.end)
+    if wanted.start_time is not None:
+        filters.append(steps.c.created_at >= wanted.start_time)
+    if wanted.end_time is not None:
+        filters.append(steps.c.created_at <= wanted.end_time)
     if wanted.project_id is not None:
         filters.append(agents.c.project_id == wanted.project_id)
     return filters

@@ -6,12 +6,13 @@ import orjson
 
 from loci.agent.v1 import template_service_pb2 as wire
 from loci.agent.v1 import template_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.templates import model as templates
 from services.agent.resources.templates.model import NewTemplate, Template, TemplateStore
+from services.common.codec import Codec
 from services.common.context import current
-from services.common.ids import from_public, to_public, uuid7
-from services.common.timestamps import timestamp
+from services.common.ids import from_public, uuid7
+
+_templates = Codec(Template, wire.Template)
 
 
 class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
@@ -22,16 +23,15 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
 
     async def CreateTemplate(self, request: wire.CreateTemplateRequest, context: Any) -> wire.CreateTemplateResponse:
         """With its first version."""
-        with refusals():
-            new = NewTemplate(
-                id=from_public("template", request.template_id) if request.template_id else uuid7(),
-                name=templates.checked_name(request.name),
-                description=templates.words(request.description if request.HasField("description") else None),
-                project_id=templates.words(request.project_id if request.HasField("project_id") else None),
-                agent_file=templates.agent_file(request.agent_file_json),
-            )
+        new = NewTemplate(
+            id=from_public("template", request.template_id) if request.template_id else uuid7(),
+            name=templates.checked_name(request.name),
+            description=templates.words(request.description if request.HasField("description") else None),
+            project_id=templates.words(request.project_id if request.HasField("project_id") else None),
+            agent_file=templates.agent_file(request.agent_file_json),
+        )
         made = await self._store.create(current().organization_id, current().user_id, new)
-        return wire.CreateTemplateResponse(template=_template(made))
+        return wire.CreateTemplateResponse(template=_templates.encode(made))
 
     async def GetTemplateVersion(
         self, request: wire.GetTemplateVersionRequest, context: Any
@@ -40,28 +40,26 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         version = request.version if request.HasField("version") else None
         template, number, file = await self._store.version(current().organization_id, request.name, version)
         return wire.GetTemplateVersionResponse(
-            template=_template(template), version=number, agent_file_json=orjson.dumps(file).decode()
+            template=_templates.encode(template), version=number, agent_file_json=orjson.dumps(file).decode()
         )
 
     async def UpdateTemplate(self, request: wire.UpdateTemplateRequest, context: Any) -> wire.UpdateTemplateResponse:
         """What is worked on."""
-        with refusals():
-            file = templates.agent_file(request.agent_file_json)
+        file = templates.agent_file(request.agent_file_json)
         caller = current()
         updated = await self._store.update(
             caller.organization_id, caller.user_id, request.name, file, save=request.save_existing
         )
-        return wire.UpdateTemplateResponse(template=_template(updated))
+        return wire.UpdateTemplateResponse(template=_templates.encode(updated))
 
     async def SaveTemplateVersion(
         self, request: wire.SaveTemplateVersionRequest, context: Any
     ) -> wire.SaveTemplateVersionResponse:
         """The next version."""
-        with refusals():
-            message = templates.words(request.message if request.HasField("message") else None)
+        message = templates.words(request.message if request.HasField("message") else None)
         caller = current()
         saved = await self._store.save(caller.organization_id, caller.user_id, request.name, message)
-        return wire.SaveTemplateVersionResponse(template=_template(saved))
+        return wire.SaveTemplateVersionResponse(template=_templates.encode(saved))
 
     async def RollBackTemplate(
         self, request: wire.RollBackTemplateRequest, context: Any
@@ -69,21 +67,9 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         """A saved version is worked on again."""
         caller, version = current(), request.version if request.HasField("version") else None
         rolled = await self._store.roll_back(caller.organization_id, caller.user_id, request.name, version)
-        return wire.RollBackTemplateResponse(template=_template(rolled))
+        return wire.RollBackTemplateResponse(template=_templates.encode(rolled))
 
     async def DeleteTemplate(self, request: wire.DeleteTemplateRequest, context: Any) -> wire.DeleteTemplateResponse:
         """Agents that were made of it stay."""
         await self._store.delete(current().organization_id, request.name)
         return wire.DeleteTemplateResponse()
-
-
-def _template(template: Template) -> wire.Template:
-    return wire.Template(
-        id=to_public("template", template.id),
-        name=template.name,
-        description=template.description,
-        project_id=template.project_id,
-        latest_version=template.latest_version,
-        created_at=timestamp(template.created_at),
-        updated_at=timestamp(template.updated_at),
-    )

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, assert_never, cast
 from uuid import UUID
 
-from loci.agent.v1 import agent_service_pb2, message_pb2
+from loci.agent.v1 import message_pb2
 from loci.agent.v1 import transfer_service_pb2 as wire
+from services.agent.convert.fields import json_object, optional_text
 from services.agent.convert.messages import content_to_proto, decision_to_proto
 from services.agent.core.messages import (
     Call,
@@ -23,8 +24,8 @@ from services.agent.core.messages import (
     Text,
     storable_part,
 )
-from services.agent.resources.agents.convert import draft
-from services.agent.resources.agents.model.drafts import json_object
+from services.agent.resources.agents.convert import setting_values
+from services.agent.resources.agents.model.checks import invalid as agent_invalid
 from services.agent.resources.transfers.model import (
     MOST_MEMBERS,
     MOST_MESSAGES,
@@ -106,13 +107,9 @@ class _Timed(Protocol):
 
 
 def _agent(sent: wire.ImportedAgent) -> ImportedAgent:
-    settings = agent_service_pb2.AgentDraft()
-    settings.CopyFrom(sent.agent)
-    # They are rows of their own.
-    settings.ClearField("identity_ids")
     return ImportedAgent(
         id=from_public("agent", sent.agent_id),
-        draft=draft(settings),
+        settings=setting_values(sent.agent),
         block_ids=_ids("block", sent.block_ids),
         folder_ids=_ids("source", sent.folder_ids),
         archive_ids=_ids("archive", sent.archive_ids),
@@ -123,13 +120,13 @@ def _agent(sent: wire.ImportedAgent) -> ImportedAgent:
 
 
 def _conversation(sent: wire.ImportedConversation) -> ImportedConversation:
-    settings = json_object("model_settings", sent.model_settings_json) if sent.model_settings_json else None
+    settings: dict[str, Any] = {"summary": optional_text(sent, "summary"), "model": optional_text(sent, "model")}
+    if sent.model_settings_json:
+        settings["model_settings"] = json_object("model_settings", sent.model_settings_json, agent_invalid)
     return ImportedConversation(
         id=from_public("conv", sent.conversation_id),
         agent_id=from_public("agent", sent.agent_id),
-        summary=sent.summary if sent.HasField("summary") else None,
-        model=sent.model if sent.HasField("model") else None,
-        model_settings=settings,
+        settings=settings,
         isolated_block_ids=_ids("block", sent.isolated_block_ids),
         created_at=_time(sent),
     )

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from services.agent.core.approvals import pending_message
 from services.agent.core.messages import Message, gated_calls
-from services.agent.core.refusals import Refused
-from services.agent.resources.agents.model.drafts import AgentDraft
+from services.agent.resources.agents.model.checks import SettingValues
+from services.common.refusals import Refused
 from services.common.storable import parsed, storable
 
 MOST_MESSAGES = 1_000
@@ -33,7 +33,7 @@ class ImportedAgent:
     """See loci.agent.v1.ImportedAgent."""
 
     id: UUID
-    draft: AgentDraft
+    settings: SettingValues
     block_ids: tuple[UUID, ...] = ()
     folder_ids: tuple[UUID, ...] = ()
     archive_ids: tuple[UUID, ...] = ()
@@ -48,9 +48,7 @@ class ImportedConversation:
 
     id: UUID
     agent_id: UUID
-    summary: str | None = None
-    model: str | None = None
-    model_settings: Mapping[str, Any] | None = None
+    settings: SettingValues = field(default_factory=dict)
     isolated_block_ids: tuple[UUID, ...] = ()
     created_at: datetime | None = None
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import AgentSettings
-from services.agent.resources.conversations.model import ConversationDraft
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
 
 
@@ -21,9 +20,7 @@ class ImportWriting(Protocol):
         """
         ...
 
-    async def conversation(
-        self, new: ImportedConversation, draft: ConversationDraft, labels: Sequence[str], log: Log
-    ) -> None:
+    async def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
         """An empty conversation of an agent; `labels`: of the blocks of which it has copies."""
         ...
 

@@ -8,20 +8,16 @@ no transaction with that: it is taken back when something later is wrong, and sw
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
 from uuid import UUID
 
 from services.agent.core.messages import Message
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.catalogues import Catalogues
-from services.agent.resources.agents.model import drafts
 from services.agent.resources.agents.model import settings as agents
-from services.agent.resources.agents.model.drafts import AgentDraft
+from services.agent.resources.agents.model.checks import SettingValues, check
 from services.agent.resources.agents.model.settings import AgentSettings, Defaults
 from services.agent.resources.agents.ports import AgentMemories, AgentStore, ToolCatalogue
 from services.agent.resources.conversations import model as conversations
-from services.agent.resources.conversations.model import ConversationDraft
 from services.agent.resources.transfers.model import (
     Imported,
     ImportedAgent,
@@ -36,6 +32,7 @@ from services.agent.resources.transfers.ports import ImportWriting, TransferMemo
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
 from services.common.ids import uuid7
+from services.common.refusals import Refused
 from services.common.storable import storable
 
 logger = logging.getLogger(__name__)
@@ -163,33 +160,32 @@ class Transfers:
 
     async def _settings(self, organization_id: UUID, new: ImportedAgent) -> AgentSettings:
         try:
-            draft = replace(drafts.check(replace(new.draft, name=None)), name=_name(new.draft.name))
+            values = {**check({**new.settings, "name": None}), "name": _name(new.settings.get("name"))}
         except Refused as refused:
             raise InvalidArgument(
                 refused.message, reason=refused.reason, metadata={"entity": f"agent-{new.id}"}
             ) from None
-        tools = await self._catalogues.tools(draft.tool_ids, ())
-        window = await self._window(organization_id, draft)
+        tools = await self._catalogues.tools(values.get("tool_ids") or (), ())
+        window = await self._window(organization_id, values)
         tool_ids = (tool.id for tool in tools)
-        return agents.begin(draft, tool_ids, draft.tool_rules or (), window=window, defaults=self._defaults)
+        return agents.begin(values, tool_ids, values.get("tool_rules") or (), window=window, defaults=self._defaults)
 
-    async def _window(self, organization_id: UUID, draft: AgentDraft) -> int:
+    async def _window(self, organization_id: UUID, values: SettingValues) -> int:
         """Tokens that the agent may have: what was asked for, whoever serves the model."""
-        if draft.context_window_limit is not None:
-            return draft.context_window_limit
+        limit: int | None = values.get("context_window_limit")
+        if limit is not None:
+            return limit
         try:
-            return await self._catalogues.window(organization_id, draft.model or self._defaults.model)
+            return await self._catalogues.window(organization_id, values.get("model") or self._defaults.model)
         except NotFound:
             return agents.LARGEST_DEFAULT_WINDOW
 
     async def _conversation(self, writing: ImportWriting, new: ImportedConversation, log: Log) -> None:
-        draft = conversations.check(
-            ConversationDraft(summary=new.summary, model=new.model, model_settings=new.model_settings)
-        )
+        conversations.check(new.settings)
         labels: tuple[str, ...] = ()
         if new.isolated_block_ids:
             labels = await self._attachments.adopt(new.agent_id, new.id, new.isolated_block_ids)
-        await writing.conversation(new, draft, labels, log)
+        await writing.conversation(new, labels, log)
 
     async def _take_back(self, caller: CallContext, begun: Sequence[UUID]) -> None:
         """What was attached to agents that did not come to be."""

@@ -13,8 +13,7 @@ from services.agent.postgres.conversations import window
 from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.resources.agents.model.settings import AgentSettings
 from services.agent.resources.agents.store import agent_columns
-from services.agent.resources.conversations.model import ConversationDraft
-from services.agent.resources.conversations.service import no_such_conversation
+from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.transfers import sql as moves
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
 from services.common.errors import AlreadyExists, NotFound
@@ -44,7 +43,7 @@ class PostgresTransfers:
             if not await connection.fetchval(moves.HAS_AGENT, organization_id, agent_id):
                 raise NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
             if not await connection.fetchval(moves.HAS_CONVERSATION, organization_id, agent_id, conversation_id):
-                raise no_such_conversation(conversation_id)
+                raise conversation_not_found(conversation_id)
             return await window(connection, organization_id, conversation_id)
 
     async def history(self, organization_id: UUID, conversation_id: UUID) -> AsyncIterator[Message]:
@@ -78,7 +77,7 @@ class _Writing:
         if new.identity_ids:
             await self._identities(new)
         its_own = ImportedConversation(id=new.id, agent_id=new.id, created_at=new.created_at)
-        await self.conversation(its_own, ConversationDraft(), (), log)
+        await self.conversation(its_own, (), log)
         return True
 
     async def _identities(self, new: ImportedAgent) -> None:
@@ -89,18 +88,14 @@ class _Writing:
         if missing := [each for each in new.identity_ids if each not in found]:
             raise NotFound(f"Identity identity-{missing[0]} not found", reason="IDENTITY_NOT_FOUND")
 
-    async def conversation(
-        self, new: ImportedConversation, draft: ConversationDraft, labels: Sequence[str], log: Log
-    ) -> None:
+    async def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
         await self._connection.execute(
             moves.CONVERSATION,
             self._organization_id,
             new.id,
             new.agent_id,
             self._user_id,
-            draft.summary,
-            draft.model,
-            draft.model_settings,
+            *(new.settings.get(name) for name in ("summary", "model", "model_settings")),
             list(labels),
             new.created_at,
             log.log_id,

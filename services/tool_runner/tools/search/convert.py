@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
-from services.tool_runner.core.model import Refused, Tool
+from services.common.refusals import Refused
+from services.tool_runner.core.model import Tool
 from services.tool_runner.tools.convert import clean, tool_message, tool_type
 from services.tool_runner.tools.search.model import DEFAULT_RESULTS, Mode, Place, ToolQuery, to_embed
 
@@ -31,7 +32,7 @@ def query(request: tool_service_pb.SearchToolsRequest) -> ToolQuery:
 
 
 def response(hits: Sequence[tuple[Tool, Place]], mode: Mode) -> tool_service_pb.SearchToolsResponse:
-    """What was found, and how."""
+    """Returns what was found, and how."""
     return tool_service_pb.SearchToolsResponse(hits=[_hit(*hit) for hit in hits], mode=_NUMBERS[mode])
 
 

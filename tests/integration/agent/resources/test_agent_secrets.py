@@ -38,7 +38,7 @@ async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
 
 async def _update(world: AdminWorld, agent_id: str, *paths: str, **fields: Any) -> agent_pb2.Agent:
     mask = FieldMask(paths=paths or list(fields))
-    request = wire.UpdateAgentRequest(agent_id=agent_id, agent=wire.AgentDraft(**fields), update_mask=mask)
+    request = wire.UpdateAgentRequest(agent_id=agent_id, agent=agent_pb2.Agent(**fields), update_mask=mask)
     updated: agent_pb2.Agent = (await world.call(world.agents.UpdateAgent, request)).agent
     return updated
 
@@ -76,7 +76,7 @@ async def test_refused_ones_leave_nothing(world: AdminWorld) -> None:
 
 async def test_those_without_an_agent_are_swept(world: AdminWorld) -> None:
     world.peers.failures["CreateAgentMemory"] = [Unavailable("gone") for _ in range(99)]
-    request = wire.CreateAgentRequest(agent=wire.AgentDraft(secrets={"KEY": "x"}), blocks=[block("human")])
+    request = wire.CreateAgentRequest(agent=agent_pb2.Agent(secrets={"KEY": "x"}), blocks=[block("human")])
     with pytest.raises(Unavailable):
         await world.call(lambda request, timeout: world.agents.CreateAgent(request, timeout=0.5), request)
     assert len(world.peers.secrets) == 1

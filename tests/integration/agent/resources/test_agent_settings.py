@@ -345,7 +345,7 @@ async def _messages(world: AdminWorld, agent_id: str) -> list[message_pb2.Messag
 
 async def _update(world: AdminWorld, agent_id: str, *paths: str, **fields: Any) -> agent_pb2.Agent:
     mask = FieldMask(paths=paths or list(fields))
-    request = wire.UpdateAgentRequest(agent_id=agent_id, agent=wire.AgentDraft(**fields), update_mask=mask)
+    request = wire.UpdateAgentRequest(agent_id=agent_id, agent=agent_pb2.Agent(**fields), update_mask=mask)
     updated: agent_pb2.Agent = (await world.call(world.agents.UpdateAgent, request)).agent
     return updated
 

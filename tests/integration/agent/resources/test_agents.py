@@ -419,7 +419,7 @@ async def _update(world: AdminWorld, agent_id: str, *paths: str, **fields: Any) 
     mask = FieldMask(paths=paths or [name for name in fields if name != "system"])
     request = wire.UpdateAgentRequest(
         agent_id=agent_id,
-        agent=wire.AgentDraft(**fields),
+        agent=agent_pb2.Agent(**fields),
         update_mask=mask,
     )
     updated: agent_pb2.Agent = (await world.call(world.agents.UpdateAgent, request)).agent

@@ -11,8 +11,8 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from loci.agent.v1 import conversation_pb2, message_pb2, message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1 import conversation_service_pb2 as wire
-from loci.agent.v1 import message_pb2, message_service_pb2, run_pb2, run_service_pb2
 from loci.agent.v1.conversation_pb2 import Conversation
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from services.agent.core.messages import system_message_id
@@ -59,7 +59,7 @@ async def create(
     request = wire.CreateConversationRequest(
         conversation_id=conversation_id,
         agent_id=agent_id,
-        conversation=wire.ConversationDraft(**fields),
+        conversation=conversation_pb2.Conversation(**fields),
         isolated_block_labels=isolated,
     )
     made: Conversation = (await world.call(world.conversations.CreateConversation, request)).conversation
@@ -97,7 +97,7 @@ async def update(world: AdminWorld, conversation_id: str, *paths: str, **fields:
     """The conversation after a change."""
     request = wire.UpdateConversationRequest(
         conversation_id=conversation_id,
-        conversation=wire.ConversationDraft(**fields),
+        conversation=conversation_pb2.Conversation(**fields),
         update_mask=FieldMask(paths=paths or list(fields)),
     )
     changed: Conversation = (await world.call(world.conversations.UpdateConversation, request)).conversation
@@ -290,15 +290,15 @@ async def test_pages(world: AdminWorld) -> None:
 async def test_hidden_and_archived_ones(world: AdminWorld) -> None:
     agent = await world.create()
     plain, hidden, archived = [await create(world, agent.id, hidden=number == 1) for number in range(3)]
-    assert (await update(world, archived.id, archived=True)).HasField("archived_at")
+    assert (await update(world, archived.id, archived_at=Timestamp(seconds=1))).HasField("archived_at")
     assert await listed(world) == [plain.id]
     assert await listed(world, show_hidden=True) == [hidden.id, plain.id]
     assert await listed(world, archive_status=wire.ARCHIVE_STATUS_ARCHIVED) == [archived.id]
     assert await listed(world, archive_status=wire.ARCHIVE_STATUS_ALL) == [archived.id, plain.id]
-    await update(world, archived.id, archived=False)
+    await update(world, archived.id, "archived_at")
     assert await listed(world) == [archived.id, plain.id]
     # It works like any other.
-    await update(world, archived.id, archived=True)
+    await update(world, archived.id, archived_at=Timestamp(seconds=1))
     assert len((await world.say(agent.id, "Hello", archived.id)).messages) == 1
 
 

@@ -11,18 +11,18 @@ import asyncpg
 import pytest
 
 from services.agent.adapters.streams.notices import PostgresNotices
-from services.agent.resources.devices import switchboard
+from services.agent.resources.devices import connections
+from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.ports import (
     MOST_WAITING,
     Connection,
     Device,
     DeviceList,
-    Pushed,
+    DeviceMessage,
     Registration,
     Source,
 )
 from services.agent.resources.devices.store import PostgresDevices
-from services.agent.resources.devices.switchboard import Switchboard
 from services.common.database import open_pool
 from services.common.engine import make_engine
 from services.common.errors import (
@@ -54,13 +54,13 @@ class Replica:
     """The devices' side of a replica of the agent service."""
 
     store: PostgresDevices
-    board: Switchboard
+    board: DeviceConnections
     hanging: list[asyncio.Task[None]] = field(default_factory=list)
 
-    async def hang(self, connection_id: UUID) -> tuple[Connection, list[Pushed]]:
+    async def hang(self, connection_id: UUID) -> tuple[Connection, list[DeviceMessage]]:
         """A device that hangs here; what it gets comes into the list."""
         _, connection = await self.store.connect(ORGANIZATION, connection_id)
-        got: list[Pushed] = []
+        got: list[DeviceMessage] = []
 
         async def listen() -> None:
             async with aclosing(self.board.messages(connection)) as messages:
@@ -84,7 +84,7 @@ class World:
         engine = make_engine(self.url)
         self._stack.push_async_callback(engine.dispose)
         store = PostgresDevices(self.pool, engine)
-        made = Replica(store, Switchboard(store))
+        made = Replica(store, DeviceConnections(store))
         tasks = [asyncio.create_task(made.board.run())]
 
         async def stop() -> None:
@@ -113,7 +113,7 @@ async def register(replica: Replica, name: str = "laptop", **changes: Any) -> De
     return await replica.store.register(Registration(ORGANIZATION, device_id=name, name=name, source=source, **given))
 
 
-async def arrives(got: list[Pushed], *bodies: dict[str, Any]) -> None:
+async def arrives(got: list[DeviceMessage], *bodies: dict[str, Any]) -> None:
     """Returns when these came."""
     async with asyncio.timeout(10):
         while [each.body for each in got] != list(bodies):
@@ -133,7 +133,7 @@ async def test_what_is_sent_at_one_replica_reaches_a_device_at_another(world: Wo
     _, got = await here.hang(device.connection_id)
     # Woken at once here, found within a second there.
     await send(here, device.connection_id, {"n": 1}, {"n": 2})
-    async with asyncio.timeout(switchboard.LOOK_SECONDS / 2):
+    async with asyncio.timeout(connections.LOOK_SECONDS / 2):
         await arrives(got, {"n": 1}, {"n": 2})
     await send(there, device.connection_id, {"n": 3})
     await arrives(got, {"n": 1}, {"n": 2}, {"n": 3})
@@ -156,7 +156,7 @@ async def test_a_notice_wakes_the_other_replica(world: World) -> None:
     _, got = await here.hang(device.connection_id)
     await send(there, device.connection_id, {"n": 1})
     telling.tell("pushed", device.id)
-    async with asyncio.timeout(switchboard.LOOK_SECONDS / 2):
+    async with asyncio.timeout(connections.LOOK_SECONDS / 2):
         await arrives(got, {"n": 1})
     for task in talking:
         task.cancel()
@@ -211,8 +211,8 @@ async def test_who_is_online(world: World) -> None:
 
 
 async def test_replicas_beat_for_what_hangs_there(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(switchboard, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(switchboard, "LOOKS_PER_BEAT", 2)
+    monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "LOOKS_PER_BEAT", 2)
     replica = await world.replica()
     device = await register(replica)
     await replica.hang(device.connection_id)

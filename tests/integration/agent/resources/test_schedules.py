@@ -15,15 +15,15 @@ from services.agent.adapters.due_schedules import PostgresDue, run_of
 from services.agent.adapters.journal import LONGEST_LINE
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message, Text
-from services.agent.core.refusals import Refused
-from services.agent.resources.schedules.clock import Clock
-from services.agent.resources.schedules.ports import MOST_SCHEDULES, Draft, Schedule, When
+from services.agent.resources.schedules.ports import MOST_SCHEDULES, NewSchedule, Schedule, ScheduleTime
+from services.agent.resources.schedules.scheduler import Scheduler
 from services.agent.resources.schedules.store import PostgresSchedules
 from services.common.engine import make_engine
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from services.common.paging import Page
+from services.common.refusals import Refused
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, world_on
 
@@ -48,14 +48,14 @@ class Planned:
     async def plan(self, *, ago: float = 0.0, cron: str | None = None, said: str = "Wake up.", **options: Any) -> UUID:
         """Something that is due since `ago` seconds, whatever may be asked for."""
         now = datetime.now(UTC)
-        draft = self.draft(When(cron=cron) if cron else When(at=now), said, **options)
+        draft = self.draft(ScheduleTime(cron=cron) if cron else ScheduleTime(at=now), said, **options)
         schedule = await self.store.create(draft, lambda when, timezone, now: now - timedelta(seconds=ago))
         return schedule.id
 
-    def draft(self, when: When, said: str = "Wake up.", **options: Any) -> Draft:
+    def draft(self, when: ScheduleTime, said: str = "Wake up.", **options: Any) -> NewSchedule:
         """What is sent to the world's agent."""
         message = Message(uuid7(), "user", (Text(said),), datetime.now(UTC), otid=options.pop("otid", None))
-        return Draft(
+        return NewSchedule(
             ORGANIZATION,
             ORGANIZATION,
             options.pop("agent_id", self.world.agent_id),
@@ -69,9 +69,9 @@ class Planned:
         """What is due, as a replica sees it."""
         return PostgresDue(self.world.pool, replica.journal)
 
-    def clock(self, replica: Replica) -> Clock:
+    def clock(self, replica: Replica) -> Scheduler:
         """Its clock."""
-        return Clock(self.due(replica), replica.worker.succeed, run_timeout=60)
+        return Scheduler(self.due(replica), replica.worker.succeed, run_timeout=60)
 
     async def get(self, schedule_id: UUID) -> Schedule:
         """As it is now."""
@@ -250,20 +250,22 @@ async def test_while_calls_wait_for_a_person_it_waits_too(planned: Planned) -> N
 async def test_how_many_may_wait_and_how_many_are_kept(planned: Planned) -> None:
     pool, ours = planned.world.pool, (ORGANIZATION, planned.world.agent_id)
 
-    def first(when: When, timezone: str, now: datetime) -> datetime:
+    def first(when: ScheduleTime, timezone: str, now: datetime) -> datetime:
         return now + LONG_AGO
 
-    made = [await planned.store.create(planned.draft(When(cron="0 0 1 1 *")), first) for _ in range(MOST_SCHEDULES)]
+    made = [
+        await planned.store.create(planned.draft(ScheduleTime(cron="0 0 1 1 *")), first) for _ in range(MOST_SCHEDULES)
+    ]
     with pytest.raises(ResourceExhausted, match="wait for their time already"):
-        await planned.store.create(planned.draft(When(cron="0 0 1 1 *")), first)
+        await planned.store.create(planned.draft(ScheduleTime(cron="0 0 1 1 *")), first)
     # The same again is there; of another agent, it is taken.
-    again = await planned.store.create(planned.draft(When(cron="1 1 1 1 *"), id=made[0].id), first)
+    again = await planned.store.create(planned.draft(ScheduleTime(cron="1 1 1 1 *"), id=made[0].id), first)
     assert (again.id, again.when) == (made[0].id, made[0].when)
     other = await planned.world.add_agent()
     with pytest.raises(AlreadyExists):
-        await planned.store.create(planned.draft(When(cron="0 0 1 1 *"), id=made[0].id, agent_id=other), first)
+        await planned.store.create(planned.draft(ScheduleTime(cron="0 0 1 1 *"), id=made[0].id, agent_id=other), first)
     with pytest.raises(NotFound):
-        await planned.store.create(planned.draft(When(cron="0 0 1 1 *"), agent_id=uuid7()), first)
+        await planned.store.create(planned.draft(ScheduleTime(cron="0 0 1 1 *"), agent_id=uuid7()), first)
     page = await planned.store.list(*ours, Page(60, ascending=True))
     rest = await planned.store.list(*ours, Page(60, ascending=True, token=page.next_token))
     assert [each.id for each in (*page.items, *rest.items)] == [each.id for each in made]
@@ -272,7 +274,7 @@ async def test_how_many_may_wait_and_how_many_are_kept(planned: Planned) -> None
     await pool.execute("UPDATE agent.schedules SET next_at = NULL, last_at = created_at WHERE id <> $1", made[0].id)
     planned.world.agent_id = ours[1]
     for _ in range(3):
-        await planned.store.create(planned.draft(When(cron="0 0 1 1 *")), first)
+        await planned.store.create(planned.draft(ScheduleTime(cron="0 0 1 1 *")), first)
     over = await pool.fetchval("SELECT count(*) FROM agent.schedules WHERE agent_id = $1 AND next_at IS NULL", ours[1])
     assert over == MOST_SCHEDULES - 1
     await planned.store.delete(*ours, made[0].id)
@@ -286,11 +288,11 @@ async def test_how_many_may_wait_and_how_many_are_kept(planned: Planned) -> None
 
 
 async def test_what_is_refused_leaves_nothing(planned: Planned) -> None:
-    def refuse(when: When, timezone: str, now: datetime) -> datetime:
+    def refuse(when: ScheduleTime, timezone: str, now: datetime) -> datetime:
         raise Refused("SCHEDULE_INVALID", "no")
 
     with pytest.raises(Refused):
-        await planned.store.create(planned.draft(When(cron="* * * * *")), refuse)
+        await planned.store.create(planned.draft(ScheduleTime(cron="* * * * *")), refuse)
     assert await planned.world.pool.fetchval("SELECT count(*) FROM agent.schedules") == 0
 
 

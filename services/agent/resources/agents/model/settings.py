@@ -1,12 +1,12 @@
 """What an agent is, and what may be set on it. Pure.
 
-draft = check(draft)                      what a client wants, without what cannot be stored (drafts.py)
-settings = begin(draft, ...)              a new agent's settings, defaults filled in
-settings = change(settings, draft, ...)   those fields of the draft that an update names
+values = check(values)                     what a client sets, by field (checks.py)
+settings = begin(values, ...)              a new agent's settings, defaults filled in
+settings = change(settings, values, ...)   the settings with what an update names
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,10 +14,9 @@ from uuid import UUID
 from services.agent.core.facts import Settings
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
-from services.agent.core.refusals import Refused
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.resources.agents.model.base_tools import LETTA_V1_AGENT
-from services.agent.resources.agents.model.drafts import AgentDraft, check_tools, invalid
+from services.agent.resources.agents.model.checks import SettingValues, check_tools, invalid
 from services.agent.resources.agents.model.instructions import INSTRUCTIONS
 from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.groups.model import Group
@@ -87,7 +86,7 @@ class LastRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApproval:
     """The message whose calls wait for the client; at `due_at` they are answered without one, None: never."""
 
     message: Message
@@ -110,43 +109,46 @@ class Agent:
     updated_at: datetime
     window: tuple[UUID, ...] = ()
     last_run: LastRun | None = None
-    waiting: Waiting | None = None
+    waiting: PendingApproval | None = None
     identities: tuple[Identity, ...] = ()
     managed_group: Group | None = None
 
 
 SETTABLE = tuple(each.name for each in fields(AgentSettings))
+_DEFAULTS: Mapping[str, Any] = {
+    each.name: each.default for each in fields(AgentSettings) if each.default is not MISSING
+}
 
 
 def begin(
-    draft: AgentDraft,
+    values: SettingValues,
     tool_ids: Iterable[UUID],
     tool_rules: Iterable[ToolRule] = (),
     *,
     window: int,
     defaults: Defaults,
 ) -> AgentSettings:
-    """A new agent's settings from a checked draft; `window`: tokens of its model's window.
+    """Returns a new agent's settings from checked values; `window`: tokens of its model's window.
 
     Raises Refused (AGENT_INVALID).
     """
-    values = _values(draft, draft.agent_type or LETTA_V1_AGENT, defaults)
-    values |= {"tool_rules": tuple(tool_rules), "context_window_limit": _limit(draft.context_window_limit, window)}
-    return with_tools(AgentSettings(**values), tool_ids)
+    stored = _stored({**dict.fromkeys(SETTABLE), **values}, values.get("agent_type") or LETTA_V1_AGENT, defaults)
+    stored |= {
+        "tool_rules": tuple(tool_rules),
+        "context_window_limit": _limit(values.get("context_window_limit"), window),
+    }
+    return with_tools(AgentSettings(**stored), tool_ids)
 
 
-def change(
-    before: AgentSettings, draft: AgentDraft, mask: frozenset[str], *, window: int, defaults: Defaults
-) -> AgentSettings:
-    """`before` with the fields of `mask` as in a checked draft; those that are not given become defaults again.
+def change(before: AgentSettings, values: SettingValues, *, window: int, defaults: Defaults) -> AgentSettings:
+    """Returns `before` with checked values; those that are None become defaults again.
 
     `window`: tokens of the window of the model after the change. With another model the limit of the window is that
-    model's default, unless the mask names it. Raises Refused (AGENT_INVALID).
+    model's default, unless it is among the values. Raises Refused (AGENT_INVALID).
     """
-    values = _values(draft, before.agent_type, defaults)
-    after = replace(before, **{name: values[name] for name in mask if name in values})
-    if "context_window_limit" in mask:
-        return replace(after, context_window_limit=_limit(draft.context_window_limit, window))
+    after = replace(before, **_stored(values, before.agent_type, defaults))
+    if "context_window_limit" in values:
+        return replace(after, context_window_limit=_limit(values["context_window_limit"], window))
     if after.model != before.model:
         return replace(after, context_window_limit=_limit(None, window))
     return after
@@ -177,49 +179,34 @@ def settings_of(agent: Agent) -> Settings:
     )
 
 
-def check_mask(names: Iterable[str]) -> frozenset[str]:
-    """Names of settings that an update changes. Raises Refused (UPDATE_MASK_INVALID)."""
-    mask = frozenset(names)
-    if unknown := sorted(mask - set(SETTABLE) | mask & {"agent_type"}):
-        sentence = f"update_mask names what cannot be changed on an agent: {', '.join(unknown)[:200]}"
-        raise Refused("UPDATE_MASK_INVALID", sentence)
-    return mask
-
-
 def unique(ids: Iterable[UUID]) -> tuple[UUID, ...]:
     """The ids in order, each once."""
     return tuple(dict.fromkeys(ids))
 
 
-def _values(draft: AgentDraft, agent_type: str, defaults: Defaults) -> dict[str, Any]:
-    """Every setting but the limit of the window, which depends on the model."""
-    return {
-        "name": draft.name or random_name(),
-        "description": draft.description,
+def _stored(values: SettingValues, agent_type: str, defaults: Defaults) -> dict[str, Any]:
+    """Returns the values as they are stored, without the limit of the window, which depends on the model."""
+    usual: dict[str, Any] = {
+        **_DEFAULTS,
         "agent_type": agent_type,
-        "system": INSTRUCTIONS[agent_type] if draft.system is None else draft.system,
-        "model": draft.model or defaults.model,
-        "embedding": draft.embedding or defaults.embedding,
-        "model_settings": draft.model_settings or {},
-        "response_format": draft.response_format or None,
-        "tool_ids": draft.tool_ids,
-        "tool_rules": draft.tool_rules or (),
-        "compaction_settings": draft.compaction_settings or None,
-        "message_buffer_autoclear": bool(draft.message_buffer_autoclear) or POLICIES[agent_type].autoclear,
-        "max_files_open": draft.max_files_open,
-        "per_file_view_window_char_limit": draft.per_file_view_window_char_limit,
-        "recall_passages": draft.recall_passages or 0,
-        "tags": draft.tags,
-        "metadata": draft.metadata or {},
-        "timezone": draft.timezone or "UTC",
-        "hidden": bool(draft.hidden) or HIDING_TAG in draft.tags,
-        "project_id": draft.project_id,
-        "enable_sleeptime": bool(draft.enable_sleeptime),
-        "template_id": draft.template_id,
-        "base_template_id": draft.base_template_id,
-        "deployment_id": draft.deployment_id,
-        "entity_id": draft.entity_id,
+        "system": INSTRUCTIONS[agent_type],
+        "model": defaults.model,
+        "embedding": defaults.embedding,
+        "model_settings": {},
+        "metadata": {},
     }
+    stored: dict[str, Any] = {name: usual.get(name) if value is None else value for name, value in values.items()}
+    stored.pop("context_window_limit", None)
+    if "name" in stored:
+        stored["name"] = stored["name"] or random_name()
+    if "message_buffer_autoclear" in stored:
+        stored["message_buffer_autoclear"] |= POLICIES[agent_type].autoclear
+    if "hidden" in stored:
+        stored["hidden"] |= HIDING_TAG in (values.get("tags") or ())
+    for name in {"response_format", "compaction_settings"} & stored.keys():
+        # An empty object asks for nothing.
+        stored[name] = stored[name] or None
+    return stored
 
 
 def _limit(wanted: int | None, window: int) -> int:

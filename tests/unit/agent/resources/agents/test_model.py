@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.agent.core.refusals import Refused
+from loci.agent.v1 import agent_pb2
 from services.agent.core.rules.tool_rules import ExitLoop, RunFirst
-from services.agent.resources.agents.model.drafts import AgentDraft, check, json_object, tool_rules
+from services.agent.resources.agents.convert import setting_values
+from services.agent.resources.agents.model.checks import check, tool_rules
 from services.agent.resources.agents.model.instructions import INSTRUCTIONS
 from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.agents.model.settings import (
@@ -19,16 +20,17 @@ from services.agent.resources.agents.model.settings import (
     Defaults,
     begin,
     change,
-    check_mask,
     with_tools,
 )
+from services.common.errors import InvalidArgument
+from services.common.refusals import Refused
 
 DEFAULTS = Defaults("loci/demo", "loci/hash")
 ONE, TWO = UUID(int=1), UUID(int=2)
 
 
 def _begun(**fields: Any) -> AgentSettings:
-    return begin(check(AgentDraft(**fields)), fields.get("tool_ids", ()), window=200_000, defaults=DEFAULTS)
+    return begin(check(fields), fields.get("tool_ids", ()), window=200_000, defaults=DEFAULTS)
 
 
 def test_defaults() -> None:
@@ -47,12 +49,12 @@ def test_names_that_can_be(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\tb", "x" * 257, "<b>", "50%"])
 def test_names_that_cannot_be(name: str) -> None:
     with pytest.raises(Refused, match="name must have") as caught:
-        check(AgentDraft(name=name))
+        check({"name": name})
     assert caught.value.reason == "AGENT_INVALID"
 
 
 def test_random_names_can_be() -> None:
-    assert all(check(AgentDraft(name=random_name())) for _ in range(500))
+    assert all(check({"name": random_name()}) for _ in range(500))
 
 
 WRONG_SETTINGS: list[dict[str, Any]] = [
@@ -72,7 +74,7 @@ WRONG_SETTINGS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("settings", WRONG_SETTINGS)
 def test_model_settings_that_cannot_be(settings: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=f"model_settings cannot be used: {next(iter(settings))} must be") as caught:
-        check(AgentDraft(model_settings=settings))
+        check({"model_settings": settings})
     assert caught.value.reason == "AGENT_INVALID"
 
 
@@ -85,14 +87,14 @@ def test_model_settings_that_cannot_be(settings: dict[str, Any]) -> None:
     ],
 )
 def test_model_settings_that_can_be(settings: dict[str, Any]) -> None:
-    assert check(AgentDraft(model_settings=settings)).model_settings == settings
+    assert check({"model_settings": settings})["model_settings"] == settings
 
 
 @pytest.mark.parametrize("handle", ["gpt", "/gpt", "openai/", "", "open ai/gpt", "a/b c"])
 def test_handles_that_cannot_be(handle: str) -> None:
     for fields in ({"model": handle}, {"embedding": handle}):
         with pytest.raises(Refused, match="provider/model"):
-            check(AgentDraft(**fields))  # type: ignore[arg-type]
+            check(fields)
 
 
 @pytest.mark.parametrize("handle", ["openai/gpt-4o", "openrouter/meta/llama-3:free"])
@@ -103,11 +105,12 @@ def test_handles_that_can_be(handle: str) -> None:
 @pytest.mark.parametrize("timezone", ["", "Mars", "../etc/passwd", "/etc/passwd", "Europe", "x" * 5_000, "\x01"])
 def test_timezones_that_cannot_be(timezone: str) -> None:
     with pytest.raises(Refused, match="IANA"):
-        check(AgentDraft(timezone=timezone))
+        check({"timezone": timezone})
 
 
 def test_what_cannot_be_stored_is_left_out() -> None:
-    settings = _begun(name="A\0da", system="\0Be\0", tags=("b\0", "a", "b", "\0"))
+    sent = agent_pb2.Agent(name="A\0da", system="\0Be\0", tags=("b\0", "a", "b", "\0"))
+    settings = _begun(**setting_values(sent))
     assert (settings.name, settings.system, settings.tags) == ("Ada", "Be", ("a", "b"))
 
 
@@ -121,7 +124,7 @@ def test_tools_are_there_once() -> None:
     with pytest.raises(Refused, match="1001"):
         with_tools(_begun(), many)
     with pytest.raises(Refused, match="1001"):
-        check(AgentDraft(tool_ids=tuple(many)))
+        check({"tool_ids": tuple(many)})
 
 
 def test_the_window_bounds_its_limit() -> None:
@@ -130,9 +133,13 @@ def test_the_window_bounds_its_limit() -> None:
         _begun(context_window_limit=200_001)
 
 
+def _metadata(text: str) -> Any:
+    return setting_values(agent_pb2.Agent(metadata_json=text))["metadata"]
+
+
 def test_json_that_can_be() -> None:
-    assert json_object("metadata", "") == {}
-    assert json_object("metadata", r'{"a\u0000": "\\u0000 \u0000\\\u0000"}') == {"a": "\\u0000 \\"}
+    assert _metadata("") == {}
+    assert _metadata(r'{"a\u0000": "\\u0000 \u0000\\\u0000"}') == {"a": "\\u0000 \\"}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +159,7 @@ def test_json_that_can_be() -> None:
 )
 def test_json_that_cannot_be(text: str) -> None:
     with pytest.raises(Refused, match="metadata must be a JSON object"):
-        json_object("metadata", text)
+        _metadata(text)
 
 
 @given(
@@ -166,7 +173,7 @@ def test_json_keeps_all_but_nul(value: dict[str, Any]) -> None:
         text = orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
         return
-    assert json_object("metadata", text) == _without_nul(value)
+    assert _metadata(text) == _without_nul(value)
 
 
 def _without_nul(value: Any) -> Any:
@@ -179,37 +186,38 @@ def _without_nul(value: Any) -> Any:
 
 def test_a_change_touches_the_mask_only() -> None:
     before = _begun(name="One", tags=("a",), description="x", context_window_limit=5_000)
-    draft = check(AgentDraft(name="Two", tags=("b",), description=None))
-    after = change(before, draft, frozenset({"name"}), window=0, defaults=DEFAULTS)
+    after = change(before, check({"name": "Two"}), window=0, defaults=DEFAULTS)
     assert (after.name, after.tags, after.description) == ("Two", ("a",), "x")
-    after = change(before, draft, frozenset({"description", "tags"}), window=0, defaults=DEFAULTS)
+    after = change(before, check({"tags": ("b",), "description": None}), window=0, defaults=DEFAULTS)
     assert (after.name, after.tags, after.description) == ("One", ("b",), None)
     assert after.context_window_limit == 5_000
 
 
 def test_another_model_brings_its_own_window() -> None:
     before = _begun(context_window_limit=5_000)
-    draft = check(AgentDraft(model="openai/large"))
-    assert change(before, draft, frozenset({"model"}), window=64_000, defaults=DEFAULTS).context_window_limit == 64_000
-    kept = change(before, check(AgentDraft(model="loci/demo")), frozenset({"model"}), window=64_000, defaults=DEFAULTS)
+    draft = check({"model": "openai/large"})
+    assert change(before, draft, window=64_000, defaults=DEFAULTS).context_window_limit == 64_000
+    kept = change(before, check({"model": "loci/demo"}), window=64_000, defaults=DEFAULTS)
     assert kept.context_window_limit == 5_000
-    named = check(AgentDraft(model="openai/large", context_window_limit=9_000))
-    mask = frozenset({"model", "context_window_limit"})
-    assert change(before, named, mask, window=64_000, defaults=DEFAULTS).context_window_limit == 9_000
+    named = check({"model": "openai/large", "context_window_limit": 9_000})
+    assert change(before, named, window=64_000, defaults=DEFAULTS).context_window_limit == 9_000
     with pytest.raises(Refused, match="8000"):
-        change(before, named, mask, window=8_000, defaults=DEFAULTS)
+        change(before, named, window=8_000, defaults=DEFAULTS)
 
 
 def test_every_setting_can_be_changed_but_the_type() -> None:
-    draft, before = check(AgentDraft()), _begun(name="One")
+    before = _begun(name="One")
     for name in SETTABLE:
         if name == "agent_type":
-            with pytest.raises(Refused, match="agent_type"):
-                check_mask([name])
+            with pytest.raises(InvalidArgument, match="agent_type"):
+                setting_values(agent_pb2.Agent(), [name])
         else:
-            assert change(before, draft, check_mask([name]), window=64_000, defaults=DEFAULTS)
-    with pytest.raises(Refused, match="blocks"):
-        check_mask(["blocks"])
+            assert change(before, {name: None}, window=64_000, defaults=DEFAULTS)
+    settable = [name for name in SETTABLE if name != "agent_type"]
+    assert setting_values(agent_pb2.Agent(), settable) == dict.fromkeys(settable)
+    with pytest.raises(InvalidArgument, match="blocks") as caught:
+        setting_values(agent_pb2.Agent(), ["blocks"])
+    assert caught.value.reason == "UPDATE_MASK_INVALID"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +232,7 @@ def test_every_setting_can_be_changed_but_the_type() -> None:
 )
 def test_forms_of_replies_that_can_be(form: dict[str, Any] | None) -> None:
     assert _begun(response_format=form).response_format == (form or None)
-    assert check(AgentDraft(model_settings={"response_format": form}))
+    assert check({"model_settings": {"response_format": form}})
 
 
 @pytest.mark.parametrize(
@@ -240,32 +248,37 @@ def test_forms_of_replies_that_can_be(form: dict[str, Any] | None) -> None:
 )
 def test_forms_of_replies_that_cannot_be(form: Any) -> None:
     with pytest.raises(Refused, match=r"^response_format must be"):
-        check(AgentDraft(response_format=form))
+        check({"response_format": form})
     with pytest.raises(Refused, match=r"^model_settings\.response_format must be"):
-        check(AgentDraft(model_settings={"response_format": form}))
+        check({"model_settings": {"response_format": form}})
 
 
 @pytest.mark.parametrize("form", ["text", 5, [{"type": "text"}]])
 def test_a_form_of_replies_is_an_object(form: Any) -> None:
     with pytest.raises(Refused, match="response_format must be"):
-        check(AgentDraft(model_settings={"response_format": form}))
+        check({"model_settings": {"response_format": form}})
 
 
 @pytest.mark.parametrize(
-    ("name", "least", "most"),
+    ("name", "least", "most", "says"),
     [
-        ("context_window_limit", 1, 2**31 - 1),
-        ("max_files_open", 0, 1_000),
-        ("per_file_view_window_char_limit", 1, 2**31 - 1),
-        ("recall_passages", 0, 50),
+        ("context_window_limit", 1, 2**31 - 1, "at least 1"),
+        ("max_files_open", 0, 1_000, "0 to 1,000"),
+        ("per_file_view_window_char_limit", 1, 2**31 - 1, "at least 1"),
+        ("recall_passages", 0, 50, "0 to 50"),
     ],
 )
-def test_numbers_have_their_range(name: str, least: int, most: int) -> None:
+def test_numbers_have_their_range(name: str, least: int, most: int, says: str) -> None:
+    def sent(value: int) -> agent_pb2.Agent:
+        fields: dict[str, Any] = {name: value}
+        return agent_pb2.Agent(**fields)
+
     for value in (least, most):
-        assert check(AgentDraft(**{name: value}))  # type: ignore[arg-type]
-    for value in (least - 1, most + 1):
-        with pytest.raises(Refused, match=f"{name} must be at least {least} and at most {most}, not {value}"):
-            check(AgentDraft(**{name: value}))  # type: ignore[arg-type]
+        assert setting_values(sent(value)) == {name: value}
+    for value in (least - 1, min(most + 1, 2**31 - 1)):
+        if not least <= value <= most:
+            with pytest.raises(Refused, match=f"{name} must be {says}, not {value:,}"):
+                setting_values(sent(value))
 
 
 def test_tool_rules_of_a_client() -> None:
@@ -295,13 +308,12 @@ def test_tool_rules_that_cannot_be(text: str, says: str) -> None:
 )
 def test_compaction_settings_that_cannot_be(given: dict[str, Any], says: str) -> None:
     with pytest.raises(Refused, match=f"compaction_settings cannot be used: {says}"):
-        check(AgentDraft(compaction_settings=given))
+        check({"compaction_settings": given})
 
 
 def test_what_depends_on_the_type_stays_with_it() -> None:
     before = _begun(agent_type="workflow_agent", message_buffer_autoclear=False)
-    draft, mask = check(AgentDraft(message_buffer_autoclear=False)), frozenset({"message_buffer_autoclear", "system"})
-    after = change(before, draft, mask, window=0, defaults=DEFAULTS)
+    after = change(before, {"message_buffer_autoclear": False, "system": None}, window=0, defaults=DEFAULTS)
     assert before.message_buffer_autoclear
     assert after.message_buffer_autoclear
     assert after.system == INSTRUCTIONS["workflow_agent"]

@@ -12,7 +12,7 @@ import pytest
 
 from services.agent.resources.callbacks.ports import NotPosted
 from services.agent.resources.callbacks.service import MOST_ATTEMPTS, Callbacks, body_of, signature
-from services.agent.resources.outbox.ports import Order
+from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import pause
 from services.agent.settings import CallbackSettings, webhook_secret
 from services.common.errors import Unavailable
@@ -53,9 +53,9 @@ class Receiver:
         self.noted.append((status_code, error))
 
 
-def order(attempts: int = 1) -> Order:
+def order(attempts: int = 1) -> OutboxEntry:
     """An order, tried for the `attempts`th time."""
-    return Order(TENANT, UUID(int=9), "callback", RUN, attempts, PAYLOAD)
+    return OutboxEntry(TENANT, UUID(int=9), "callback", RUN, attempts, PAYLOAD)
 
 
 def test_the_body() -> None:

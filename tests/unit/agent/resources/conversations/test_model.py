@@ -1,43 +1,48 @@
 """Settings of conversations: what is refused, what is their own, what an update writes."""
 
+from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from services.agent.core.refusals import Refused
+from loci.agent.v1 import conversation_pb2
+from services.agent.resources.conversations.convert import setting_values
 from services.agent.resources.conversations.model import (
     MOST_CHARACTERS,
     MOST_ISOLATED,
-    SETTABLE,
-    ConversationDraft,
     ConversationSettings,
     begin,
     change,
     check,
     check_labels,
-    check_mask,
     window_model,
 )
+from services.common.errors import InvalidArgument
+from services.common.refusals import Refused
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
 WINDOW = 200_000
 
 
-def _change(before: ConversationSettings, *names: str, window: int = WINDOW, **fields: Any) -> dict[str, Any]:
-    mask = frozenset(names or fields)
-    return change(before, check(ConversationDraft(**fields)), mask, window=window, now=NOW)
+def _change(before: ConversationSettings, window: int = WINDOW, **values: Any) -> Mapping[str, Any]:
+    return change(before, check(values), window=window, now=NOW)
 
 
 def test_without_settings_everything_is_the_agents() -> None:
-    assert begin(ConversationDraft(), window=0, now=NOW) == ConversationSettings()
+    assert begin({}, window=0, now=NOW) == ConversationSettings()
 
 
 def test_what_is_given_is_its_own() -> None:
-    draft = ConversationDraft(
-        summary="On\0 travel", description="Where to go", model="openai/large", model_settings={"temperature": 0.5}
+    sent = conversation_pb2.Conversation(
+        summary="On\0 travel",
+        description="Where to go",
+        model="openai/large",
+        model_settings_json='{"temperature": 0.5}',
     )
-    settings = begin(check(draft), window=64_000, now=NOW)
+    settings = begin(check(setting_values(sent)), window=64_000, now=NOW)
     assert settings.summary == "On travel"
     assert (settings.description, settings.hidden) == ("Where to go", False)
     assert (settings.model, settings.model_settings) == ("openai/large", {"temperature": 0.5})
@@ -55,23 +60,23 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("sentence", "fields"), REFUSED)
-def test_what_cannot_be(sentence: str, fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("sentence", "values"), REFUSED)
+def test_what_cannot_be(sentence: str, values: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=sentence) as caught:
-        check(ConversationDraft(**fields))
+        check(values)
     assert caught.value.reason == "CONVERSATION_INVALID"
 
 
 def test_a_limit_is_within_the_models_window() -> None:
     with pytest.raises(Refused, match="is 200001; the model's window has 200000 tokens"):
-        begin(ConversationDraft(context_window_limit=200_001), window=WINDOW, now=NOW)
-    assert begin(ConversationDraft(context_window_limit=WINDOW), window=WINDOW, now=NOW).context_window_limit == WINDOW
+        begin({"context_window_limit": 200_001}, window=WINDOW, now=NOW)
+    assert begin({"context_window_limit": WINDOW}, window=WINDOW, now=NOW).context_window_limit == WINDOW
 
 
 def test_only_what_the_mask_names_is_written() -> None:
-    draft = ConversationDraft(summary="new", description="new")
-    assert change(ConversationSettings(), draft, frozenset({"summary"}), window=0, now=NOW) == {"summary": "new"}
-    assert change(ConversationSettings(summary="old"), draft, frozenset(), window=0, now=NOW) == {}
+    sent = conversation_pb2.Conversation(summary="new", description="new")
+    assert _change(ConversationSettings(), **setting_values(sent, ["summary"])) == {"summary": "new"}
+    assert _change(ConversationSettings(summary="old"), **setting_values(sent, [])) == {}
 
 
 LARGE = ConversationSettings(model="openai/large", context_window_limit=5_000)
@@ -89,21 +94,21 @@ LIMITS: list[tuple[ConversationSettings, dict[str, Any], int | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("before", "fields", "limit"), LIMITS)
-def test_the_limit_follows_the_model(before: ConversationSettings, fields: dict[str, Any], limit: int | None) -> None:
-    assert _change(before, **fields)["context_window_limit"] == limit
+@pytest.mark.parametrize(("before", "values", "limit"), LIMITS)
+def test_the_limit_follows_the_model(before: ConversationSettings, values: dict[str, Any], limit: int | None) -> None:
+    assert _change(before, **values)["context_window_limit"] == limit
 
 
 def test_archiving() -> None:
     earlier = NOW - timedelta(days=1)
-    assert _change(ConversationSettings(), archived=True) == {"archived_at": NOW}
-    assert _change(ConversationSettings(archived_at=earlier), archived=True) == {"archived_at": earlier}
-    assert _change(ConversationSettings(archived_at=earlier), archived=False) == {"archived_at": None}
+    assert _change(ConversationSettings(), archived_at=LATER) == {"archived_at": NOW}
+    assert _change(ConversationSettings(archived_at=earlier), archived_at=LATER) == {"archived_at": earlier}
+    assert _change(ConversationSettings(archived_at=earlier), archived_at=None) == {"archived_at": None}
 
 
 def test_hiding_and_the_time_of_the_last_message() -> None:
     assert _change(ConversationSettings(), hidden=True) == {"hidden": True}
-    assert _change(ConversationSettings(hidden=True), "hidden") == {"hidden": False}
+    assert _change(ConversationSettings(hidden=True), hidden=None) == {"hidden": False}
     assert _change(ConversationSettings(), last_message_at=NOW) == {"last_message_at": NOW}
 
 
@@ -119,9 +124,9 @@ WINDOWS: list[tuple[dict[str, Any], str | None, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "before", "model"), WINDOWS)
-def test_whose_window_matters(fields: dict[str, Any], before: str | None, model: str | None) -> None:
-    assert window_model(ConversationDraft(**fields), frozenset(fields), before, "loci/agents") == model
+@pytest.mark.parametrize(("values", "before", "model"), WINDOWS)
+def test_whose_window_matters(values: dict[str, Any], before: str | None, model: str | None) -> None:
+    assert window_model(values, before, "loci/agents") == model
 
 
 def test_labels() -> None:
@@ -131,8 +136,10 @@ def test_labels() -> None:
 
 
 def test_masks() -> None:
-    assert check_mask(["summary", "summary"]) == {"summary"}
-    assert check_mask(SETTABLE) == set(SETTABLE)
-    with pytest.raises(Refused, match="agent_id, id") as caught:
-        check_mask(["summary", "id", "agent_id"])
+    sent = conversation_pb2.Conversation()
+    assert setting_values(sent, ["summary", "summary"]) == {"summary": None}
+    settable = [each.name for each in fields(ConversationSettings)]
+    assert setting_values(sent, settable) == dict.fromkeys(settable)
+    with pytest.raises(InvalidArgument, match="agent_id, id") as caught:
+        setting_values(sent, ["summary", "id", "agent_id"])
     assert caught.value.reason == "UPDATE_MASK_INVALID"

@@ -1,9 +1,15 @@
-"""The tables of the schema `agent` that lists and administration read and write, for SQLAlchemy.
+"""The tables of the schema `agent` that resources read and write, for SQLAlchemy.
 
-The migrations make them (with keys, defaults and indexes); a test holds these columns to theirs.
+The migrations make them (with keys, defaults and indexes); a test compares these columns with theirs. What a dataclass
+declares is taken from it.
 """
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from datetime import datetime
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
@@ -20,7 +26,21 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
+from services.agent.resources.agents.model.settings import AgentSettings
+from services.agent.resources.conversations.model import ConversationSettings
+from services.agent.resources.groups.model import GroupSettings
+from services.agent.resources.identities.model import IdentitySettings
+from services.agent.resources.templates.model import Template
+
 metadata = MetaData(schema="agent")
+# Of a field or of the items of a tuple; all else is JSON.
+_TYPES: Mapping[Any, Any] = {
+    str: Text,
+    int: Integer,
+    bool: Boolean,
+    UUID: Uuid,
+    datetime: DateTime(timezone=True),
+}
 
 
 def _table(name: str, key: str, *columns: Column[Any]) -> Table:
@@ -29,6 +49,25 @@ def _table(name: str, key: str, *columns: Column[Any]) -> Table:
     for column in columns:
         column.primary_key = column.name in keys
     return Table(name, metadata, *columns)
+
+
+def _of(dataclass: type[Any], *, leave: Collection[str] = ()) -> list[Column[Any]]:
+    """Returns a column for each field of a dataclass, but for those in `leave`."""
+    hints = get_type_hints(dataclass)
+    return [
+        Column(each.name, _type(hints[each.name]), nullable=NoneType in get_args(hints[each.name]))
+        for each in fields(dataclass)
+        if each.name not in leave
+    ]
+
+
+def _type(hint: Any) -> Any:
+    arguments = get_args(hint)
+    if NoneType in arguments:
+        return _type(next(each for each in arguments if each is not NoneType))
+    if get_origin(hint) is tuple and arguments[0] in _TYPES:
+        return ARRAY(_TYPES[arguments[0]])
+    return _TYPES.get(hint) or JSONB(none_as_null=True)
 
 
 def _id(name: str, *, nullable: bool = False) -> Column[Any]:
@@ -69,37 +108,12 @@ agents = _table(
     _id("organization_id"),
     _id("id"),
     _long("version"),
-    _text("name"),
-    _text("description", nullable=True),
-    _text("agent_type"),
-    _text("system"),
-    _text("model"),
-    _text("embedding"),
-    _json("model_settings"),
-    _json("response_format", nullable=True),
-    _number("context_window_limit"),
-    Column("tool_ids", ARRAY(Uuid), nullable=False),
-    Column("tags", ARRAY(Text), nullable=False),
-    _json("metadata"),
-    _text("timezone"),
-    _flag("hidden"),
-    _text("project_id", nullable=True),
+    *_of(AgentSettings),
     _id("created_by_id"),
     _id("last_updated_by_id"),
     _time("created_at"),
     _time("updated_at"),
     _time("deleted_at", nullable=True),
-    _json("tool_rules"),
-    _json("compaction_settings", nullable=True),
-    _flag("message_buffer_autoclear"),
-    _number("max_files_open", nullable=True),
-    _number("per_file_view_window_char_limit", nullable=True),
-    _number("recall_passages"),
-    _flag("enable_sleeptime"),
-    _text("template_id", nullable=True),
-    _text("base_template_id", nullable=True),
-    _text("deployment_id", nullable=True),
-    _text("entity_id", nullable=True),
 )
 
 api_keys = _table(
@@ -136,11 +150,7 @@ identities = _table(
     "id",
     _id("organization_id"),
     _id("id"),
-    _text("identifier_key"),
-    _text("name"),
-    _text("identity_type"),
-    _json("properties"),
-    _text("project_id", nullable=True),
+    *_of(IdentitySettings, leave=("agent_ids", "block_ids")),
     _id("created_by_id"),
     _id("last_updated_by_id"),
     _time("created_at"),
@@ -161,16 +171,7 @@ groups = _table(
     "id",
     _id("organization_id"),
     _id("id"),
-    _text("description"),
-    _text("manager_type"),
-    _id("manager_agent_id", nullable=True),
-    _json("manager_settings"),
-    Column("shared_block_ids", ARRAY(Uuid), nullable=False),
-    _flag("hidden"),
-    _text("project_id", nullable=True),
-    _text("template_id", nullable=True),
-    _text("base_template_id", nullable=True),
-    _text("deployment_id", nullable=True),
+    *_of(GroupSettings, leave=("agent_ids",)),
     _id("created_by_id"),
     _id("last_updated_by_id"),
     _time("created_at"),
@@ -234,19 +235,7 @@ device_messages = _table(
     _time("created_at"),
 )
 
-templates = _table(
-    "templates",
-    "id",
-    _id("organization_id"),
-    _id("id"),
-    _text("name"),
-    _text("description", nullable=True),
-    _text("project_id", nullable=True),
-    _number("latest_version"),
-    _id("created_by_id"),
-    _time("created_at"),
-    _time("updated_at"),
-)
+templates = _table("templates", "id", _id("organization_id"), *_of(Template), _id("created_by_id"))
 
 template_versions = _table(
     "template_versions",
@@ -266,19 +255,13 @@ conversations = _table(
     _id("organization_id"),
     _id("id"),
     _id("agent_id"),
-    _text("summary", nullable=True),
+    *_of(ConversationSettings, leave=("last_message_at",)),
+    Column("isolated_labels", ARRAY(Text), nullable=False),
     _id("created_by_id"),
+    _id("last_updated_by_id", nullable=True),
     _time("created_at"),
     _time("updated_at"),
     _time("deleted_at", nullable=True),
-    _text("description", nullable=True),
-    _text("model", nullable=True),
-    _json("model_settings", nullable=True),
-    Column("context_window_limit", Integer, nullable=True),
-    Column("isolated_labels", ARRAY(Text), nullable=False),
-    _flag("hidden"),
-    _time("archived_at", nullable=True),
-    _id("last_updated_by_id", nullable=True),
 )
 
 conversation_heads = _table(

@@ -15,7 +15,7 @@ AT_ONCE, IN_PARALLEL = 16, 4
 _log = logging.getLogger(__name__)
 
 
-class Clock:
+class Scheduler:
     """Sends what is due, in the background.
 
     succeed: told of each run that has the turn, as `Worker.succeed`; run_timeout: the longest run, seconds.

@@ -1,4 +1,4 @@
-"""What a request for a turn is answered with: a JSON body when it has ended, or its events as they come."""
+"""The answer to a request for a turn: a JSON body when it has ended, or its events as they come."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -7,16 +7,17 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.errors.table import TOLD_IN_STREAM, Problem, problem_of_turn, turn_error
+from gateway.errors.problems import Problem, problem_of_turn, turn_error
+from gateway.errors.table import TOLD_IN_STREAM
 from gateway.resources.messages.requests import AttachRun, SendMessages, TurnBody
 from gateway.resources.messages.responses import message, message_type, stop_reason, usage_statistics
 from gateway.rest.convert import Rest, from_json
 from gateway.rest.responses import json_response
 from gateway.rest.services import Services
 from gateway.turns.event_stream import Events, EventStream
-from gateway.turns.events import Rejoined, TurnEvents, until_answered
-from gateway.turns.reattach import Joined, join, last_event_id
-from gateway.turns.sse import Frames
+from gateway.turns.events import Interruption, TurnEvents, call_until_answered
+from gateway.turns.reattach import ReattachedRun, last_event_id, reattach
+from gateway.turns.sse import SseRenderer
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_service_pb2
 from services.common.errors import LociError
@@ -25,16 +26,18 @@ from services.common.unless import Stopped, unless
 T = TypeVar("T")
 
 
-async def blocking(request: Request, loci: Services, turn: message_service_pb2.TurnRequest, body: TurnBody) -> Response:
+async def blocking_turn(
+    request: Request, loci: Services, turn: message_service_pb2.TurnRequest, body: TurnBody
+) -> Response:
     """Takes a turn; answered when it has ended."""
-    answer = await ended(request, loci, turn)
+    answer = await run_turn(request, loci, turn)
     if answer is None:
         return Response(status_code=499)
     if answer.end.HasField("error"):
         return problem_of_turn(answer.end.error).response()
     return json_response(
         {
-            "messages": shown(answer, View.of(body)),
+            "messages": render_messages(answer, View.of(body)),
             "stop_reason": stop_reason(answer.end),
             "usage": usage_statistics(answer.end.usage),
             "logprobs": from_json(answer.end.logprobs_json),
@@ -43,12 +46,12 @@ async def blocking(request: Request, loci: Services, turn: message_service_pb2.T
     )
 
 
-async def ended(
+async def run_turn(
     request: Request, loci: Services, turn: message_service_pb2.TurnRequest
 ) -> message_service_pb2.SendMessagesResponse | None:
     """Takes a turn and waits for its end. None when the client has left before."""
     sent = message_service_pb2.SendMessagesRequest(turn=turn)
-    work = until_answered(loci.peers.messages.SendMessages, sent, window=loci.settings.reattach_window)
+    work = call_until_answered(loci.peers.messages.SendMessages, sent, window=loci.settings.reattach_window)
     answer = await _while_connected(request, work)
     if answer is None:
         # Cancelled with its RPC: a turn that has not begun may be withdrawn, one that has goes on.
@@ -56,14 +59,14 @@ async def ended(
     return answer
 
 
-def shown(answer: message_service_pb2.SendMessagesResponse, view: View) -> list[Rest]:
-    """What the agent did in a turn, as the client wants to see it."""
-    types, spoken = view.shown_types, view.speech()
-    parts = [part for one in answer.messages for part in (spoken.whole(one) if spoken else [one])]
+def render_messages(answer: message_service_pb2.SendMessagesResponse, view: View) -> list[Rest]:
+    """Returns what the agent did in a turn, as the client wants to see it."""
+    types, speech = view.shown_types, view.speech()
+    parts = [part for one in answer.messages for part in (speech.whole(one) if speech else [one])]
     return [message(one) for one in parts if message_type(one) in types]
 
 
-async def streamed(
+async def stream_turn(
     request: Request, loci: Services, turn: message_service_pb2.TurnRequest, body: SendMessages
 ) -> Response:
     """Takes a turn as server-sent events: whole messages, or with stream_tokens=true pieces of them.
@@ -73,46 +76,48 @@ async def streamed(
     view = View.of(body)
     after = last_event_id(request) if body.background else 0
     events = TurnEvents(loci.peers, turn=turn, tokens=view.tokens, window=loci.settings.reattach_window)
-    frames = Frames(
+    frames = SseRenderer(
         deltas=view.deltas(),
         types=view.shown_types,
-        spoken=view.speech(),
+        speech=view.speech(),
         pings=body.include_pings,
         numbered=body.background,
         run_id=turn.run_id,
     )
     if after:
-        return await _gone_on_with(loci, events, frames, after, pings=body.include_pings)
-    left = None if body.background else leaving(loci, turn, events)
+        return await _resume_turn(loci, events, frames, after, pings=body.include_pings)
+    left = None if body.background else leave_callback(loci, turn, events)
     return await stream(loci, events, frames, pings=body.include_pings, on_disconnect=left)
 
 
-def rejoined(loci: Services, run: Joined, *, pings: bool) -> Response:
-    """A run that is there already, from where its reader is."""
-    frames = Frames(
+def resume_stream(loci: Services, run: ReattachedRun, *, pings: bool) -> Response:
+    """Returns a run that is there already, from where its reader is."""
+    frames = SseRenderer(
         deltas=run.view.deltas(resumed=run.resumed),
         types=run.view.shown_types,
-        spoken=run.view.speech(resumed=run.resumed),
+        speech=run.view.speech(resumed=run.resumed),
         pings=pings,
         numbered=True,
         after=run.after,
     )
     # A reader that leaves again is not the one whose turn it is: nothing is cancelled.
-    return begun(loci, run.first, run.events, frames, pings=pings)
+    return event_stream(loci, run.first, run.events, frames, pings=pings)
 
 
-async def _gone_on_with(loci: Services, turn: TurnEvents, frames: Frames, after: int, *, pings: bool) -> Response:
-    """A request that may have been made before: then its run is joined where the reader left it."""
-    first, events = await _opened(turn, frames)
-    if isinstance(first, Rejoined) or first.attached.started:
-        return begun(loci, first, events, frames, pings=pings)
+async def _resume_turn(loci: Services, turn: TurnEvents, frames: SseRenderer, after: int, *, pings: bool) -> Response:
+    """Returns a request that may have been made before: then its run is joined where the reader left it."""
+    first, events = await _first_event(turn, frames)
+    if isinstance(first, Interruption) or first.attached.started:
+        return event_stream(loci, first, events, frames, pings=pings)
     await events.aclose()
-    meant = run_service_pb2.StreamRunRequest(run_id=turn.run_id)
-    return rejoined(loci, await join(loci, meant, AttachRun(starting_after=after)), pings=pings)
+    request = run_service_pb2.StreamRunRequest(run_id=turn.run_id)
+    return resume_stream(loci, await reattach(loci, request, AttachRun(starting_after=after)), pings=pings)
 
 
-def leaving(loci: Services, turn: message_service_pb2.TurnRequest, events: TurnEvents) -> Callable[[], Awaitable[None]]:
-    """What is done when the client of a streamed turn leaves."""
+def leave_callback(
+    loci: Services, turn: message_service_pb2.TurnRequest, events: TurnEvents
+) -> Callable[[], Awaitable[None]]:
+    """Returns what is done when the client of a streamed turn leaves."""
 
     async def leave() -> None:
         await _leave(loci, turn.agent_id, events.run_id)
@@ -123,49 +128,56 @@ def leaving(loci: Services, turn: message_service_pb2.TurnRequest, events: TurnE
 async def stream(
     loci: Services,
     turn: TurnEvents,
-    frames: Frames,
+    frames: SseRenderer,
     *,
     pings: bool,
     on_disconnect: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
-    """The events of `turn` as a response. What fails before the first is an HTTP error, TOLD_IN_STREAM excepted."""
-    first, events = await _opened(turn, frames)
-    return begun(loci, first, events, frames, pings=pings, on_disconnect=on_disconnect)
+    """Returns the events of `turn` as a response.
+
+    What fails before the first is an HTTP error, TOLD_IN_STREAM excepted.
+    """
+    first, events = await _first_event(turn, frames)
+    return event_stream(loci, first, events, frames, pings=pings, on_disconnect=on_disconnect)
 
 
-async def _opened(turn: TurnEvents, frames: Frames) -> tuple[message_service_pb2.TurnEvent | Rejoined, Events]:
+async def _first_event(
+    turn: TurnEvents, frames: SseRenderer
+) -> tuple[message_service_pb2.TurnEvent | Interruption, Events]:
     events: Events = turn.events()
     try:
         return await anext(events), events
     except LociError as error:
         if error.reason not in TOLD_IN_STREAM:
             raise
-        events = refused(frames.run_id, error)
+        events = refusal_events(frames.run_id, error)
         return await anext(events), events
 
 
-def begun(
+def event_stream(
     loci: Services,
-    first: message_service_pb2.TurnEvent | Rejoined,
+    first: message_service_pb2.TurnEvent | Interruption,
     events: Events,
-    frames: Frames,
+    frames: SseRenderer,
     *,
     pings: bool,
     on_disconnect: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
-    """A stream of which the first event is there."""
+    """Returns a stream of which the first event is there."""
     interval = loci.settings.ping_interval if pings else None
     return EventStream(first, events, frames, ping_interval=interval, on_disconnect=on_disconnect or _nothing)
 
 
-async def compacted(
-    request: Request, loci: Services, wanted: message_service_pb2.CompactConversationRequest
+async def compact(
+    request: Request, loci: Services, compaction: message_service_pb2.CompactConversationRequest
 ) -> Response:
     """Compacts a window. 400 when nothing became shorter although there was something to compact, as the reference."""
-    work = until_answered(loci.peers.messages.CompactConversation, wanted, window=loci.settings.reattach_window)
+    work = call_until_answered(
+        loci.peers.messages.CompactConversation, compaction, window=loci.settings.reattach_window
+    )
     answer = await _while_connected(request, work)
     if answer is None:
-        await _leave(loci, wanted.agent_id, wanted.run_id)
+        await _leave(loci, compaction.agent_id, compaction.run_id)
         return Response(status_code=499)
     before, after = answer.messages_count_before, answer.messages_count_after
     if answer.summary and after >= before:
@@ -175,7 +187,7 @@ async def compacted(
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """What `work` returns; None when the client leaves before, and then `work` is cancelled."""
+    """Returns what `work` returns; None when the client leaves before, and then `work` is cancelled."""
     gone = asyncio.create_task(_disconnected(request))
     try:
         return await unless(gone, work)
@@ -191,7 +203,7 @@ async def _disconnected(request: Request) -> None:
 
 
 async def _leave(loci: Services, agent_id: str, run_id: str) -> None:
-    """The client of a turn has gone. That ends the turn only where the operator wants it so (LOCI_ON_DISCONNECT)."""
+    """Cancels the turn of a client that has left, where the operator wants it so (LOCI_ON_DISCONNECT)."""
     if not loci.settings.cancel_on_disconnect or not run_id:
         return
     request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
@@ -201,12 +213,16 @@ async def _leave(loci: Services, agent_id: str, run_id: str) -> None:
         return  # it has ended, or nobody can be asked: there is nobody to tell
 
 
-async def refused(run_id: str, error: LociError) -> AsyncGenerator[message_service_pb2.TurnEvent | Rejoined, None]:
-    """The events of a request that was refused, as if its run had begun: clients look for the failure in the stream."""
+async def refusal_events(
+    run_id: str, error: LociError
+) -> AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]:
+    """Yields the events of a request that was refused, as if its run had begun: clients look for the failure in the
+    stream.
+    """
     yield message_service_pb2.TurnEvent(attached=message_service_pb2.RunAttached(run_id=run_id, started=True))
     end = message_service_pb2.TurnEnd(stop_reason=agent_pb2.STOP_REASON_ERROR, error=turn_error(error))
     yield message_service_pb2.TurnEvent(end=end)
 
 
 async def _nothing() -> None:
-    """Nothing."""
+    """Does nothing."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from services.agent.resources.devices.ports import LOST_SECONDS, Connection, DeviceStore, Pushed
+from services.agent.resources.devices.ports import LOST_SECONDS, Connection, DeviceMessage, DeviceStore
 from services.common.errors import Aborted, Unavailable
 
 LOOK_SECONDS = 1.0
@@ -21,7 +21,7 @@ _AT_ONCE = 16
 _log = logging.getLogger(__name__)
 
 
-class Switchboard:
+class DeviceConnections:
     """Connections of devices at this replica. `run` looks after them until cancelled."""
 
     def __init__(self, store: DeviceStore) -> None:
@@ -41,7 +41,7 @@ class Switchboard:
             if connection.device_id == device_id:
                 event.set()
 
-    async def messages(self, connection: Connection) -> AsyncGenerator[Pushed]:
+    async def messages(self, connection: Connection) -> AsyncGenerator[DeviceMessage]:
         """What waits for a device, each message once, until closed.
 
         Raises Aborted (DEVICE_REPLACED) when the connection is over by another one, Unavailable when the replica stops.

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.core.messages import Message
-from services.agent.resources.agents.model.drafts import AgentDraft
+from services.agent.resources.agents.model.checks import SettingValues
 from services.agent.resources.agents.model.settings import Agent
 
 
@@ -19,7 +19,7 @@ class NewAgent:
     """
 
     agent_id: UUID
-    draft: AgentDraft
+    settings: SettingValues
     blocks: Sequence[Any] = ()
     block_ids: tuple[UUID, ...] = ()
     folder_ids: tuple[UUID, ...] = ()
@@ -32,7 +32,7 @@ class NewAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class AgentState:
     """An agent with its blocks, tools and folders, as their services gave them."""
 
     agent: Agent

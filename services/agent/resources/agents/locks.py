@@ -6,8 +6,8 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.agent.postgres.tables import agents
-from services.agent.resources.agents.store import no_such_agent
+from services.agent.resources.agents.store import agent_not_found
+from services.agent.resources.tables import agents
 
 
 async def lock_agents(connection: AsyncConnection, organization_id: UUID, agent_ids: Iterable[UUID]) -> None:
@@ -25,4 +25,4 @@ async def lock_agents(connection: AsyncConnection, organization_id: UUID, agent_
     found = set((await connection.execute(query)).scalars())
     for agent_id in wanted:
         if agent_id not in found:
-            raise no_such_agent(agent_id)
+            raise agent_not_found(agent_id)

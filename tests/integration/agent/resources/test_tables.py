@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Column
 from sqlalchemy.dialects import postgresql
 
-from services.agent.postgres.tables import metadata
+from services.agent.resources.tables import metadata
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.catalogue import assert_keys_begin_with_tenant
@@ -41,10 +41,10 @@ async def test_the_tables_are_the_migrated_ones(agent_url: str) -> None:
     for row in rows:
         real.setdefault(row["table"], []).append((row["name"], row["type"], row["required"], row["key"]))
     known = {
-        table.name: [(each.name, _type(each), not each.nullable, each.primary_key) for each in table.columns]
+        table.name: sorted((each.name, _type(each), not each.nullable, each.primary_key) for each in table.columns)
         for table in metadata.sorted_tables
     }
-    assert known == {name: columns for name, columns in real.items() if name in known}
+    assert known == {name: sorted(columns) for name, columns in real.items() if name in known}
 
 
 def _type(column: Column[object]) -> str:
