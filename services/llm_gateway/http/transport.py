@@ -84,21 +84,21 @@ class Transport:
         """Returns the JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `on_headers`
         gets the response's.
         """
-        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
+        async with self._send("POST", path, body, handle, patience, trace, on_headers) as response:
             reply = self._decode(response, await self._content(response, trace, handle, MOST_OF_REPLY), handle)
         if not isinstance(reply, dict):
-            raise self._not_the_api(response, handle)
+            raise self._not_api_error(response, handle)
         return reply
 
     async def get(self, path: str, query: Mapping[str, object], *, timeout: float) -> Any:
         """Returns the decoded JSON behind `path`."""
         if query:
             path = f"{path}?{httpx2.QueryParams({name: str(value) for name, value in query.items()})}"
-        async with self._sent("GET", path, b"", "", timeout, None) as response:
+        async with self._send("GET", path, b"", "", timeout, None) as response:
             reply = self._decode(response, await self._content(response, None, "", MOST_OF_LIST), "")
         for value in (reply, *(reply.values() if isinstance(reply, dict) else ())):
             if isinstance(value, list) and len(value) > MOST_LISTED:
-                raise self.malformed(f"sent a list of {len(value):,}, which is more than {MOST_LISTED:,}", "")
+                raise self.malformed_error(f"sent a list of {len(value):,}, which is more than {MOST_LISTED:,}", "")
         return reply
 
     async def events(
@@ -117,7 +117,7 @@ class Transport:
 
         Closing the generator closes the connection.
         """
-        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
+        async with self._send("POST", path, body, handle, patience, trace, on_headers) as response:
             await self._check_is_stream(response, parser.media_type, handle, trace)
             size = 0
             try:
@@ -130,7 +130,7 @@ class Transport:
                 for event in parser.close():
                     yield event
             except ValueError as error:
-                raise self.malformed(f"sent a stream that breaks its protocol ({error})", handle) from error
+                raise self.malformed_error(f"sent a stream that breaks its protocol ({error})", handle) from error
 
     async def leave(self, events: AsyncGenerator[Any, None], *, ended: bool) -> None:
         """Leaves a stream. Where its last event has come (`ended`), the end of its body is awaited in the background,
@@ -149,11 +149,11 @@ class Transport:
         await asyncio.gather(*self._draining)
         await self._http.aclose()
 
-    def refused(self, status: int, body: Any, handle: str) -> LlmError:
+    def refusal_error(self, status: int, body: Any, handle: str) -> LlmError:
         """Returns the error for a refusal that came inside a stream."""
         return error_of(self._caller, self._read_refusal(status, body), handle)
 
-    def incomplete(self, what: str, handle: str) -> LlmStreamIncomplete:
+    def incomplete_error(self, what: str, handle: str) -> LlmStreamIncomplete:
         """Returns the error for a reply that broke off."""
         return LlmStreamIncomplete(
             f"{self._caller.provider} {what}; the reply is incomplete. Try again.",
@@ -161,12 +161,12 @@ class Transport:
             handle=handle,
         )
 
-    def silent(self, patience: float, handle: str) -> LlmTimeout:
+    def silence_error(self, patience: float, handle: str) -> LlmTimeout:
         """Returns the error for a provider that sent nothing for so many seconds."""
         name = self._caller.provider
         return LlmTimeout(f"{name} sent nothing for {patience:g} s. Try again later.", provider=name, handle=handle)
 
-    def malformed(self, what: str, handle: str) -> LlmStreamMalformed:
+    def malformed_error(self, what: str, handle: str) -> LlmStreamMalformed:
         """Returns the error for a stream that makes no sense."""
         caller = self._caller
         return LlmStreamMalformed(
@@ -184,11 +184,11 @@ class Transport:
         except orjson.JSONDecodeError:
             value = None
         if not isinstance(value, dict):
-            raise self.malformed("sent an event that is not a JSON object", handle)
+            raise self.malformed_error("sent an event that is not a JSON object", handle)
         return value
 
     @asynccontextmanager
-    async def _sent(
+    async def _send(
         self,
         method: str,
         path: str,
@@ -208,7 +208,7 @@ class Transport:
         try:
             response = await self._http.send(request, stream=True)
             if response.has_redirect_location:
-                raise self._moved(response, handle)
+                raise self._redirect_error(response, handle)
             if not response.is_success:
                 content = await beginning_of(response)
                 if trace is not None:
@@ -228,9 +228,9 @@ class Transport:
             body = orjson.loads(content)
         except orjson.JSONDecodeError:
             body = content.decode("utf-8", "replace")
-        return self._refused(response.status_code, body, response.headers, handle)
+        return self._refusal_error(response.status_code, body, response.headers, handle)
 
-    def _refused(self, status: int, body: Any, headers: Mapping[str, str], handle: str) -> LlmError:
+    def _refusal_error(self, status: int, body: Any, headers: Mapping[str, str], handle: str) -> LlmError:
         refusal, wait = self._read_refusal(status, body), retry_after(headers)
         if wait is not None:
             refusal = replace(refusal, retry_after=wait)
@@ -247,13 +247,13 @@ class Transport:
             trace.response = content
         if kind.startswith("application/json"):
             raise error_of(self._caller, self._read_refusal(502, self._decode(response, content, handle)), handle)
-        raise self._not_the_api(response, handle)
+        raise self._not_api_error(response, handle)
 
     async def _content(self, response: httpx2.Response, trace: Trace | None, handle: str, most: int) -> bytes:
         try:
             content = await content_of(response, most)
         except ValueError as error:
-            raise self.malformed(f"sent a reply that cannot be read ({error})", handle) from error
+            raise self.malformed_error(f"sent a reply that cannot be read ({error})", handle) from error
         if trace is not None:
             trace.response = content
         return content
@@ -262,9 +262,9 @@ class Transport:
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:
-            raise self._not_the_api(response, handle) from None
+            raise self._not_api_error(response, handle) from None
 
-    def _not_the_api(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
+    def _not_api_error(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
         kind = response.headers.get("content-type", "no content type").partition(";")[0]
         caller = self._caller
         return LlmNotAnApi(
@@ -275,7 +275,7 @@ class Transport:
             status=response.status_code,
         )
 
-    def _moved(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
+    def _redirect_error(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
         """Returns the error for a redirect: it is not followed, since the key was not meant for the server there."""
         caller, target = self._caller, response.headers["location"].partition("?")[0][:200]
         return LlmNotAnApi(
@@ -296,9 +296,9 @@ class Transport:
                 handle=handle,
             )
         if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
-            return self.silent(patience, handle)
+            return self.silence_error(patience, handle)
         if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
-            return self.incomplete("closed the connection in the middle", handle)
+            return self.incomplete_error("closed the connection in the middle", handle)
         return LlmConnection(
             f"{caller.provider} cannot be reached at {caller.endpoint} ({_name(error)}). "
             f"Check {caller.url_setting} and the network.",

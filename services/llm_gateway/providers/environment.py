@@ -41,13 +41,13 @@ def read_providers(env: Env) -> list[ProviderConfig]:
     """
     types = (row for row in TYPES.values() if row.name == "loci" or any(map(_is_set(env), row.present_by)))
     configs = [_of_type(env, row) for row in types]
-    for config in _listed(env):
+    for config in _provider_list(env):
         if any(config.name == other.name for other in configs):
             raise SettingsError(
                 f"{PROVIDERS_SETTING} has a provider {config.name!r}, as other settings do; give it another name"
             )
         configs.append(config)
-    return list(Recordings.read(env).joined(configs))
+    return list(Recordings.read(env).merge(configs))
 
 
 def read_overrides(env: Env) -> OperatorOverrides:
@@ -152,7 +152,7 @@ def _option(env: Env, option: Option) -> Any:
     return env.choice(option.setting, option.choices) if option.choices else text
 
 
-def _listed(env: Env) -> Iterator[ProviderConfig]:
+def _provider_list(env: Env) -> Iterator[ProviderConfig]:
     """Yields the providers of LOCI_PROVIDERS."""
     text = env.content(PROVIDERS_SETTING, default="", expected="a JSON list of providers", example=f"'{_EXAMPLE}'")
     try:

@@ -35,7 +35,7 @@ class ProviderService:
         operators: Mapping[str, ProviderEntry],
         store: ProviderStore,
         vault: Vault,
-        maker: ProviderEntryFactory,
+        factory: ProviderEntryFactory,
         providers: ProviderRegistry,
         *,
         allow_private: bool,
@@ -44,7 +44,7 @@ class ProviderService:
         self._operators = operators
         self._store = store
         self._vault = vault
-        self._maker = maker
+        self._factory = factory
         self._providers = providers
         self._allow_private = allow_private
 
@@ -88,8 +88,8 @@ class ProviderService:
         before = await self._mine(organization_id, provider_id)
         assert before.stored is not None
         if version is not None and version != before.stored.version:
-            raise _changed(before)
-        settings = validate(self._changed(before, draft), allow_private=self._allow_private)
+            raise _conflict(before)
+        settings = validate(self._apply(before, draft), allow_private=self._allow_private)
         if settings.name != before.config.name:
             self._check_free(settings.name)
         row = self._row(settings, organization_id, provider_id)
@@ -98,11 +98,11 @@ class ProviderService:
         is_same_key = not draft.names & {"api_key", "access_key"}
         if is_same_key:
             row = replace(row, credentials=before.stored.credentials)
-        has_moved = _reached(row) != _reached(before.stored)
+        has_moved = _address(row) != _address(before.stored)
         models = None if has_moved else before.stored.models
         stored = await self._store.update(replace(row, version=before.stored.version, models=models))
         if stored is None:
-            raise _changed(before)
+            raise _conflict(before)
         after = await self._mine(organization_id, provider_id)
         if has_moved or not is_same_key:
             await after.listing.ask(ASKED_SECONDS)
@@ -130,7 +130,7 @@ class ProviderService:
         """Returns the same of one that is not stored. Raises ProviderInvalid, and what the endpoint answers."""
         settings = validate(settings, allow_private=self._allow_private)
         row = self._row(settings, organization_id, UUID(int=0))
-        config = self._maker.config(row, Credentials(settings.api_key, settings.access_key))
+        config = self._factory.config(row, Credentials(settings.api_key, settings.access_key))
         provider = await self._providers.once(config)
         try:
             return len(await list_models(provider, config, ASKED_SECONDS))
@@ -178,7 +178,7 @@ class ProviderService:
             credentials=self._vault.seal(credentials, organization_id, provider_id),
         )
 
-    def _changed(self, before: ProviderEntry, draft: Draft[ProviderSettings]) -> ProviderSettings:
+    def _apply(self, before: ProviderEntry, draft: Draft[ProviderSettings]) -> ProviderSettings:
         """Returns the settings as they will be. Raises CredentialsUnreadable where an old key is needed and cannot be
         read.
         """
@@ -203,7 +203,7 @@ class ProviderService:
         return replace(settings, **{name: getattr(draft.values, name) for name in draft.names})
 
 
-def _reached(row: StoredProvider) -> tuple[Any, ...]:
+def _address(row: StoredProvider) -> tuple[Any, ...]:
     """Returns the settings that decide where its models are listed."""
     options = {name: value for name, value in row.options.items() if name not in ("models", "max_concurrency")}
     return row.base_url, row.region, row.api_version, options
@@ -219,7 +219,7 @@ def _refuse_elsewhere(old: StoredProvider, row: StoredProvider) -> None:
         )
 
 
-def _changed(before: ProviderEntry) -> ProviderChanged:
+def _conflict(before: ProviderEntry) -> ProviderChanged:
     return ProviderChanged(
         f"Provider {before.config.name} was changed meanwhile; read it again.", provider=before.config.name
     )

@@ -69,7 +69,7 @@ def provider_message(one: ProviderEntry) -> provider_pb2.Provider:
         has_key=_has_key(one),
         version=config.version,
         sync_error=listing.error_text or (row.sync_error if row is not None else ""),
-        model_count=len(listing.said),
+        model_count=len(listing.by_name),
     )
     if one.problem is not None:
         message.sync_error = one.problem.message

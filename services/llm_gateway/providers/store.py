@@ -66,7 +66,7 @@ class PostgresProviderStore:
     async def create(self, provider: StoredProvider) -> tuple[StoredProvider, bool]:
         """See ProviderStore.create."""
         key = provider.organization_id, provider.id
-        async with _database(), _named(provider), self._pool.acquire() as connection, connection.transaction():
+        async with _database(), _unique_name(provider), self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_ONE_AT_A_TIME, str(provider.organization_id))
             if row := await connection.fetchrow(_GET, *key):
                 return _provider(row), False
@@ -79,7 +79,7 @@ class PostgresProviderStore:
     async def update(self, provider: StoredProvider) -> StoredProvider | None:
         """See ProviderStore.update."""
         key = provider.organization_id, provider.id, provider.version
-        async with _database(), _named(provider):
+        async with _database(), _unique_name(provider):
             values = (*key, provider.models is not None, *columns(provider, _SETTINGS).values())
             row = await self._pool.fetchrow(_UPDATE, *values)
         return None if row is None else _provider(row)
@@ -112,7 +112,7 @@ def _database() -> AbstractAsyncContextManager[None]:
 
 
 @asynccontextmanager
-async def _named(provider: StoredProvider) -> AsyncIterator[None]:
+async def _unique_name(provider: StoredProvider) -> AsyncIterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as error:

@@ -96,7 +96,7 @@ def generation(handle: str, text: str = "hello", **fields: Any) -> chat_service_
 
 
 def call_context(organization_id: UUID) -> CallContext:
-    """Who calls, unsigned."""
+    """Returns the caller's context, unsigned."""
     return CallContext(organization_id, UUID(int=2), "run", ("llm_gateway",), run_id=UUID(int=3))
 
 

@@ -62,13 +62,13 @@ class Responses:
         while True:
             body = body_of(request, model, self._origin, terms)
             try:
-                async with aclosing(self._called(request, body, stream=stream)) as events:
+                async with aclosing(self._send(request, body, stream=stream)) as events:
                     async for event in events:
                         delivered = True
                         yield event
                 return
             except LlmBadRequest as error:
-                conceded = _conceded(terms, error.message)
+                conceded = _concede(terms, error.message)
                 if delivered or conceded == terms:
                     raise
                 terms = conceded
@@ -87,7 +87,7 @@ class Responses:
         await self._sockets.close()
         await self._transport.close()
 
-    def _called(self, request: ChatRequest, body: dict[str, Any], *, stream: bool) -> AsyncGenerator[Event, None]:
+    def _send(self, request: ChatRequest, body: dict[str, Any], *, stream: bool) -> AsyncGenerator[Event, None]:
         config = self._config
         by_socket = request.websocket or bool(config.options.get("websocket"))
         # Recordings are of HTTP.
@@ -121,7 +121,9 @@ class Responses:
                 return
             except SocketLost:
                 if delivered:
-                    raise self._transport.incomplete("closed the connection in the middle", request.handle) from None
+                    raise self._transport.incomplete_error(
+                        "closed the connection in the middle", request.handle
+                    ) from None
         async with aclosing(self._over_http(request, body, stream=stream)) as events:
             async for event in events:
                 yield event
@@ -135,7 +137,7 @@ class Responses:
         reader = Reader(ReplyBuilder(), self._origin, request)
 
         async def prepare() -> Call:
-            connect = partial(self._received, socket, patience, request.handle)
+            connect = partial(self._receive, socket, patience, request.handle)
             return Call(self._path, socket.message(body), reader, True, connect=connect)
 
         is_kept = False
@@ -154,7 +156,7 @@ class Responses:
             if not is_kept:
                 self._sockets.drop(request.run_key, socket)
 
-    async def _received(
+    async def _receive(
         self, socket: Socket, patience: float, handle: str, message: bytes
     ) -> AsyncGenerator[bytes, None]:
         """Yields the events that answer the message. Raises SocketLost, also for an error that another connection would
@@ -167,7 +169,7 @@ class Responses:
                         raise SocketLost(code)
                     yield data
         except TimeoutError as error:
-            raise self._transport.silent(patience, handle) from error
+            raise self._transport.silence_error(patience, handle) from error
 
 
 def _error_code(data: bytes) -> str:
@@ -178,7 +180,7 @@ def _error_code(data: bytes) -> str:
     return str(error.get("code")) if isinstance(error, Mapping) else ""
 
 
-def _conceded(terms: Terms, refusal: str) -> Terms:
+def _concede(terms: Terms, refusal: str) -> Terms:
     """Returns the terms without the one that this refusal is about."""
     if terms.thoughts and THOUGHTS_REFUSED in refusal:
         return replace(terms, thoughts=False)

@@ -111,7 +111,7 @@ def store() -> ProviderMemory:
 async def test_a_provider_is_its_tenants_alone(store: ProviderMemory) -> None:
     one = replica(store)
     made = await one.admin.create(ADA, USER, ID, draft())
-    assert (made.id, made.config.name, len(made.listing.said)) == (ID, "mine", 2)
+    assert (made.id, made.config.name, len(made.listing.by_name)) == (ID, "mine", 2)
     assert [model.handle for model in (await one.catalogue.chat_models(ADA, ["mine"]))[0]] == ["mine/gpt-4o"]
     assert (await one.catalogue.callable_model(ADA, "mine/gpt-4o")).model.is_tenants
     assert await one.catalogue.chat_models(EVE, ["mine"]) == ([], [])
@@ -204,7 +204,7 @@ async def test_changes(store: ProviderMemory) -> None:
     assert [config.base_url for config in one.vendors.asked] == ["https://a.example/v1", "https://b.example/v1"]
     # A key that is wrong is stored, says so, and the models are still known.
     wrong = await one.admin.update(ADA, ID, change(api_key="nonsense"), None)
-    assert (wrong.listing.error_text, len(wrong.listing.said)) == ("refuses the key", 2)
+    assert (wrong.listing.error_text, len(wrong.listing.by_name)) == ("refuses the key", 2)
     with pytest.raises(LlmAuthentication):
         await one.admin.refresh(ADA, ID)
     with pytest.raises(LlmAuthentication):
@@ -215,7 +215,7 @@ async def test_the_operators_can_be_read_and_refreshed_and_not_changed(store: Pr
     one = replica(store)
     [base] = await one.admin.list(ADA, "openai", "openai")
     assert (await one.admin.get(EVE, base.id)).config.name == "openai"
-    assert len((await one.admin.refresh(ADA, base.id)).listing.said) == 2
+    assert len((await one.admin.refresh(ADA, base.id)).listing.by_name) == 2
     with pytest.raises(ProviderReadOnly):
         await one.admin.update(ADA, base.id, change(name="x"), None)
     with pytest.raises(ProviderReadOnly):

@@ -1,4 +1,4 @@
-"""How a provider may be configured."""
+"""The rules of a provider's configuration."""
 
 import re
 from dataclasses import replace
