@@ -13,7 +13,7 @@ MOST_PROVIDERS = 100
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """What a client, or the operator, sets of a provider. `base_url` empty: the vendor's own."""
+    """The settings of a provider, as a client or the operator chooses them. `base_url` empty: the vendor's own."""
 
     name: str = ""
     provider_type: str = ""
