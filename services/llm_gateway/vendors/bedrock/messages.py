@@ -1,6 +1,5 @@
 """A history as the `system` and `messages` of Bedrock's Converse API, with cache points. Pure."""
 
-import base64
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
@@ -95,7 +94,7 @@ def _image(image: Image, handle: str) -> dict[str, Any]:
     if kind is None:
         known = ", ".join(sorted(set(_FORMATS.values())))
         raise LlmBadRequest(f"{handle} takes images as {known}, not {image.media_type!r}.", handle=handle)
-    return {"format": kind, "source": {"bytes": base64.b64encode(image.data).decode()}}
+    return {"format": kind, "source": {"bytes": image.base64}}
 
 
 def _result(result: ToolResult, profile: ModelProfile, handle: str) -> dict[str, Any]:

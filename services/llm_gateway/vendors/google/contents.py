@@ -7,7 +7,6 @@ documentation gives one that is accepted instead (ai.google.dev/gemini-api/docs/
 2026).
 """
 
-import base64
 import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -189,6 +188,6 @@ def _arguments(call: ToolCall) -> Any:
 
 def _picture(image: Image) -> Content:
     if not image.url:
-        return {"inlineData": {"mimeType": image.media_type, "data": base64.b64encode(image.data).decode()}}
+        return {"inlineData": {"mimeType": image.media_type, "data": image.base64}}
     media_type = image.media_type or mimetypes.guess_type(urlsplit(image.url).path)[0]
     return {"fileData": {"fileUri": image.url} | ({"mimeType": media_type} if media_type else {})}

@@ -11,7 +11,6 @@ There is no choice of tools on this wire: for a named one it alone is offered, f
 turns are sent back only within a turn that calls tools, where models go on thinking.
 """
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -176,7 +175,7 @@ def _image(image: Image, handle: str) -> str:
     if image.url:
         message = f"{handle} takes images by value alone, as base64 data; an image with a URL must be fetched before."
         raise LlmBadRequest(message, handle=handle)
-    return base64.b64encode(image.data).decode()
+    return image.base64
 
 
 def _text(parts: Iterable[Part]) -> str:

@@ -3,7 +3,6 @@
 Thoughts of earlier turns go back where the vendor takes them, each in its own form; elsewhere they are left out.
 """
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -133,8 +132,7 @@ def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
 def _content_part(part: Text | Image) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    url = part.url or f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
-    return {"type": "image_url", "image_url": {"url": url} | ({"detail": part.detail} if part.detail else {})}
+    return {"type": "image_url", "image_url": {"url": part.address} | ({"detail": part.detail} if part.detail else {})}
 
 
 def joined_text(parts: Iterable[Part]) -> str:

@@ -16,9 +16,10 @@ from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.http.errors import ReadRefusal
 from services.llm_gateway.http.exchange import Call, Exchange
 from services.llm_gateway.http.routes import Routes
-from services.llm_gateway.http.transport import ReadRefusal, Transport
+from services.llm_gateway.http.transport import Transport
 from services.llm_gateway.vendors.responses.replies import THOUGHTS_REFUSED, Reader, read_refusal
 from services.llm_gateway.vendors.responses.translate import Terms, body_of, count_body_of, message_items
 from services.llm_gateway.vendors.responses.websocket import Socket, SocketLost, Sockets
@@ -121,7 +122,7 @@ class Responses:
                 return
             except SocketLost:
                 if delivered:
-                    raise self._transport.incomplete_error(
+                    raise self._transport.errors.incomplete(
                         "closed the connection in the middle", request.handle
                     ) from None
         async with aclosing(self._over_http(request, body, stream=stream)) as events:
@@ -169,7 +170,7 @@ class Responses:
                         raise SocketLost(code)
                     yield data
         except TimeoutError as error:
-            raise self._transport.silence_error(patience, handle) from error
+            raise self._transport.errors.silence(patience, handle) from error
 
 
 def _error_code(data: bytes) -> str:
