@@ -1,6 +1,6 @@
 """Errors of an endpoint: what failures of HTTP and of its replies mean for the caller."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -56,19 +56,16 @@ class EndpointErrors:
         )
 
     def refusal_in(self, response: httpx2.Response, content: bytes, handle: str) -> LlmError:
+        """Returns the error for a response that is no success."""
         try:
             body = orjson.loads(content)
         except orjson.JSONDecodeError:
             body = content.decode("utf-8", "replace")
-        return self._refusal_error(response.status_code, body, response.headers, handle)
-
-    def _refusal_error(self, status: int, body: Any, headers: Mapping[str, str], handle: str) -> LlmError:
-        refusal, wait = self._read_refusal(status, body), retry_after(headers)
-        if wait is not None:
-            refusal = replace(refusal, retry_after=wait)
-        return error_of(self._caller, refusal, handle)
+        refusal, wait = self._read_refusal(response.status_code, body), retry_after(response.headers)
+        return error_of(self._caller, refusal if wait is None else replace(refusal, retry_after=wait), handle)
 
     def not_the_api(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
+        """Returns the error for an answer that is not the provider's API."""
         kind = response.headers.get("content-type", "no content type").partition(";")[0]
         caller = self._caller
         return LlmNotAnApi(
@@ -91,6 +88,7 @@ class EndpointErrors:
         )
 
     def of_http(self, error: Exception, handle: str, patience: float) -> LlmError:
+        """Returns the error for a failure of HTTP."""
         caller = self._caller
         if isinstance(error, BrokenHttp):
             return LlmNotAnApi(
