@@ -157,7 +157,7 @@ def folder_draft(folder: FileFolder, folder_id: str, name: str, embedding: str) 
 
 
 def tool_name(tool: FileTool) -> str:
-    """Returns its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns the name of a server. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     name = tool.name or (tool.json_schema or {}).get("name")
     if not isinstance(name, str) or not name:
         raise invalid_file(f"{tool.id} has no name")
@@ -222,7 +222,7 @@ def _schema(tool: FileTool, source: str) -> Json:
 
 
 def transport(server: FileServer) -> mcp_pb2.McpTransport:
-    """Returns how a server is reached; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns the transport of a server; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     if server.server_type == "stdio":
         config = server.stdio_config or {}
         arguments = config.get("args") or []

@@ -30,7 +30,7 @@ class Change:
 
 
 def changes(history: History, push: Push) -> list[Change]:
-    """Returns what a push changes, by label. Raises Refused, and packs.BadPack."""
+    """Returns the changes of a push, by label. Raises PushRefused, and packs.BadPack."""
     if push.ref != BRANCH:
         raise PushRefused(f"there is one branch, {BRANCH.decode().removeprefix('refs/heads/')}")
     if push.new == NOBODY:
@@ -122,7 +122,7 @@ def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
 
 
 def _filled(change: Change) -> Memory | None:
-    """Returns what a block becomes: what a file does not say stays as it is."""
+    """Returns the changed block: what a file does not say stays as it is."""
     before, after = change.before, change.after
     if before is None or after is None:
         return after

@@ -180,7 +180,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
 
 
 def filling(body: CreateAgent) -> TemplateValues:
-    """Returns what the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+    """Returns the settings of the agent beside its template. Raises InvalidRequest for one that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
     return TemplateValues(
@@ -258,7 +258,7 @@ def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
 
 
 def _deprecated_settings(body: AgentSettings) -> Json:
-    """Returns what the fields that model_settings replaced mean there."""
+    """Returns the model settings that the fields of before stand for."""
     settings: Json = {}
     llm = body.llm_config
     if llm is not None and llm.handle:

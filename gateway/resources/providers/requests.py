@@ -45,7 +45,7 @@ class UpdateProvider(Reached):
 
 
 def settings_of(body: CheckProvider) -> provider_pb2.ProviderSettings:
-    """Returns how the provider of a body is reached."""
+    """Returns the connection settings of a provider."""
     sent = given(body)
     texts = {name: sent[name] for name in _TEXTS if name in sent}
     options = {"options_json": dump(sent["options"])} if "options" in sent else {}
@@ -60,7 +60,7 @@ def create_request(body: CreateProvider) -> provider_service_pb2.CreateProviderR
 
 
 def update_request(provider_id: str, body: UpdateProvider) -> provider_service_pb2.UpdateProviderRequest:
-    """Returns what the body changes."""
+    """Returns the settings that the body changes."""
     sent = given(body)
     texts = {name: sent[name] for name in ("name", *_TEXTS) if name in sent}
     options = {"options_json": dump(sent["options"])} if "options" in sent else {}
