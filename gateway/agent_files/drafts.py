@@ -9,7 +9,7 @@ import orjson
 from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
 from loci.agent.v1 import agent_pb2
-from loci.memory.v1 import block_service_pb2, folder_service_pb2
+from loci.memory.v1 import block_pb2, folder_pb2
 from loci.tool.v1 import mcp_pb2, tool_service_pb2
 from services.common.fields import enum_numbers
 
@@ -78,13 +78,13 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
     )
 
 
-def _name(name: str | None, options: Options) -> str | None:
+def _name(given: str | None, options: Options) -> str | None:
     if options.name:
         return options.name
-    if not name:
+    if not given:
         return None
     suffix = "_copy" if options.append_copy_suffix else ""
-    return name[: _LONGEST_NAME - len(suffix)] + suffix
+    return given[: _LONGEST_NAME - len(suffix)] + suffix
 
 
 def _model(agent: FileAgent, options: Options) -> Json:
@@ -117,7 +117,7 @@ def handle_of(config: Json | None, kind: str) -> str | None:
     return f"{provider}/{name}" if isinstance(provider, str) and isinstance(name, str) and name else None
 
 
-def block_draft(block: FileBlock, block_id: str, options: Options) -> block_service_pb2.BlockDraft:
+def block_draft(block: FileBlock, block_id: str, options: Options) -> block_pb2.Block:
     """Returns a block. Other servers do not enforce its limit: a longer value brings its own."""
     limit = None if block.limit is None else max(block.limit, len(block.value))
     fields: Json = {
@@ -135,7 +135,7 @@ def block_draft(block: FileBlock, block_id: str, options: Options) -> block_serv
         "deployment_id": options.deployment_id,
         "entity_id": block.id if options.deployment_id else None,
     }
-    return block_service_pb2.BlockDraft(
+    return block_pb2.Block(
         id=block_id,
         label=block.label,
         value=block.value,
@@ -144,20 +144,20 @@ def block_draft(block: FileBlock, block_id: str, options: Options) -> block_serv
     )
 
 
-def folder_draft(folder: FileFolder, folder_id: str, name: str, embedding: str) -> folder_service_pb2.FolderDraft:
+def folder_draft(folder: FileFolder, folder_id: str, name: str, embedding: str) -> folder_pb2.Folder:
     """Returns a folder."""
-    return folder_service_pb2.FolderDraft(
+    return folder_pb2.Folder(
         id=folder_id,
         name=name,
         description=folder.description,
         instructions=folder.instructions,
-        metadata_json=dump(folder.metadata) if folder.metadata else None,
+        metadata_json=dump(folder.metadata) if folder.metadata else "",
         embedding=embedding,
     )
 
 
 def tool_name(tool: FileTool) -> str:
-    """Returns the name of a server. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns its name. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     name = tool.name or (tool.json_schema or {}).get("name")
     if not isinstance(name, str) or not name:
         raise invalid_file(f"{tool.id} has no name")
@@ -222,7 +222,7 @@ def _schema(tool: FileTool, source: str) -> Json:
 
 
 def transport(server: FileServer) -> mcp_pb2.McpTransport:
-    """Returns the transport of a server; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns how a server is reached; the file has no secrets. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     if server.server_type == "stdio":
         config = server.stdio_config or {}
         arguments = config.get("args") or []

@@ -104,7 +104,7 @@ async def _taken_back(undo: Sequence[Callable[[], Awaitable[object]]]) -> str:
 
 
 def _creation(label: str, memory: Memory) -> wire.CreateBlockRequest:
-    draft = wire.BlockDraft(id=to_public("block", uuid7()), label=label, value=memory.value)
+    draft = block_pb2.Block(id=to_public("block", uuid7()), label=label, value=memory.value)
     if memory.description is not None:
         draft.description = memory.description
     if memory.limit is not None:
@@ -114,7 +114,7 @@ def _creation(label: str, memory: Memory) -> wire.CreateBlockRequest:
 
 def _edit(block: block_pb2.Block, version: int, memory: Memory, *, described: bool = True) -> wire.UpdateBlockRequest:
     """`described`: else the description is taken away."""
-    draft, paths = wire.BlockDraft(value=memory.value), ["value"]
+    draft, paths = block_pb2.Block(value=memory.value), ["value"]
     if memory.limit is not None and memory.limit != block.limit:
         draft.limit = memory.limit
         paths.append("limit")

@@ -40,11 +40,11 @@ from services.agent.adapters.callbacks import HttpPoster
 from services.agent.adapters.peers import Peers
 from services.agent.adapters.stores import Stores
 from services.agent.core.ports_streams import Notifier
-from services.agent.driving.tenure import Tenure
+from services.agent.driving.lease_keeper import LeaseKeeper
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
-from services.agent.recall.filling import Filler
+from services.agent.recall.filling import VectorFiller
 from services.agent.resources.access import service as access
 from services.agent.resources.access.service import Tenants
 from services.agent.resources.access.servicer import AccessServicer
@@ -83,10 +83,10 @@ from services.agent.resources.transfers.servicer import TransferServicer
 from services.agent.servicer.messages import MessageServicer
 from services.agent.servicer.runs import RunServicer
 from services.agent.settings import EXTERNAL_LISTEN, CallbackSettings, ExternalSettings
-from services.agent.streams.broadcast import Hub
+from services.agent.streams.broadcast import EventHub
+from services.agent.streams.publisher import EventPublisher
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
-from services.agent.streams.stage import Stage
 from services.common.context import Signer, Verifier
 from services.common.server import Registration, Server, make_server
 
@@ -119,14 +119,14 @@ class Built:
     """Servers, bound and not started, and what runs beside them. Start the tenure before, stop it after them."""
 
     servers: Sequence[Server]
-    tenure: Tenure
+    tenure: LeaseKeeper
     deliveries: OutboxWorker
     # Apart from the others: receivers may be slow.
     callbacks: OutboxWorker
     # Stopped after the tenure: runs that are let go have shown something.
     recorder: Recorder
     # None where messages get no vectors.
-    filler: Filler | None
+    filler: VectorFiller | None
     scheduler: Scheduler
     devices: DeviceConnections
 
@@ -149,11 +149,11 @@ def build(
     """Raises SettingsError where an address cannot be used."""
     states = StoredAgentStates(stores.agents, peers.memory, peers.tools)
     ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states)
-    hub, recorder = Hub(), Recorder(stores.frames, keep=stream_keep)
-    worker = Worker(stores.journal, ports, Stage(hub, recorder, notifier), signer)
+    hub, recorder = EventHub(), Recorder(stores.frames, keep=stream_keep)
+    worker = Worker(stores.journal, ports, EventPublisher(hub, recorder, notifier), signer)
     filler = None
     if message_vectors:
-        filler = Filler(stores.vectors, peers.embedder, signer, lambda: worker.load)
+        filler = VectorFiller(stores.vectors, peers.embedder, signer, lambda: worker.load)
         worker.spoke = filler.hear
     reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
     handlers = {
@@ -205,7 +205,7 @@ def build(
     )
     model_calls = StandaloneModelCalls(stores.peeks, peers.memory, peers.tools, peers.models, peers.renderer)
     tool_runs = ToolRuns(stores.agents, stores.runs, ports, signer)
-    tenure = Tenure(stores.leases, worker, notifier)
+    tenure = LeaseKeeper(stores.leases, worker, notifier)
     scheduler = Scheduler(stores.due, worker.succeed, run_timeout=run_timeout)
     schedules = ScheduleServicer(stores.schedules, scheduler.wake, allow_private_urls=callbacks.allow_private)
     devices = DeviceConnections(stores.devices)

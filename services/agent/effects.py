@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from services.agent.calls.compacting import Compactor
-from services.agent.calls.model_calls import Measured, ModelCalls, Surroundings
+from services.agent.calls.model_calls import ModelCalls, StepMeasures, TurnContext
 from services.agent.calls.tool_calls import ToolCalls
 from services.agent.core.calls.positions import Positions
-from services.agent.core.events import Ended, Event, Passing, RunView, Shown, frames, show
+from services.agent.core.events import Ended, Event, MessagePiece, RunView, Transient, frames, show
 from services.agent.core.facts import (
     Action,
     CallModel,
@@ -28,7 +28,7 @@ from services.agent.core.facts import (
 )
 from services.agent.core.messages import Message
 from services.agent.core.ports import AgentStates, CallSite, Memory, Models, Recall, Tools
-from services.agent.core.ports_journal import Commit, Journal, Owned, Stored
+from services.agent.core.ports_journal import Commit, CommitResult, Journal, OwnedRun
 from services.agent.core.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
 
@@ -48,13 +48,13 @@ class Ports:
 class RunEffects:
     """Effects of one run under one fence. `stream` asks the model for deltas."""
 
-    def __init__(self, owned: Owned, ports: Ports, around: Surroundings, *, stream: bool) -> None:
+    def __init__(self, owned: OwnedRun, ports: Ports, around: TurnContext, *, stream: bool) -> None:
         self.interruption: asyncio.Future[Failure] = asyncio.get_running_loop().create_future()
         self._owned = owned
         self._ports = ports
         self._around = around
         self._positions = Positions(owned.fence)
-        self._measured = Measured()
+        self._measured = StepMeasures()
         self._site = CallSite(
             owned.organization_id,
             owned.agent_id,
@@ -69,7 +69,7 @@ class RunEffects:
 
     # What the loop asks for ------------------------------------------------------------------------------
 
-    async def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Passing | Fact]:
+    async def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Transient | Fact]:
         """See loop.Effects.perform."""
         match action:
             case CallModel():
@@ -127,7 +127,7 @@ class RunEffects:
                 events.append(self._ended(turn, fact, sequence, stored))
         return stored.cancel_requested, events
 
-    def _ended(self, turn: Turn, fact: RunEnded, sequence: int, stored: Stored) -> Ended:
+    def _ended(self, turn: Turn, fact: RunEnded, sequence: int, stored: CommitResult) -> Ended:
         owned, stop_reason = self._owned, fact.stop_reason
         if stored.declined and stop_reason is StopReason.REQUIRES_APPROVAL:
             stop_reason = StopReason.CANCELLED
@@ -156,7 +156,7 @@ class RunEffects:
         )
 
 
-def _shown(fact: Fact, sequence: int) -> list[Shown]:
+def _shown(fact: Fact, sequence: int) -> list[MessagePiece]:
     match fact:
         case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
             return show(message, sequence)

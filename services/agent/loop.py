@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from services.agent.core.events import Event, Passing
+from services.agent.core.events import Event, Transient
 from services.agent.core.facts import Action, Fact, Failure
 from services.agent.core.turn import CANCELLED, Turn, decide, evolve, follows
 from services.common.unless import Stopped, unless
@@ -20,7 +20,7 @@ class Effects(Protocol):
     # Resolved with the reason when the run shall stop.
     interruption: asyncio.Future[Failure]
 
-    def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Passing | Fact]:
+    def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Transient | Fact]:
         """Carries an action out: what can be shown already, then the one fact that came of it."""
         ...
 
@@ -42,7 +42,7 @@ async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
             happenings = until(effects.interruption, happenings)
         async with aclosing(happenings):
             async for happened in happenings:
-                if isinstance(happened, Passing):
+                if isinstance(happened, Transient):
                     yield happened
                 else:
                     fact = happened

@@ -10,12 +10,14 @@
 
 A field of the dataclass has the name of the message's field (without `_json`). Types on either side decide the rest:
 UUID <-> "<prefix>-<uuid>", datetime <-> Timestamp, timedelta <-> Duration, value <-> JSON in a `*_json` field,
-tuple <-> repeated, text <-> enum, dataclass <-> message. None is an unset field, an empty text or the zero of an enum.
+tuple <-> repeated, text or IntEnum <-> enum, dataclass <-> message. JSON stays text where the dataclass has a text.
+None is an unset field, an empty text or the zero of an enum.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
+from enum import IntEnum
 from types import NoneType
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -185,9 +187,12 @@ def _member(field: Field, hint: Any, parser: Parser | None, refuse: Refuse) -> _
     wire, optional = field.wire, NoneType in get_args(hint)
     if field.is_map:
         return _Member(field, dict, lambda message: dict(getattr(message, wire)))
-    if field.is_json:
+    if field.is_json and (parser or hint is not str):
         parse = parser or _json_parser(field, hint, refuse)
-        to_text = _json_text if _EMPTY_JSON[field.rule.json] == "null" else _json_text_or_empty
+        if hint is str:
+            to_text: Callable[[Any], Any] = _same
+        else:
+            to_text = _json_text if _EMPTY_JSON[field.rule.json] == "null" else _json_text_or_empty
         return _Member(field, to_text, lambda message: parse(getattr(message, wire)))
     if field.descriptor.is_repeated:
         one = _conversion(field, _item_of(hint), refuse)
@@ -216,6 +221,8 @@ def _conversion(field: Field, hint: Any, refuse: Refuse) -> _Conversion:
             lambda text: None if text is None else from_public(prefix, text),
         )
     if field.descriptor.enum_type is not None:
+        if isinstance(hint, type) and issubclass(hint, IntEnum):
+            return _Conversion(int, hint)
         numbers, names = enum_numbers(field.descriptor.enum_type), enum_names(field.descriptor.enum_type)
         return _Conversion(
             numbers.__getitem__, lambda number: None if number is None else names.get(number, str(number))

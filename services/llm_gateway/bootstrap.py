@@ -1,4 +1,4 @@
-"""Puts the llm gateway together. Tests do it with this, too."""
+"""Puts the llm gateway together, for tests, too."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ from services.memory.archives.job import ArchiveEraser
 from services.memory.archives.servicer import ArchiveServicer
 from services.memory.archives.store import ERASE_JOB, PostgresArchives
 from services.memory.blocks.conflicts import EditRetries
-from services.memory.blocks.service import BlockHistory
+from services.memory.blocks.service import BlockService
 from services.memory.blocks.servicer import BlockServicer
 from services.memory.blocks.store.blocks import PostgresBlocks
 from services.memory.blocks.store.history import PostgresHistory
@@ -91,7 +91,7 @@ MOST_UPLOAD_BYTES = 100 * MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where memory is kept."""
+    """The stores of the service."""
 
     blocks: BlockStore
     agents: AgentStore
@@ -117,7 +117,7 @@ class Stores:
 async def open_memory_pool(
     url: str, *, size: int = 10, pgbouncer: bool = False, counter: StatementCounter | None = None
 ) -> asyncpg.Pool:
-    """The pool of the turn path, which knows vectors. The schema must have been migrated."""
+    """Returns the pool of the turn path, which knows vectors. The schema must have been migrated."""
     return await open_pool(url, size=size, pgbouncer=pgbouncer, counter=counter, init=vectors.register)
 
 
@@ -166,8 +166,8 @@ def build(
     most_upload_bytes: int = MOST_UPLOAD_BYTES,
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
-    """The server, bound to `listen` and not started. `wake`: the worker's, if there is one. Raises SettingsError."""
-    conflicts = EditRetries()
+    """Returns the server, bound to `listen`, not started. wake: the worker's, if there is one. Raises SettingsError."""
+    retries = EditRetries()
     passages = PassageService(stores.passages, stores.archives, embedder)
     search = PassageSearch(stores.passages, stores.rankings, embedder, stores.changes, search_seconds=search_seconds)
     files = FileTools(stores.agent_files, stores.calls, search)
@@ -178,19 +178,19 @@ def build(
         stores.calls,
         passages,
         search,
-        conflicts,
+        retries,
         files,
     )
     changes = EmbeddingChangeService(stores.changes, TextEmbedder(embedder, stores.passages), wake)
     versions = VersionService(stores.copies, stores.calls, stores.agents)
     uploads = UploadService(stores.uploads, stores.files, most_bytes=most_upload_bytes)
-    history = BlockHistory(stores.blocks, stores.history, conflicts)
+    blocks = BlockService(stores.blocks, stores.history, retries)
     return make_server(
         listen,
         servicers=[
             (
                 add_BlockServiceServicer_to_server,
-                BlockServicer(stores.blocks, stores.lists, conflicts, history, stores.identities),
+                BlockServicer(stores.blocks, stores.lists, blocks, stores.identities),
             ),
             (
                 add_AgentMemoryServiceServicer_to_server,
@@ -224,7 +224,7 @@ def build(
 
 
 def make_worker(stores: Stores, embedder: Embedder, signer: Signer, indexing: VectorIndexing) -> Worker:
-    """What works in the background of a replica; see jobs/worker.py."""
+    """Returns the worker of background jobs of a replica; see jobs/worker.py."""
     models = TextEmbedder(embedder, stores.passages)
     ingestion = Ingestion(stores.ingestion, stores.uploads, stores.folders, ChildParser(), models)
     handlers: dict[str, Handler] = {

@@ -1,56 +1,61 @@
-"""What servicers share: ids, JSON and times of messages, and refusals as statuses."""
+"""The parts of messages that servicers share: ids, JSON, times, and refusals as statuses."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
 
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.storable import storable
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject, without_nul
+from services.memory.core.rules import JsonObject
+
+D = TypeVar("D")
 
 
 def agent_id(text: str) -> UUID:
-    """Of `agent-<uuid>`."""
+    """Returns the UUID of `agent-<uuid>`."""
     return from_public("agent", text)
 
 
 def block_id(text: str) -> UUID:
-    """Of `block-<uuid>`."""
+    """Returns the UUID of `block-<uuid>`."""
     return from_public("block", text)
 
 
 def archive_id(text: str) -> UUID:
-    """Of `archive-<uuid>`."""
+    """Returns the UUID of `archive-<uuid>`."""
     return from_public("archive", text)
 
 
 def passage_id(text: str) -> UUID:
-    """Of `passage-<uuid>`."""
+    """Returns the UUID of `passage-<uuid>`."""
     return from_public("passage", text)
 
 
 def identity_id(text: str) -> UUID:
-    """Of `identity-<uuid>`."""
+    """Returns the UUID of `identity-<uuid>`."""
     return from_public("identity", text)
 
 
 def identity_ids(texts: Iterable[str]) -> tuple[UUID, ...]:
-    """Of `identity-<uuid>` each."""
+    """Returns the UUIDs of `identity-<uuid>`."""
     return tuple(map(identity_id, texts))
 
 
 def conversation_id(text: str) -> UUID | None:
-    """Of `conv-<uuid>`; None where none is given."""
+    """Returns the UUID of `conv-<uuid>`; None where none is given."""
     return needed_conversation_id(text) if text else None
 
 
 def needed_conversation_id(text: str) -> UUID:
-    """Of `conv-<uuid>`."""
+    """Returns the UUID of `conv-<uuid>`."""
     return from_public("conv", text)
 
 
@@ -62,11 +67,26 @@ def optional_id(prefix: str, value: UUID | None) -> str:
     return "" if value is None else to_public(prefix, value)
 
 
-def json_object(text: str, reason: str) -> JsonObject:
-    if not text:
-        return {}
+def settings(of: type[D], message: Any, reason: str, *, leave: Iterable[str] = ()) -> Codec[D, Any]:
+    """Returns the codec of what a client sets; what is wrong with it is refused for this reason."""
+    return Codec(
+        of,
+        message,
+        leave=leave,
+        refuse=lambda name, problem: Refused(reason, f"{name} {problem}"),
+        parsers={"metadata": partial(_json_object, reason=reason)},
+    )
+
+
+def changes(codec: Codec[Any, Any], message: Any, paths: Iterable[str]) -> dict[str, Any]:
+    """Returns new values of the fields that a mask names. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused."""
+    names, values = codec.mask(paths), codec.decode(message)
+    return {name: getattr(values, name) for name in names}
+
+
+def _json_object(text: str, reason: str) -> JsonObject:
     try:
-        value = orjson.loads(text)
+        value = orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:
         raise Refused(reason, f"metadata is not valid JSON: {error}") from None
     if not isinstance(value, dict):
@@ -74,12 +94,8 @@ def json_object(text: str, reason: str) -> JsonObject:
     return value
 
 
-def json_text(value: JsonObject) -> str:
-    return orjson.dumps(value).decode()
-
-
 def text(request: Any, name: str) -> str | None:
-    return without_nul(getattr(request, name)) if request.HasField(name) else None
+    return storable(getattr(request, name)) if request.HasField(name) else None
 
 
 def moment(message: Any, name: str) -> datetime | None:
@@ -94,7 +110,7 @@ def moment(message: Any, name: str) -> datetime | None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What breaks a rule is the caller's fault."""
+    """Raises InvalidArgument for what breaks a rule."""
     try:
         yield
     except Refused as refused:

@@ -18,7 +18,7 @@ from services.common.context import Verifier
 from services.common.sealing import Sealer
 from services.common.server import Server, make_server
 from services.tool_runner.adapters.embedder import GatewayEmbedder
-from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.job import Limits
 from services.tool_runner.core.model import ToolType
 from services.tool_runner.core.ports import Layers, Runner, Sandboxes
@@ -26,7 +26,7 @@ from services.tool_runner.egress.egress import Egress, EgressSettings
 from services.tool_runner.environments.call_environments import TenantEnvironments
 from services.tool_runner.environments.packages import Packages
 from services.tool_runner.environments.ports import EnvironmentStore
-from services.tool_runner.environments.service import EnvironmentAdmin
+from services.tool_runner.environments.service import EnvironmentService
 from services.tool_runner.environments.servicer import EnvironmentServicer
 from services.tool_runner.environments.store import PostgresEnvironments
 from services.tool_runner.environments.vault import Vault
@@ -36,12 +36,12 @@ from services.tool_runner.executions.files.store import PostgresFiles
 from services.tool_runner.executions.list_store import PostgresReceiptLists, PostgresRetention
 from services.tool_runner.executions.output_store import PostgresOutputs
 from services.tool_runner.executions.ports import FileStore, OutputStore, ReceiptLists, ReceiptStore, Retention
-from services.tool_runner.executions.prepare import Preparation
+from services.tool_runner.executions.prepare import CallPreparation
 from services.tool_runner.executions.sandbox_runner import NoLayers, SandboxRunner
-from services.tool_runner.executions.service import Executor, Parts
+from services.tool_runner.executions.service import ExecutionParts, ExecutionService
 from services.tool_runner.executions.servicer import ExecutionServicer
 from services.tool_runner.executions.store import PostgresReceipts
-from services.tool_runner.executions.sweep import Sweeper
+from services.tool_runner.executions.sweep import RetentionSweeper
 from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
 from services.tool_runner.mcp_servers.servicer import McpServicer
 from services.tool_runner.mcp_servers.store import PostgresMcpServers
@@ -49,11 +49,11 @@ from services.tool_runner.mcp_servers.token_store import PostgresMcpTokens
 from services.tool_runner.mcp_servers.wiring import Mcp, McpSettings, wire_mcp
 from services.tool_runner.tools.late_lists import LateLists
 from services.tool_runner.tools.ports import Lists, ToolStore
-from services.tool_runner.tools.search.ports import Embedder, Finder
+from services.tool_runner.tools.search.ports import Embedder, SearchStore
 from services.tool_runner.tools.search.service import ToolSearch
 from services.tool_runner.tools.search.store import PostgresToolSearch
-from services.tool_runner.tools.search.vectors import Filler
-from services.tool_runner.tools.service import Catalogue
+from services.tool_runner.tools.search.vectors import VectorFiller
+from services.tool_runner.tools.service import ToolCatalogue
 from services.tool_runner.tools.servicer import ToolServicer
 from services.tool_runner.tools.store import PostgresTools
 
@@ -72,7 +72,7 @@ class Stores:
 
     tools: ToolStore
     lists: Lists
-    search: Finder
+    search: SearchStore
     environments: EnvironmentStore
     mcp_servers: McpStore
     mcp_tokens: TokenStore
@@ -88,8 +88,8 @@ class ToolRunner:
     """The server, bound and not started, what runs beside it, and what is to be closed after it stopped."""
 
     server: Server
-    executor: Executor
-    sweeper: Sweeper
+    executor: ExecutionService
+    sweeper: RetentionSweeper
     search: ToolSearch
 
 
@@ -144,10 +144,10 @@ def build(
     at_once: int = 8,
     receipt_days: int = 0,
 ) -> ToolRunner:
-    """The service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
-    limited, vault = Limited(), Vault(sealer)
+    """Returns the service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
+    limited, vault = SourceParser(), Vault(sealer)
     sandboxed = SandboxRunner(sandboxes, egress or Egress(EgressSettings()), layers, sessions=sessions)
-    preparation = Preparation(
+    preparation = CallPreparation(
         stores.tools,
         TenantEnvironments(stores.environments, vault, sandbox_type),
         Inputs(stores.files),
@@ -159,11 +159,11 @@ def build(
             **runners(sandboxed),
         },
     )
-    executor = Executor(
-        Parts(preparation=preparation, receipts=stores.receipts, outputs=stores.outputs, at_once=at_once)
+    executor = ExecutionService(
+        ExecutionParts(preparation=preparation, receipts=stores.receipts, outputs=stores.outputs, at_once=at_once)
     )
-    catalogue = Catalogue(stores.tools, limited)
-    filler = Filler(stores.search, embedder, embedding) if embedder is not None else None
+    catalogue = ToolCatalogue(stores.tools, limited)
+    filler = VectorFiller(stores.search, embedder, embedding) if embedder is not None else None
     search = ToolSearch(stores.search, embedder, filler, embedding)
     server = make_server(
         listen,
@@ -175,7 +175,7 @@ def build(
             ),
             (
                 add_EnvironmentServiceServicer_to_server,
-                EnvironmentServicer(EnvironmentAdmin(stores.environments, vault, Packages(layers))),
+                EnvironmentServicer(EnvironmentService(stores.environments, vault, Packages(layers))),
             ),
             (add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue)),
         ],
@@ -188,4 +188,4 @@ def build(
         audience=AUDIENCE,
         verifier=verifier,
     )
-    return ToolRunner(server, executor, Sweeper(stores.retention, receipt_days), search)
+    return ToolRunner(server, executor, RetentionSweeper(stores.retention, receipt_days), search)

@@ -10,35 +10,35 @@ import asyncpg
 from services.common import database
 
 
-def reached() -> AbstractAsyncContextManager[None]:
-    """What is done within needs the database. Raises Unavailable."""
+def database_reached() -> AbstractAsyncContextManager[None]:
+    """Returns what is done within needs the database. Raises Unavailable."""
     return database.reached("the tool runner")
 
 
-class Reached:
+class DatabasePool:
     """A pool for single statements. Each raises Unavailable, where a driver's error would be a fault of ours."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
     async def fetch(self, statement: str, *values: object) -> list[Any]:
-        """All rows."""
-        async with reached():
+        """Returns all rows."""
+        async with database_reached():
             return list(await self._pool.fetch(statement, *values))
 
     async def fetchrow(self, statement: str, *values: object) -> Any:
-        """The first row, or None."""
-        async with reached():
+        """Returns the first row, or None."""
+        async with database_reached():
             return await self._pool.fetchrow(statement, *values)
 
     async def fetchval(self, statement: str, *values: object) -> Any:
-        """Its first value, or None."""
-        async with reached():
+        """Returns its first value, or None."""
+        async with database_reached():
             return await self._pool.fetchval(statement, *values)
 
     async def execute(self, statement: str, *values: object) -> None:
-        """Nothing of it."""
-        async with reached():
+        """Executes it for its effect."""
+        async with database_reached():
             await self._pool.execute(statement, *values)
 
 
@@ -50,15 +50,15 @@ class Where:
         self._conditions = ["organization_id = $1"]
 
     def add(self, condition: str, *values: object) -> None:
-        """`condition` has a {} for each value."""
+        """Adds a condition, which has a {} for each value."""
         first = len(self.parameters) + 1
         self._conditions.append(condition.format(*(f"${first + place}" for place in range(len(values)))))
         self.parameters += values
 
     def before(self, time_column: str, name_column: str, place: tuple[datetime, object]) -> None:
-        """Only what comes later in an order by both columns, newest first."""
+        """Adds the condition for rows after a place in an order by both columns, newest first."""
         self.add(f"({time_column}, {name_column}) < ({{}}, {{}})", *place)
 
     def text(self) -> str:
-        """The conditions, for after WHERE."""
+        """Returns the conditions, for after WHERE."""
         return " AND ".join(self._conditions)

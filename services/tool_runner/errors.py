@@ -10,7 +10,7 @@ from services.tool_runner.core.model import Refused
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """What breaks a rule is the caller's fault."""
+    """Turns refusals within into INVALID_ARGUMENT: who breaks a rule is at fault."""
     try:
         yield
     except Refused as refused:
@@ -18,20 +18,20 @@ def refusals() -> Iterator[None]:
 
 
 def no_such_tool(tool_id: UUID) -> NotFound:
-    """For an id that names no tool of the tenant."""
+    """Returns the error for an id that names no tool of the tenant."""
     return NotFound(f"Tool tool-{tool_id} not found", reason="TOOL_NOT_FOUND")
 
 
 def name_taken(name: str) -> AlreadyExists:
-    """For a name that another tool of the tenant has."""
+    """Returns the error for a name that another tool of the tenant has."""
     return AlreadyExists(f"a tool named {name!r} already exists", reason="TOOL_NAME_TAKEN")
 
 
 def no_such_config(config_id: UUID) -> NotFound:
-    """For an id that names no settings of the tenant."""
+    """Returns the error for an id that names no settings of the tenant."""
     return NotFound(f"Sandbox config sandbox-{config_id} not found", reason="SANDBOX_CONFIG_NOT_FOUND")
 
 
 def no_such_variable(variable_id: UUID) -> NotFound:
-    """For an id that names no variable of the tenant's sandbox settings."""
+    """Returns the error for an id that names no variable of the tenant's sandbox settings."""
     return NotFound(f"Environment variable sandbox-env-{variable_id} not found", reason="VARIABLE_NOT_FOUND")

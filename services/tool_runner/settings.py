@@ -15,7 +15,7 @@ from services.tool_runner.core.job import MIB, Limits
 from services.tool_runner.core.network_policy import parse_hosts
 from services.tool_runner.egress.egress import EgressSettings
 from services.tool_runner.egress.proxy import Limits as NetworkLimits
-from services.tool_runner.egress.targets import places_of
+from services.tool_runner.egress.targets import origins_in
 from services.tool_runner.layers.cache import default_folder
 from services.tool_runner.layers.install_job import NO_INDEX, LayerSettings
 from services.tool_runner.mcp.client import Times
@@ -161,7 +161,7 @@ def _egress(env: Env) -> EgressSettings:
         hosts=hosts,
         allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
         gateway_url=gateway_url,
-        own=tuple(place for part in parts for place in places_of(part)),
+        own=tuple(place for part in parts for place in origins_in(part)),
         limits=NetworkLimits(bytes_per_call=MIB * mebibytes),
     )
 

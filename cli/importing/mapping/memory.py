@@ -6,7 +6,7 @@ from typing import Any
 
 from cli.importing.mapping import models
 from cli.importing.values import LeftOut, Row, as_list, as_object, dump, public, storable, text_of
-from loci.memory.v1 import archive_service_pb2, block_service_pb2, passage_service_pb2
+from loci.memory.v1 import block_pb2, passage_pb2, passage_service_pb2
 
 _LONGEST_LABEL = 100
 _MOST_LIMIT = 10_000_000
@@ -17,7 +17,7 @@ _LONGEST_PASSAGE = 1_000_000
 _ELSEWHERE = ("TPUF", "PINECONE")
 
 
-def block(row: Row, tags: Sequence[str]) -> tuple[block_service_pb2.BlockDraft, list[str]] | LeftOut:
+def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | LeftOut:
     """A block, and what is not as it was."""
     label, value, changed = text_of(row["label"]), storable(text_of(row["value"])), list[str]()
     if not 1 <= len(label) <= _LONGEST_LABEL:
@@ -28,7 +28,7 @@ def block(row: Row, tags: Sequence[str]) -> tuple[block_service_pb2.BlockDraft, 
     if not max(1, len(value)) <= limit <= _MOST_LIMIT:
         limit = min(max(1, len(value), limit), _MOST_LIMIT)
         changed.append("its limit was raised to the length of its value, or lowered to what there may be")
-    draft = block_service_pb2.BlockDraft(
+    draft = block_pb2.Block(
         id=public("block", row["id"]),
         label=label,
         value=value,
@@ -45,11 +45,11 @@ def block(row: Row, tags: Sequence[str]) -> tuple[block_service_pb2.BlockDraft, 
     return draft, changed
 
 
-def archive(row: Row) -> archive_service_pb2.ArchiveDraft:
+def archive(row: Row) -> passage_pb2.Archive:
     """An archive with the model of its vectors, whoever serves that."""
     name, description = text_of(row["name"]).strip(), row["description"]
     embedding = models.embedding_handle(row["embedding_config"])
-    return archive_service_pb2.ArchiveDraft(
+    return passage_pb2.Archive(
         id=public("archive", row["id"]),
         name=name[:_LONGEST_NAME] or "archive",
         description=None if description is None else description[:_LONGEST_DESCRIPTION],

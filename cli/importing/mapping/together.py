@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from cli.importing.mapping import models
 from cli.importing.values import Json, LeftOut, Row, as_list, as_object, dump, public, text_of, uuid_of
 from loci.agent.v1 import group_pb2, group_service_pb2, identity_pb2, identity_service_pb2
-from loci.memory.v1 import folder_service_pb2
+from loci.memory.v1 import folder_pb2, folder_service_pb2
 
 _LONGEST_FOLDER, _LONGEST_FILE = 255, 255
 _LONGEST_IDENTITY = 256
@@ -21,9 +21,9 @@ _SETTINGS = {
 }
 
 
-def folder(row: Row) -> folder_service_pb2.FolderDraft:
+def folder(row: Row) -> folder_pb2.Folder:
     """A folder."""
-    return folder_service_pb2.FolderDraft(
+    return folder_pb2.Folder(
         id=public("source", row["id"]),
         name=text_of(row["name"]).replace("/", "_")[:_LONGEST_FOLDER] or "folder",
         description=row["description"],

@@ -8,7 +8,7 @@ from cli.importing.schema import ARCHIVES, BLOCK_TAGS, BLOCKS, FILE_CONTENTS, FI
 from cli.importing.steps.common import REFUSALS, Import, side_by_side
 from cli.importing.target import sentence
 from cli.importing.values import LeftOut, Row, public, text_of
-from loci.memory.v1 import archive_service_pb2, block_service_pb2, folder_service_pb2, passage_service_pb2
+from loci.memory.v1 import archive_service_pb2, block_service_pb2, folder_pb2, folder_service_pb2, passage_service_pb2
 from services.common.errors import LociError, NotFound
 
 # Of one request, which may have 32 MiB.
@@ -162,7 +162,7 @@ async def folders(moving: Import) -> None:
             await _file(moving, file)
 
 
-async def _make_folder(moving: Import, draft: folder_service_pb2.FolderDraft, where: dict[str, str]) -> None:
+async def _make_folder(moving: Import, draft: folder_pb2.Folder, where: dict[str, str]) -> None:
     request = folder_service_pb2.CreateFolderRequest(folder=draft)
     create = moving.loci.folders.CreateFolder
     try:

@@ -103,7 +103,7 @@ class SearchPassages(Body):
 def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:
     """With an id, so that it may be repeated."""
     handle = wanted_embedding(body)
-    draft = archive_service_pb2.ArchiveDraft(
+    draft = passage_pb2.Archive(
         id=to_public("archive", uuid7()), name=body.name, embedding=handle, **_fields(body, "description")
     )
     return archive_service_pb2.CreateArchiveRequest(archive=draft)
@@ -121,7 +121,7 @@ def archive_change(archive_id: str, body: UpdateArchive) -> archive_service_pb2.
         return None
     return archive_service_pb2.UpdateArchiveRequest(
         archive_id=archive_id,
-        archive=archive_service_pb2.ArchiveDraft(**fields),
+        archive=passage_pb2.Archive(**fields),
         update_mask=FieldMask(paths=list(fields)),
     )
 

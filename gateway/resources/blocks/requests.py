@@ -7,7 +7,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import Field, model_validator
 
 from gateway.rest.body import Body, Json, dump, given
-from loci.memory.v1 import block_service_pb2
+from loci.memory.v1 import block_pb2, block_service_pb2
 from services.common.ids import to_public, uuid7
 
 Limit = Annotated[int, Field(ge=1, le=2**63 - 1)]
@@ -31,7 +31,7 @@ _PLAIN = (
 
 
 class BlockSettings(Body):
-    """The fields that creation and change share."""
+    """What creation and change have in common."""
 
     limit: Limit | None = None
     description: str | None = None
@@ -63,7 +63,7 @@ class UpdateBlock(BlockSettings):
     value: str | None = None
 
 
-def draft_of(body: BlockSettings, *, minted: bool = False) -> block_service_pb2.BlockDraft:
+def draft_of(body: BlockSettings, *, minted: bool = False) -> block_pb2.Block:
     """Returns the fields that were sent; `minted`: with an id, so that creating it may be repeated."""
     sent = given(body)
     fields: Json = {name: sent[name] for name in _PLAIN if name in sent}
@@ -71,7 +71,7 @@ def draft_of(body: BlockSettings, *, minted: bool = False) -> block_service_pb2.
         fields["metadata_json"] = dump(sent["metadata"])
     if minted:
         fields["id"] = to_public("block", uuid7())
-    return block_service_pb2.BlockDraft(**fields)
+    return block_pb2.Block(**fields)
 
 
 def update_request(key: block_service_pb2.BlockKey, body: UpdateBlock) -> block_service_pb2.UpdateBlockRequest | None:

@@ -4,7 +4,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.resources.archives.requests import EmbeddingConfig
 from gateway.rest.body import Body, Json, deprecated, dump, given
-from loci.memory.v1 import folder_service_pb2
+from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.ids import to_public, uuid7
 
 _PLAIN = ("name", "description", "instructions")
@@ -42,7 +42,7 @@ def create_request(body: CreateFolder, default_embedding: str) -> folder_service
     if embedding is None:
         embedding = default_embedding if body.embedding_config is None else body.embedding_config.named()
     fields |= {"id": to_public("source", uuid7()), "embedding": embedding}
-    return folder_service_pb2.CreateFolderRequest(folder=folder_service_pb2.FolderDraft(**fields))
+    return folder_service_pb2.CreateFolderRequest(folder=folder_pb2.Folder(**fields))
 
 
 def update_request(folder_id: str, body: UpdateFolder) -> folder_service_pb2.UpdateFolderRequest | None:
@@ -52,7 +52,7 @@ def update_request(folder_id: str, body: UpdateFolder) -> folder_service_pb2.Upd
         return None
     return folder_service_pb2.UpdateFolderRequest(
         folder_id=folder_id,
-        folder=folder_service_pb2.FolderDraft(**fields),
+        folder=folder_pb2.Folder(**fields),
         update_mask=FieldMask(paths=list(fields)),
     )
 

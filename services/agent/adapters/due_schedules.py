@@ -17,7 +17,7 @@ from services.agent.adapters.journal import REQUEST_KEYS, PostgresJournal
 from services.agent.core.fact_log import NewerRelease
 from services.agent.core.ports_journal import Successor, TurnRequest
 from services.agent.postgres.line import input_from_line
-from services.agent.postgres.waiting_calls import Repeated
+from services.agent.postgres.waiting_calls import DuplicateRequest
 from services.agent.resources.schedules.model import next_time, pause
 from services.agent.resources.schedules.ports import Dispatch
 from services.common.errors import LociError, NotFound
@@ -95,7 +95,7 @@ class PostgresDue:
         try:
             async with connection.transaction():
                 return (await self._journal.accept_within(connection, request)).successor
-        except Repeated:
+        except DuplicateRequest:
             return None
         except asyncpg.UniqueViolationError as error:
             if error.constraint_name not in REQUEST_KEYS:

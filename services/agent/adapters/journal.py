@@ -16,14 +16,14 @@ from services.agent.core.fact_log import options_to_json, settings_from_body
 from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed
 from services.agent.core.messages import Message
 from services.agent.core.ports_journal import (
-    Accepted,
+    Acceptance,
     Commit,
-    Counted,
+    CommitResult,
     Fenced,
     OnBusy,
-    Owned,
-    Stored,
+    OwnedRun,
     Successor,
+    TokenCounts,
     TurnRequest,
 )
 from services.agent.core.turn import begun
@@ -40,7 +40,7 @@ from services.agent.postgres.rows import (
     step_rows,
     usage_column,
 )
-from services.agent.postgres.waiting_calls import Repeated, answering, decline, fitting_window
+from services.agent.postgres.waiting_calls import DuplicateRequest, answering, decline, fitting_window
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
@@ -72,7 +72,7 @@ class PostgresJournal:
         self._on_busy = on_busy
         self._messages = KnownMessages()
 
-    async def accept(self, request: TurnRequest) -> Accepted:
+    async def accept(self, request: TurnRequest) -> Acceptance:
         """Stores a request, or finds the run of the request it repeats.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted
@@ -88,21 +88,21 @@ class PostgresJournal:
             if not (request.answers or request.background):
                 row = await self._start(self._pool, request)
                 if row["log_id"] is not None:
-                    return Accepted(request.run_id, started=True, owned=await self._owned(self._pool, request, row))
+                    return Acceptance(request.run_id, started=True, owned=await self._owned(self._pool, request, row))
             async with self._pool.acquire() as connection, connection.transaction():
                 return await self._accept(connection, request)
         except asyncpg.UniqueViolationError as error:
             run_id = await self._find(self._pool, request)
             if run_id is None and error.constraint_name not in REQUEST_KEYS:
                 raise
-        except Repeated as repeated:
+        except DuplicateRequest as repeated:
             run_id = repeated.run_id
         if run_id is None:
             # It was withdrawn meanwhile, or its agent was erased.
             raise Aborted("the request that this one repeats is gone; send it again", reason="RETRY_LOST") from None
         return await self._attach(request.organization_id, run_id)
 
-    async def accept_within(self, connection: Any, request: TurnRequest) -> Accepted:
+    async def accept_within(self, connection: Any, request: TurnRequest) -> Acceptance:
         """The same in the caller's transaction, for a background run that repeats no other request.
 
         Raises Repeated besides.
@@ -110,9 +110,9 @@ class PostgresJournal:
         refuse_long(request.ancestors)
         return await self._accept(connection, request)
 
-    async def _attach(self, organization_id: UUID, run_id: UUID) -> Accepted:
+    async def _attach(self, organization_id: UUID, run_id: UUID) -> Acceptance:
         await self._pool.execute(sql.MOVE_HOME, organization_id, run_id, self.worker_id)
-        return Accepted(run_id, started=False)
+        return Acceptance(run_id, started=False)
 
     async def _find(self, connection: Any, request: TurnRequest) -> UUID | None:
         """The run that has one of the request's keys, or its id. Raises AlreadyExists (RUN_ID_TAKEN)."""
@@ -145,7 +145,7 @@ class PostgresJournal:
             raise _nobody(request)
         return {**row, "created_at": now}
 
-    async def _accept(self, connection: Any, request: TurnRequest) -> Accepted:
+    async def _accept(self, connection: Any, request: TurnRequest) -> Acceptance:
         """The same one by one, under the lock of the head: for what has to be looked at first, or has to wait."""
         ids = (request.organization_id, request.conversation_id)
         head = await connection.fetchrow(sql.LOCK_HEAD, *ids)
@@ -155,23 +155,23 @@ class PostgresJournal:
             return await self._enter_line(connection, request, active, head["waiting"])
         if (repeated := await self._find(connection, request)) is not None:
             # Before what waits is looked at: it may be this very request that made it wait.
-            raise Repeated(repeated)
+            raise DuplicateRequest(repeated)
         await fitting_window(connection, *ids, request.messages, silent=request.is_silent)
         if request.background:
             await enter_line(connection, request, self.worker_id, front=request.answers)
-            return Accepted(request.run_id, started=True, successor=await promote(connection, *ids))
+            return Acceptance(request.run_id, started=True, successor=await promote(connection, *ids))
         row = await self._start(connection, request, fits=True)
         owned = await self._owned(connection, request, row)
         # The head's lock may have been waited for.
-        return Accepted(request.run_id, started=True, owned=replace(owned, came_late=True))
+        return Acceptance(request.run_id, started=True, owned=replace(owned, came_late=True))
 
-    async def _enter_line(self, connection: Any, request: TurnRequest, active: UUID, waiting: int) -> Accepted:
+    async def _enter_line(self, connection: Any, request: TurnRequest, active: UUID, waiting: int) -> Acceptance:
         if (repeated := await self._find(connection, request)) is not None:
-            raise Repeated(repeated)
+            raise DuplicateRequest(repeated)
         if given := answers_of(request.messages):
             ids = (request.organization_id, request.conversation_id)
             if (repeated := await answering(connection, *ids, active, given)) is not None:
-                raise Repeated(repeated)
+                raise DuplicateRequest(repeated)
         on_busy = request.on_busy or self._on_busy
         stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
         if on_busy == "reject" and not stuck:
@@ -188,9 +188,9 @@ class PostgresJournal:
         # An ended run that holds the turn is a fault; it must not hold up whoever comes next.
         ids = (request.organization_id, request.conversation_id)
         successor = await promote(connection, *ids) if stuck else None
-        return Accepted(request.run_id, started=True, successor=successor, interrupts=active if interrupts else None)
+        return Acceptance(request.run_id, started=True, successor=successor, interrupts=active if interrupts else None)
 
-    async def _owned(self, connection: Any, request: TurnRequest, row: Mapping[str, Any]) -> Owned:
+    async def _owned(self, connection: Any, request: TurnRequest, row: Mapping[str, Any]) -> OwnedRun:
         settings, first_seq = settings_from_body(row["body"]), row["first_seq"]
         before = self._messages.read(reversed(row["shown"] or ()))
         came_late = bool(before) and before[-1].created_at >= row["created_at"]
@@ -199,7 +199,7 @@ class PostgresJournal:
             # The turn before this one ended while we waited for the head: what it stored came after we had looked.
             now = await window(connection, request.organization_id, request.conversation_id)
             before = tuple(message for message in now if message.run_id != request.run_id)
-        return Owned(
+        return OwnedRun(
             came_late=came_late,
             organization_id=request.organization_id,
             user_id=request.user_id,
@@ -213,10 +213,10 @@ class PostgresJournal:
             ancestors=request.ancestors,
             prompt_versions=row["prompt_versions"],
             recalled=first_seq - 1,
-            counted=Counted(row["estimated_tokens"], row["reported_tokens"]),
+            counted=TokenCounts(row["estimated_tokens"], row["reported_tokens"]),
         )
 
-    async def commit(self, owned: Owned, commit: Commit) -> Stored:
+    async def commit(self, owned: OwnedRun, commit: Commit) -> CommitResult:
         """Stores facts, their messages and steps in one transaction. Raises Fenced."""
         turn = commit.turn
         values = _commit_values(owned, commit)
@@ -240,11 +240,11 @@ class PostgresJournal:
             return replace(stored, successor=await self._next(owned))
         return stored
 
-    async def _next(self, owned: Owned) -> Successor | None:
+    async def _next(self, owned: OwnedRun) -> Successor | None:
         async with self._pool.acquire() as connection, connection.transaction():
             return await release(connection, owned.organization_id, owned.conversation_id, owned.run_id)
 
-    def _extra(self, owned: Owned, commit: Commit) -> list[tuple[Any, ...]]:
+    def _extra(self, owned: OwnedRun, commit: Commit) -> list[tuple[Any, ...]]:
         """Statements of the same transaction for what seldom happens."""
         ids = (owned.organization_id, owned.conversation_id)
         extra: list[tuple[Any, ...]] = []
@@ -335,7 +335,7 @@ def _request_values(request: TurnRequest) -> dict[str, Any]:
     }
 
 
-def _commit_values(owned: Owned, commit: Commit) -> dict[str, Any]:
+def _commit_values(owned: OwnedRun, commit: Commit) -> dict[str, Any]:
     """Returns what COMMIT stores."""
     turn, prompt = commit.turn, commit.prompt
     stop_reason, status, error = ended_columns(turn)
@@ -370,10 +370,10 @@ def _commit_values(owned: Owned, commit: Commit) -> dict[str, Any]:
     }
 
 
-def _stored(row: Mapping[str, Any] | None) -> Stored:
+def _stored(row: Mapping[str, Any] | None) -> CommitResult:
     if row is None:
         raise Fenced
-    return Stored(row["cancel_requested"], row["started_at"], row["completed_at"])
+    return CommitResult(row["cancel_requested"], row["started_at"], row["completed_at"])
 
 
 def _nobody(request: TurnRequest) -> NotFound:

@@ -22,13 +22,13 @@ from services.agent.core.facts import (
     UserSpoke,
     is_silent,
 )
-from services.agent.core.ports_journal import Counted, NotMine, Owned, Prompt, Successor, Unusable
+from services.agent.core.ports_journal import OwnedRun, OwnershipLost, Prompt, RunCannotBegin, Successor, TokenCounts
 from services.agent.core.turn import CANCELLED, Turn, begun, evolve, status_of
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import release, window
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.rows import input_rows, message_from_row
-from services.agent.postgres.waiting_calls import Repeated, fitting_window
+from services.agent.postgres.waiting_calls import DuplicateRequest, fitting_window
 from services.common.errors import Aborted, InvalidArgument
 
 
@@ -90,7 +90,7 @@ class PostgresLeases:
         row: Mapping[str, Any] | None = await self._pool.fetchrow(sql.RECLAIM, organization_id, run_id, self.worker_id)
         return row
 
-    async def load(self, run: Mapping[str, Any]) -> Owned:
+    async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """A claimed run with its turn. Raises NotMine, Unusable, NewerRelease."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
@@ -98,10 +98,10 @@ class PostgresLeases:
         except (Aborted, InvalidArgument) as error:
             detail = error.metadata.get("pending_request_id", "")
             failure = Failure(StopReason.ERROR, "internal_error", error.message, detail, error.reason)
-            raise Unusable(failure) from error
-        except Repeated as repeated:
+            raise RunCannotBegin(failure) from error
+        except DuplicateRequest as repeated:
             sentence = f"These answers were given before; run-{repeated.run_id} went on with them."
-            raise Unusable(
+            raise RunCannotBegin(
                 Failure(StopReason.ERROR, "internal_error", sentence, reason="NO_PENDING_APPROVAL")
             ) from None
 
@@ -119,14 +119,14 @@ class PostgresLeases:
             return await release(connection, organization_id, conversation_id, run_id)
 
 
-async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
+async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     """The first fact of a run that waited in line; its input comes out of the line."""
     organization_id, run_id, conversation_id = run["organization_id"], run["id"], run["conversation_id"]
     if await connection.fetchval(sql.BEGIN_RUN, organization_id, run_id, run["fence"]) is None:
-        raise NotMine
+        raise OwnershipLost
     line = await connection.fetchrow(sql.TAKE_INPUT, organization_id, conversation_id, run_id)
     if line is None:
-        raise Unusable(CANCELLED)
+        raise RunCannotBegin(CANCELLED)
     messages, options = input_from_line(line["schema_version"], line["input"], run_id)
     silent = is_silent(options, messages)
     before = await fitting_window(connection, organization_id, conversation_id, messages, silent=silent)
@@ -140,7 +140,7 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
         options_to_json(options),
     )
     if head is None:
-        raise Unusable(CANCELLED)
+        raise RunCannotBegin(CANCELLED)
     await connection.execute(
         sql.FIRST_FACT,
         organization_id,
@@ -155,11 +155,11 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> Owned:
         conversation_id,
     )
     owned = _taken(run, begun(run_id, settings_from_body(head["body"]), before, messages))
-    counted = Counted(head["estimated_tokens"], head["reported_tokens"])
+    counted = TokenCounts(head["estimated_tokens"], head["reported_tokens"])
     return replace(owned, prompt_versions=head["prompt_versions"], recalled=head["first_seq"] - 1, counted=counted)
 
 
-async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
+async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     """A run that another owner drove: its turn is the fold of its facts."""
     ids = (run["organization_id"], run["id"])
     here = (run["organization_id"], run["conversation_id"])
@@ -184,7 +184,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> Owned:
         prompt_versions=head["prompt_versions"],
         # What the log had before the run's own messages, as when it began.
         recalled=head["next_seq"] - 1 - len(rows),
-        counted=Counted(head["estimated_tokens"], head["reported_tokens"]),
+        counted=TokenCounts(head["estimated_tokens"], head["reported_tokens"]),
     )
 
 
@@ -194,8 +194,8 @@ def _outdated(facts: Sequence[Fact]) -> bool:
     return any(isinstance(fact, Compacted) and fact.summary is not None for fact in since_reply)
 
 
-def _taken(run: Mapping[str, Any], turn: Turn) -> Owned:
-    return Owned(
+def _taken(run: Mapping[str, Any], turn: Turn) -> OwnedRun:
+    return OwnedRun(
         organization_id=run["organization_id"],
         user_id=run["user_id"],
         run_id=run["id"],

@@ -8,7 +8,7 @@ import asyncpg
 from services.agent.core.fact_log import options_to_json, settings_from_body
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
-from services.agent.core.ports_journal import Counted, Owned
+from services.agent.core.ports_journal import OwnedRun, TokenCounts
 from services.agent.core.turn import begun
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import window
@@ -32,7 +32,7 @@ class PostgresPeeks:
         conversation_id: UUID,
         messages: tuple[Message, ...] = (),
         options: Options | None = None,
-    ) -> Owned:
+    ) -> OwnedRun:
         """See ports_model_calls.Peeks."""
         asked = organization_id, conversation_id, options_to_json(options or Options()), agent_id
         row = await self._pool.fetchrow(sql.PEEK, *asked)
@@ -45,7 +45,7 @@ class PostgresPeeks:
         # What is said belongs to the run that it would begin.
         run_id = next((message.run_id for message in messages if message.run_id), None) or uuid7()
         before = await window(self._pool, organization_id, conversation_id)
-        return Owned(
+        return OwnedRun(
             organization_id=organization_id,
             # Nothing is made in anybody's name.
             user_id=UUID(int=0),
@@ -58,5 +58,5 @@ class PostgresPeeks:
             created_at=datetime.now(UTC),
             prompt_versions=row["prompt_versions"],
             recalled=row["next_seq"] - 1,
-            counted=Counted(row["estimated_tokens"], row["reported_tokens"]),
+            counted=TokenCounts(row["estimated_tokens"], row["reported_tokens"]),
         )

@@ -17,7 +17,7 @@ from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.core.ports import Memory, Recall
 from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
-from services.agent.core.ports_streams import Attaching, FrameStore
+from services.agent.core.ports_streams import BackgroundRuns, FrameStore
 from services.agent.recall.searching import Search
 from services.agent.resources.access.ports import CredentialStore, TenantEraser, TenantStore
 from services.agent.resources.access.store import PostgresCredentials
@@ -70,7 +70,7 @@ class Stores:
     peeks: Peeks
     leases: Leases
     frames: FrameStore
-    attaching: Attaching
+    attaching: BackgroundRuns
     recall: Recall
     search: Search
     vectors: VectorStore

@@ -19,7 +19,7 @@ from loci.tool.v1 import (
 )
 from services.agent.core.calls.pictures import pictured
 from services.agent.core.messages import Call, Return
-from services.agent.core.ports import CallSite, Executed, ToolInfo
+from services.agent.core.ports import CallSite, ToolInfo, ToolResult
 from services.common.channel import call_idempotent
 from services.common.context import RUN_ROLE, RUN_TOKEN_PREFIX, Signer, current
 from services.common.errors import NotFound
@@ -65,7 +65,7 @@ class GrpcTools:
                     self._shipped[tool.id] = tool
         return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> Executed:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:
         """See ports.Tools.execute. The same key attaches to the same execution, so a lost call is made again."""
         request = execution_service_pb2.ExecuteToolRequest(
             call_key=call.key,
@@ -115,7 +115,7 @@ def _info(tool: tool_pb2.Tool) -> ToolInfo:
     )
 
 
-def _executed(call: Call, receipt: execution_service_pb2.Receipt) -> Executed:
+def _executed(call: Call, receipt: execution_service_pb2.Receipt) -> ToolResult:
     succeeded = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
     pictures = pictured(receipt.result_json) if succeeded else None
     text, images = pictures or (receipt.tool_return, ())
@@ -123,7 +123,7 @@ def _executed(call: Call, receipt: execution_service_pb2.Receipt) -> Executed:
         # The last line names them.
         text = f"{text}\n{receipt.tool_return.splitlines()[-1]}".lstrip("\n")
     stdout, stderr = tuple(receipt.stdout.splitlines()), tuple(receipt.stderr.splitlines())
-    return Executed(
+    return ToolResult(
         Return(call.id, call.name, text, not succeeded, stdout, stderr, images),
         edits=tuple((edit.label, edit.value) for edit in receipt.block_edits),
         is_cut=pictures is None,

@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 
 from services.agent.core.messages import Call
-from services.agent.core.ports import CallSite, Executed, Memory
+from services.agent.core.ports import CallSite, Memory, ToolResult
 from services.common.errors import LociError
 
 _TOOL = "memory_rethink"
 
 
-async def with_edits(executed: Executed, call: Call, site: CallSite, memory: Memory) -> Executed:
+async def with_edits(executed: ToolResult, call: Call, site: CallSite, memory: Memory) -> ToolResult:
     """The call with its edits applied, each exactly once under a key of its own; the return says what came of them.
 
     The model sees it in the same turn, the next one has it in its prompt. The tool has acted, whatever becomes of them.

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.calls.model_calls import ModelCalls, Ready, Surroundings
+from services.agent.calls.model_calls import ModelCalls, PreparedRequest, TurnContext
 from services.agent.core.calls.positions import Positions
 from services.agent.core.calls.replies import as_written, sound
 from services.agent.core.events import Compacting
@@ -24,7 +24,7 @@ from services.agent.core.summaries.summary import clipped, joined_block, packed,
 from services.agent.core.summaries.transcript import SummaryRequest, request, request_to_itself
 from services.agent.core.turn import Turn, step_id, too_many
 from services.agent.core.window.budget import room_for_messages
-from services.agent.core.window.compaction import CompactionSettings, CompactionStats, Cut, Mode, Trigger, plans
+from services.agent.core.window.compaction import CompactionSettings, CompactionStats, HistoryCut, Mode, Trigger, plans
 from services.agent.core.window.context import sendable
 from services.agent.core.window.shrinking import with_clamped_returns
 from services.agent.core.window.sizes import estimate
@@ -54,7 +54,7 @@ class Compactor:
         models: Models,
         memory: Memory,
         calls: ModelCalls,
-        around: Surroundings,
+        around: TurnContext,
         positions: Positions,
         site: CallSite,
     ) -> None:
@@ -86,7 +86,9 @@ class Compactor:
             self._around.begin_anew(self._memory, self._site)
         yield await self._counted(turn, self._compacted(turn, action.trigger, cut, written, fixed), cut, ready)
 
-    async def _counted(self, turn: Turn, compacted: Compacted, cut: Cut | None, ready: Ready | None) -> Compacted:
+    async def _counted(
+        self, turn: Turn, compacted: Compacted, cut: HistoryCut | None, ready: PreparedRequest | None
+    ) -> Compacted:
         """The same with the provider's own count of what is left, where it has one."""
         if compacted.summary is None or cut is None or ready is None:
             return compacted
@@ -99,7 +101,7 @@ class Compactor:
         summary = self._message(turn, text[0] if text else "", stats)
         return replace(compacted, summary=replace(summary, id=compacted.summary.id), stats=stats)
 
-    async def _ready(self, turn: Turn, step: UUID) -> Ready | None:
+    async def _ready(self, turn: Turn, step: UUID) -> PreparedRequest | None:
         try:
             return await self._calls.ready(turn, step)
         except LociError as error:
@@ -107,7 +109,7 @@ class Compactor:
             _log.warning("compacting without a prompt: %s", error.message)
             return None
 
-    def _cuts(self, turn: Turn, trigger: Trigger, settings: CompactionSettings, fixed: int) -> tuple[Cut, ...]:
+    def _cuts(self, turn: Turn, trigger: Trigger, settings: CompactionSettings, fixed: int) -> tuple[HistoryCut, ...]:
         """The cuts to try, best first. None: there is nothing to summarise, or it is not worth it."""
         window = self._around.window(turn.settings.context_window_limit)
         cuts = tuple(plans(turn.history, self._mode(turn, settings), settings, window=window, fixed=fixed))
@@ -119,8 +121,13 @@ class Compactor:
         return POLICIES[turn.settings.agent_type].compaction or settings.mode
 
     async def _written(
-        self, turn: Turn, settings: CompactionSettings, ready: Ready | None, cuts: Sequence[Cut], fixed: int
-    ) -> tuple[Cut | None, _Written | None]:
+        self,
+        turn: Turn,
+        settings: CompactionSettings,
+        ready: PreparedRequest | None,
+        cuts: Sequence[HistoryCut],
+        fixed: int,
+    ) -> tuple[HistoryCut | None, _Written | None]:
         """The cut, and the summary of what is before it; without a cut there is nothing that could be summarised."""
         window = self._around.window(turn.settings.context_window_limit)
         if ready is not None and self._by_model_at_all(turn, cuts, window):
@@ -137,12 +144,14 @@ class Compactor:
         budget = min(summary_tokens(window), room_for_messages(window, fixed) // 4)
         return last, _Written(bare_summary(turn.history[: last.kept_from], budget=max(budget, 1)))
 
-    def _by_model_at_all(self, turn: Turn, cuts: Sequence[Cut], window: int) -> bool:
+    def _by_model_at_all(self, turn: Turn, cuts: Sequence[HistoryCut], window: int) -> bool:
         """Whether a model is asked: not again for one reply, nor for the little that a large prompt leaves room for."""
         seen_by_us = turn.overflow is not None and not turn.overflow.limit
         return not turn.compactions and not (seen_by_us and not any(cut.worth_it(window) for cut in cuts))
 
-    async def _by_model(self, turn: Turn, settings: CompactionSettings, cut: Cut, ready: Ready) -> _Written | None:
+    async def _by_model(
+        self, turn: Turn, settings: CompactionSettings, cut: HistoryCut, ready: PreparedRequest
+    ) -> _Written | None:
         """The summary of a model: the one that the settings want, else the agent's own; None when both fail."""
         messages = turn.history[: cut.kept_from]
         for model_request in await self._requests(turn, settings, cut.mode, messages, ready):
@@ -161,7 +170,7 @@ class Compactor:
         return None
 
     async def _requests(
-        self, turn: Turn, settings: CompactionSettings, mode: Mode, messages: Sequence[Message], ready: Ready
+        self, turn: Turn, settings: CompactionSettings, mode: Mode, messages: Sequence[Message], ready: PreparedRequest
     ) -> Sequence[ModelRequest]:
         window = turn.settings.context_window_limit
         if mode.by_itself:
@@ -192,7 +201,7 @@ class Compactor:
         raise PeerLost("The summariser's answer ended before it began.")
 
     def _compacted(
-        self, turn: Turn, trigger: Trigger, cut: Cut | None, written: _Written | None, fixed: int
+        self, turn: Turn, trigger: Trigger, cut: HistoryCut | None, written: _Written | None, fixed: int
     ) -> Compacted:
         history, window = turn.history, turn.settings.context_window_limit
         before = turn.context_tokens or fixed + sum(map(estimate, history))
@@ -211,7 +220,7 @@ class Compactor:
         content = Text(packed(text, at=now.astimezone(zone(turn.settings.timezone)), stats=stats))
         return Message(uuid7(), "summary", (content,), now, turn.run_id)
 
-    async def _collect(self, turn: Turn, summary: str, cut: Cut) -> None:
+    async def _collect(self, turn: Turn, summary: str, cut: HistoryCut) -> None:
         """Writes the summary into the block that collects them, for the agent types that have one."""
         label = POLICIES[turn.settings.agent_type].summary_block
         if label is None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from services.agent.calls.block_edits import with_edits
 from services.agent.core.messages import Call, Return
-from services.agent.core.ports import AgentStates, CallSite, Executed, Memory, Recall, ToolInfo, Tools
+from services.agent.core.ports import AgentStates, CallSite, Memory, Recall, ToolInfo, ToolResult, Tools
 from services.agent.core.window.sizes import storable_return
 from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
 
@@ -24,7 +24,7 @@ _UNKNOWN = "It may or may not have taken effect."
 _log = logging.getLogger(__name__)
 
 
-class Runners(Protocol):
+class ToolRunners(Protocol):
     """Who can run tools."""
 
     @property
@@ -44,7 +44,7 @@ async def run_calls(
     calls: Sequence[Call | Return],
     site: CallSite,
     tools: Sequence[ToolInfo],
-    runners: Runners,
+    runners: ToolRunners,
     returned: dict[int, Return] | None = None,
 ) -> list[Return]:
     """The returns of the calls, in their order; what is a return already stays.
@@ -72,7 +72,7 @@ async def run_calls(
     return [returns[place] for place in range(len(calls))]
 
 
-async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runners: Runners) -> Return:
+async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runners: ToolRunners) -> Return:
     """The return of one call; what goes wrong is said to the model, never raised."""
     tool = tools.get(call.name)
     if tool is None:
@@ -81,18 +81,18 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
     return (await execute(call, site, tool, runners)).returned
 
 
-async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: Runners) -> Executed:
+async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunners) -> ToolResult:
     """What came of a call, by whoever runs tools of its type; what goes wrong is said in the return, never raised."""
     try:
         executed = await _executed(call, site, tool, runners)
     except (Unavailable, DeadlineExceeded, Cancelled) as error:
-        return Executed(unanswered(call, error))
+        return ToolResult(unanswered(call, error))
     except LociError as error:
-        return Executed(_refusal(call, f"{call.name} could not be run: {error.message}"))
+        return ToolResult(_refusal(call, f"{call.name} could not be run: {error.message}"))
     # The supervisor of calls: whatever the model made go wrong, its run must not be taken up and fail again.
     except Exception:  # noqa: BLE001
         _log.exception("call %s failed", call.key)
-        return Executed(_refusal(call, f"{call.name} failed. {_UNKNOWN}"))
+        return ToolResult(_refusal(call, f"{call.name} failed. {_UNKNOWN}"))
     returned = executed.returned
     return replace(executed, returned=replace(returned, text=storable_return(returned.text)))
 
@@ -102,9 +102,9 @@ def unanswered(call: Call, error: LociError) -> Return:
     return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
 
 
-async def _executed(call: Call, site: CallSite, tool: ToolInfo, runners: Runners) -> Executed:
+async def _executed(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunners) -> ToolResult:
     if tool.tool_type in MEMORY_TYPES:
-        return _cut(Executed(await _at_home(call, site, runners)), tool)
+        return _cut(ToolResult(await _at_home(call, site, runners)), tool)
     if not tool.takes_agent_state:
         return _cut(await runners.tools.execute(tool, call, site), tool)
     state = await runners.states.of(site)
@@ -112,7 +112,7 @@ async def _executed(call: Call, site: CallSite, tool: ToolInfo, runners: Runners
     return await with_edits(executed, call, site, runners.memory)
 
 
-async def _at_home(call: Call, site: CallSite, runners: Runners) -> Return:
+async def _at_home(call: Call, site: CallSite, runners: ToolRunners) -> Return:
     if call.name in RECALL_TOOLS:
         return await runners.recall.search(call, site)
     if call.name in SPEAKING_TOOLS:
@@ -129,7 +129,7 @@ def _refusal(call: Call, sentence: str) -> Return:
     return Return(call.id, call.name, sentence, is_error=True)
 
 
-def _cut(executed: Executed, tool: ToolInfo) -> Executed:
+def _cut(executed: ToolResult, tool: ToolInfo) -> ToolResult:
     text, limit = executed.returned.text, tool.return_char_limit
     if executed.is_cut or len(text) <= limit:
         return executed

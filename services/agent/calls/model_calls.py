@@ -22,7 +22,7 @@ from services.agent.core.facts import CallModel, ContextOverflowed, Fact, Failur
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import CallSite, Memory, MemoryView, ModelRequest, Models, PeerLost, Reply, ToolInfo
-from services.agent.core.ports_journal import Counted, Owned, Prompt
+from services.agent.core.ports_journal import OwnedRun, Prompt, TokenCounts
 from services.agent.core.prompt.cuts import fitted
 from services.agent.core.prompt.system_prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
 from services.agent.core.turn import Turn, step_id
@@ -48,14 +48,14 @@ _LOST = Unavailable("The model gateway cannot be reached; send the message again
 
 
 @dataclass
-class Surroundings:
+class TurnContext:
     """What a run is shown beside its history, each asked for once; and what came of it."""
 
     view: "asyncio.Future[MemoryView]"
     tools: "asyncio.Future[tuple[ToolInfo, ...]]"
     recalled: "asyncio.Future[tuple[str, ...]] | None" = None
     prompt: Prompt | None = None
-    counted: Counted = field(default_factory=Counted)
+    counted: TokenCounts = field(default_factory=TokenCounts)
     # What the model was shown when it replied last; nothing where another owner asked it.
     seen: Sequence[Message] = ()
 
@@ -76,7 +76,7 @@ class Surroundings:
 
 
 @dataclass
-class Measured:
+class StepMeasures:
     """What the step's commit tells of it."""
 
     first_token_at: datetime | None = None
@@ -87,7 +87,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedRequest:
     """All of a request but the history."""
 
     request: ModelRequest
@@ -101,11 +101,11 @@ class ModelCalls:
 
     def __init__(
         self,
-        owned: Owned,
+        owned: OwnedRun,
         models: Models,
-        around: Surroundings,
+        around: TurnContext,
         positions: Positions,
-        measured: Measured,
+        measured: StepMeasures,
         *,
         stream: bool,
     ) -> None:
@@ -145,7 +145,7 @@ class ModelCalls:
         ready = await self.ready(turn, step)
         return next(await self._requests(turn, ready, written(turn)))
 
-    async def ready(self, turn: Turn, step: UUID) -> Ready:
+    async def ready(self, turn: Turn, step: UUID) -> PreparedRequest:
         """The prompt and the tools of a call. Raises LociError."""
         view, attached = await self._around.view, await self._around.tools
         offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
@@ -171,10 +171,10 @@ class ModelCalls:
             only=offered.choice.only,
             parallel=offered.parallel,
         )
-        return Ready(request, offered, estimate_text(text) + of_tools, window)
+        return PreparedRequest(request, offered, estimate_text(text) + of_tools, window)
 
     async def _attempts(
-        self, turn: Turn, action: CallModel, ready: Ready, history: Sequence[Message]
+        self, turn: Turn, action: CallModel, ready: PreparedRequest, history: Sequence[Message]
     ) -> AsyncGenerator[Delta | Abandoned | Fact]:
         first, failure = action.attempt, failure_of(_LOST)
         requests = await self._requests(turn, ready, history)
@@ -221,7 +221,7 @@ class ModelCalls:
                     if isinstance(part, Reply):
                         self._measured.provider_trace = part.trace
                         sent = fixed + sum(map(estimate, request.history))
-                        self._around.counted = Counted(sent, part.usage.prompt_tokens)
+                        self._around.counted = TokenCounts(sent, part.usage.prompt_tokens)
                         self._around.seen = request.history
                         yield self._replied(turn, step, attempt, message_id, part, offered)
                     elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
@@ -238,7 +238,7 @@ class ModelCalls:
         other = "" if reply.handle == turn.settings.model else reply.handle
         return ModelReplied(step, attempt, message, reply.usage, reply.finish, names, reply.outputs, other)
 
-    async def _requests(self, turn: Turn, ready: Ready, history: Sequence[Message]) -> Iterator[ModelRequest]:
+    async def _requests(self, turn: Turn, ready: PreparedRequest, history: Sequence[Message]) -> Iterator[ModelRequest]:
         """The request, and what to ask instead when the model refuses the history in it."""
         if self._around.recalled is not None:
             history = with_recalled(history, await self._around.recalled, turn.run_id)
@@ -264,7 +264,7 @@ class ModelCalls:
         )
 
     def _overflow(
-        self, turn: Turn, step: int, attempt: int, error: LociError, request: ModelRequest, ready: Ready
+        self, turn: Turn, step: int, attempt: int, error: LociError, request: ModelRequest, ready: PreparedRequest
     ) -> ContextOverflowed | None:
         """What a refusal as too long says of the window; None where a compaction would not help against it."""
         if not overflows(error) or turn.compactions >= MOST_COMPACTIONS:
@@ -272,7 +272,7 @@ class ModelCalls:
         sent = ready.fixed + sum(map(estimate, request.history))
         limit, requested, output = (tokens_of(error.metadata.get(name) or 0) for name in _SIZES)
         if requested:
-            self._around.counted = Counted(sent, requested)
+            self._around.counted = TokenCounts(sent, requested)
         if limit:
             fact = ContextOverflowed(step, attempt, max(limit - output, 1), limit)
         else:
@@ -298,7 +298,7 @@ def discard(future: "asyncio.Future[Any]") -> None:
     future.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
 
-def _hopeless(ready: Ready, surely: float) -> Failure | None:
+def _hopeless(ready: PreparedRequest, surely: float) -> Failure | None:
     """Why not even an empty history can be sent, when this part of the estimate is sure."""
     of_prompt = estimate_text(ready.request.prompt)
     sizes = {"the system prompt": of_prompt, "the tools": ready.fixed - of_prompt}

@@ -9,13 +9,13 @@ from functools import partial
 from uuid import UUID
 
 from services.agent.calls import dispatch
-from services.agent.calls.model_calls import Measured, Surroundings
+from services.agent.calls.model_calls import StepMeasures, TurnContext
 from services.agent.core.calls.replies import as_written
 from services.agent.core.calls.tool_plans import Plan, plan, unplanned
 from services.agent.core.facts import RunTools, ToolsReturned
 from services.agent.core.messages import Call, Message, Return, storable_part
 from services.agent.core.ports import CallSite, ToolInfo
-from services.agent.core.ports_journal import Owned
+from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.turn import Turn, step_id
 from services.agent.core.window.context import UNANSWERED, seen_whole
 from services.common.errors import LociError
@@ -30,7 +30,9 @@ _log = logging.getLogger(__name__)
 class ToolCalls:
     """Answers the tool calls of one run."""
 
-    def __init__(self, owned: Owned, runners: dispatch.Runners, around: Surroundings, measured: Measured) -> None:
+    def __init__(
+        self, owned: OwnedRun, runners: dispatch.ToolRunners, around: TurnContext, measured: StepMeasures
+    ) -> None:
         self._owned = owned
         self._runners = runners
         self._around = around

@@ -8,7 +8,7 @@ from typing import assert_never
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
-from services.agent.core.events import Compacting, Delta, Shown
+from services.agent.core.events import Compacting, Delta, MessagePiece
 from services.agent.core.messages import (
     Call,
     Decision,
@@ -60,7 +60,7 @@ def system_message_to_proto(conversation_id: UUID, prompt: str, created_at: date
     )
 
 
-def shown_to_proto(event: Shown) -> message_pb2.Message:
+def shown_to_proto(event: MessagePiece) -> message_pb2.Message:
     """A durable piece in a stream."""
     shown = _piece(event.message, event.otid, event.parts)
     shown.seq_id = event.sequence

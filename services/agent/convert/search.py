@@ -8,7 +8,7 @@ from uuid import UUID
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto
-from services.agent.core.recall.query import DEFAULT_RESULTS, ROLES, Found, MessageFilter, MessageQuery, Mode
+from services.agent.core.recall.query import DEFAULT_RESULTS, ROLES, MessageFilter, MessageHit, MessageQuery, Mode
 from services.agent.core.refusals import Refused
 from services.common.ids import from_public, to_public
 
@@ -55,14 +55,14 @@ def _time(given: Any) -> Any:
         raise Refused("MESSAGE_QUERY_INVALID", "a time of the search is out of range; use years 1 to 9999") from None
 
 
-def hits_to_proto(found: Found) -> Iterator[wire.MessageHit]:
+def hits_to_proto(found: MessageHit) -> Iterator[wire.MessageHit]:
     """A stored message as clients see it: a hit for each of its pieces that can be found."""
     for piece in messages_to_proto(found.message):
         if piece.WhichOneof("message") not in _NOT_SEARCHED:
             yield _hit(found, piece)
 
 
-def _hit(found: Found, piece: message_pb2.Message) -> wire.MessageHit:
+def _hit(found: MessageHit, piece: message_pb2.Message) -> wire.MessageHit:
     is_default = found.conversation_id == found.agent_id
     return wire.MessageHit(
         message=piece,

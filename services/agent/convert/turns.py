@@ -13,7 +13,7 @@ from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2
 from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.messages import delta_to_proto, event_to_message, shown_to_proto
 from services.agent.convert.options import compaction_from_proto, options_from_proto
-from services.agent.core.events import Abandoned, Compacting, Delta, Ended, Event, RunView, Shown
+from services.agent.core.events import Abandoned, Compacting, Delta, Ended, Event, MessagePiece, RunView
 from services.agent.core.facts import Failure, Options, Usage
 from services.agent.core.ports_journal import OnBusy, TurnRequest
 from services.common.context import CallContext
@@ -96,7 +96,7 @@ def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
     """An event as readers see it."""
     wire = message_service_pb2.TurnEvent(sequence=event.sequence)
     match event:
-        case Shown():
+        case MessagePiece():
             wire.message.CopyFrom(shown_to_proto(event))
         case Delta():
             wire.delta.CopyFrom(delta_to_proto(event, run_id))

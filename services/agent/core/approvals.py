@@ -21,12 +21,12 @@ Answer = Decision | Return
 
 
 @dataclass(frozen=True, slots=True)
-class Fits:
+class InputFits:
     """The input can be taken as it is."""
 
 
 @dataclass(frozen=True, slots=True)
-class MustWait:
+class ApprovalPending:
     """A call waits for the client, so nothing else can be said. `request_id`: the id it is shown under."""
 
     request_id: UUID
@@ -46,13 +46,13 @@ class UnknownCalls:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeats:
+class RepeatedAnswer:
     """All of it was answered before, and run `run_id` went on with that."""
 
     run_id: UUID
 
 
-Verdict = Fits | MustWait | NothingWaits | UnknownCalls | Repeats
+Verdict = InputFits | ApprovalPending | NothingWaits | UnknownCalls | RepeatedAnswer
 
 
 def judge(history: Sequence[Message], input_messages: Sequence[Message], *, silent: bool = False) -> Verdict:
@@ -61,17 +61,17 @@ def judge(history: Sequence[Message], input_messages: Sequence[Message], *, sile
     given = tuple(part for message in input_messages for part in answers_in(message))
     pending = pending_message(history)
     if pending is None:
-        return _late(history, given) if given else Fits()
+        return _late(history, given) if given else InputFits()
     if not given and silent:
-        return Fits()
+        return InputFits()
     if not given:
-        return MustWait(piece_id(pending.id, gated_calls(pending)[0]))
+        return ApprovalPending(piece_id(pending.id, gated_calls(pending)[0]))
     asked = _asked(pending)
     unknown = [part for part in given if not any(_is_for(part, request, call) for request, call in asked)]
-    if len(unknown) == len(given) and isinstance(late := _late(history, given), Repeats):
+    if len(unknown) == len(given) and isinstance(late := _late(history, given), RepeatedAnswer):
         return late
     ids = tuple(part.call_id or _request(part) for part in unknown)
-    return UnknownCalls(tuple(call.id for _, call in asked), ids) if ids else Fits()
+    return UnknownCalls(tuple(call.id for _, call in asked), ids) if ids else InputFits()
 
 
 def pending_message(history: Sequence[Message]) -> Message | None:
@@ -163,7 +163,7 @@ def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
     runs = [run_id for run_id in took if run_id is not None]
     if len(runs) < len(took):
         return NothingWaits()
-    return Repeats(max(runs, key=list(taken.values()).index))
+    return RepeatedAnswer(max(runs, key=list(taken.values()).index))
 
 
 def _took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None) -> UUID | None:

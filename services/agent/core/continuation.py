@@ -11,7 +11,7 @@ from services.agent.core.facts import Finish, ModelReplied, Remind, Settings, St
 from services.agent.core.messages import Message, Return, calls_of, gated_calls
 from services.agent.core.policy import POLICIES
 from services.agent.core.rules.rule_words import reminder
-from services.agent.core.rules.tool_rules import Called, continues, is_terminal, uncalled
+from services.agent.core.rules.tool_rules import ExecutedCall, continues, is_terminal, uncalled
 from services.agent.core.window.context import answered_by
 
 HEARTBEAT = "request_heartbeat"
@@ -21,7 +21,7 @@ _ASKED = "You asked to go on after this call."
 
 
 def after_reply(
-    settings: Settings, called: Sequence[Called], reply: ModelReplied, returned: ToolsReturned | None
+    settings: Settings, called: Sequence[ExecutedCall], reply: ModelReplied, returned: ToolsReturned | None
 ) -> Finish | Remind | None:
     """Why the run ends, or what the model is told before it goes on. `called`: see Turn."""
     policy, calls = POLICIES[settings.agent_type], calls_of(reply.message)
@@ -42,20 +42,20 @@ def after_reply(
     return end
 
 
-def called_in(message: Message, *, waited: bool) -> tuple[Called, ...]:
+def called_in(message: Message, *, waited: bool) -> tuple[ExecutedCall, ...]:
     """The calls that a message answers, as tool rules count them.
 
     A call that was refused was not made, but for those that `waited` for the client: what it denies counts like what
     fails, so that no rule demands it over and over.
     """
     returns = (part for part in message.parts if isinstance(part, Return))
-    return tuple(Called(part.name, part.text) for part in returns if waited or not part.refused)
+    return tuple(ExecutedCall(part.name, part.text) for part in returns if waited or not part.refused)
 
 
-def called_before(history: Sequence[Message]) -> tuple[Called, ...]:
+def called_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
     """The calls of the runs that an answer to waiting calls continues, back to the one that began with a question."""
     gated = {call.id for message in history for call in gated_calls(message)}
-    found: tuple[Called, ...] = ()
+    found: tuple[ExecutedCall, ...] = ()
     for _, group in groupby(reversed(history), key=lambda message: message.run_id):
         run = tuple(group)
         for message in run:

@@ -42,7 +42,7 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MessagePiece:
     """A piece of a message that is now durable."""
 
     sequence: int
@@ -109,8 +109,8 @@ class Ended:
 
 
 # What is shown and never stored.
-Passing = Delta | Abandoned | Compacting
-Event = Passing | Shown | Ended
+Transient = Delta | Abandoned | Compacting
+Event = Transient | MessagePiece | Ended
 
 
 def first_sequence(fence: int) -> int:
@@ -130,6 +130,8 @@ def frames(fact: Fact) -> int:
     assert_never(fact)
 
 
-def show(message: Message, sequence: int) -> list[Shown]:
+def show(message: Message, sequence: int) -> list[MessagePiece]:
     """The events of a durable message, the first of them at `sequence`."""
-    return [Shown(sequence + number, message, otid, parts) for number, (otid, parts) in enumerate(pieces(message))]
+    return [
+        MessagePiece(sequence + number, message, otid, parts) for number, (otid, parts) in enumerate(pieces(message))
+    ]

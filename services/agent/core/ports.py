@@ -185,7 +185,7 @@ class Memory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ToolResult:
     """What came of a call. `is_cut`: the text is within the tool's limit already.
 
     edits: (label, value) of blocks that the tool changed in the state it was given, for the caller to apply. result:
@@ -214,7 +214,7 @@ class Tools(Protocol):
         """The tools that exist, in order."""
         ...
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> Executed:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:
         """Runs a tool in a sandbox at most once under the call's key. Waits for a runner that is restarted."""
         ...
 

@@ -22,7 +22,7 @@ Successor = tuple[UUID, UUID | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class TokenCounts:
     """Tokens of one model call: as we estimate them, and as its provider counts. 0: not known."""
 
     estimated: int = 0
@@ -30,7 +30,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedRun:
     """A run that this replica drives under `fence`, with what is known of it and of its conversation."""
 
     organization_id: UUID
@@ -52,7 +52,7 @@ class Owned:
     prompt: "Prompt | None" = None
     recalled: int = 0
     # Of the conversation's newest model call, to tell how far our estimates are off.
-    counted: Counted = field(default_factory=Counted)
+    counted: TokenCounts = field(default_factory=TokenCounts)
     # The turn before this one ended after the request had come, or may have: memory may be another since.
     came_late: bool = False
 
@@ -84,12 +84,12 @@ class Commit:
     trace_id: str = ""
     metrics: Mapping[str, int] = field(default_factory=dict)
     provider_trace: str | None = None
-    counted: Counted = field(default_factory=Counted)
+    counted: TokenCounts = field(default_factory=TokenCounts)
     cut_short: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class CommitResult:
     """What came of a commit. `successor` is the run whose turn it now is, and the replica to drive it.
 
     `declined`: the run ended because its calls wait, just when it was cancelled; it counts as cancelled.
@@ -143,7 +143,7 @@ class TurnRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class Acceptance:
     """What became of a request. `owned` is set when its turn came at once; `started` is False for a retry.
 
     `successor` is a run of the conversation whose turn it turned out to be. `interrupts`: a run to cancel first.
@@ -151,16 +151,16 @@ class Accepted:
 
     run_id: UUID
     started: bool
-    owned: Owned | None = None
+    owned: OwnedRun | None = None
     successor: Successor | None = None
     interrupts: UUID | None = None
 
 
-class NotMine(Exception):
+class OwnershipLost(Exception):
     """The run has another owner, or has ended; the transaction is rolled back."""
 
 
-class Unusable(Exception):
+class RunCannotBegin(Exception):
     """The run cannot begin: its agent was deleted while it waited, or its input does not fit any more."""
 
     def __init__(self, failure: Failure) -> None:
@@ -171,7 +171,7 @@ class Unusable(Exception):
 class Journal(Protocol):
     """The log of runs: requests, facts under a fence, events for readers, cancels."""
 
-    async def accept(self, request: TurnRequest) -> Accepted:
+    async def accept(self, request: TurnRequest) -> Acceptance:
         """Stores a request, or finds the run of the request it repeats.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND), ResourceExhausted (CONVERSATION_LINE_FULL), Aborted
@@ -180,7 +180,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def commit(self, owned: Owned, commit: Commit) -> Stored:
+    async def commit(self, owned: OwnedRun, commit: Commit) -> CommitResult:
         """Stores facts, their messages and steps in one transaction. Raises Fenced."""
         ...
 
@@ -247,7 +247,7 @@ class Leases(Protocol):
         """Takes a run of this replica that nobody drives."""
         ...
 
-    async def load(self, run: Mapping[str, Any]) -> Owned:
+    async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """Returns a claimed run with its turn. Raises NotMine, Unusable, NewerRelease."""
         ...
 

@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.core.messages import Message
-from services.agent.core.recall.query import Found, Fused, MessageFilter, Ranked, Scope
+from services.agent.core.recall.query import FusedHit, MessageFilter, MessageHit, Ranked, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class LogKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LogClaim:
     """A log that this replica reads for vectors, for a while: what is behind `seq` has theirs. `taken` tells who."""
 
     key: LogKey
@@ -39,10 +39,10 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class LogProgress:
     """How far a log was read, and the vectors of messages in it."""
 
-    log: Taken
+    log: LogClaim
     seq: int
     vectors: Mapping[UUID, Sequence[float]]
 
@@ -84,7 +84,7 @@ class Rankings(Protocol):
         """The messages whose vectors of a model are nearest."""
         ...
 
-    async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[Found]:
+    async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[MessageHit]:
         """The messages made last, the newest first."""
         ...
 
@@ -92,7 +92,9 @@ class Rankings(Protocol):
         """What words that fit a text begin with, in lower case: its stems, then the words as they are."""
         ...
 
-    async def found(self, scope: Scope, ranked: Sequence[Fused], wanted: MessageFilter, limit: int) -> list[Found]:
+    async def found(
+        self, scope: Scope, ranked: Sequence[FusedHit], wanted: MessageFilter, limit: int
+    ) -> list[MessageHit]:
         """The first messages of a ranking that are there still and count, in its order."""
         ...
 
@@ -108,21 +110,21 @@ class VectorStore(Protocol):
         """Looks at some more logs; None while that is not due, or another replica does."""
         ...
 
-    async def take(self, logs: Sequence[LogKey]) -> list[Taken]:
+    async def take(self, logs: Sequence[LogKey]) -> list[LogClaim]:
         """Takes those of the logs that nobody has, for LEASE_SECONDS."""
         ...
 
-    async def messages(self, taken: Sequence[Taken], most: int) -> dict[LogKey, list[Message]]:
+    async def messages(self, taken: Sequence[LogClaim], most: int) -> dict[LogKey, list[Message]]:
         """What comes next in each log, `most` messages of each, without pictures."""
         ...
 
-    async def store(self, handle: str, done: Sequence[Done]) -> None:
+    async def store(self, handle: str, done: Sequence[LogProgress]) -> None:
         """Moves the marks of logs of one tenant and stores their vectors, in one transaction.
 
         What another replica has taken since is left out.
         """
         ...
 
-    async def fail(self, taken: Sequence[Taken]) -> None:
+    async def fail(self, taken: Sequence[LogClaim]) -> None:
         """Gives logs back, to be tried again after a pause that grows with each failure."""
         ...

@@ -35,7 +35,7 @@ class RunPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StreamSnapshot:
     """A run at one moment: the number of its facts, whether it has ended, and its frames after a position."""
 
     facts: int
@@ -54,7 +54,9 @@ class FrameStore(Protocol):
         """Where to read. Raises NotFound (RUN_NOT_FOUND)."""
         ...
 
-    async def look(self, organization_id: UUID, run_id: UUID, run_hour: datetime, position: int, after: int) -> Look:
+    async def look(
+        self, organization_id: UUID, run_id: UUID, run_hour: datetime, position: int, after: int
+    ) -> StreamSnapshot:
         """The frames after `position` that can still tell a reader something who has seen up to `after`: those up to
         there, and those after the last fact. Raises NotFound (RUN_NOT_FOUND)."""
         ...
@@ -68,7 +70,7 @@ class FrameStore(Protocol):
         ...
 
 
-class Attaching(Protocol):
+class BackgroundRuns(Protocol):
     """Finds background runs."""
 
     async def view(self, organization_id: UUID, run_id: UUID) -> str:
@@ -95,7 +97,7 @@ class Notifier(Protocol):
         ...
 
 
-class Nobody:
+class NoPeers:
     """There are no other replicas, or they cannot be told."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from services.agent.core.events import Abandoned, Compacting, Delta, Event, Passing
+from services.agent.core.events import Abandoned, Compacting, Delta, Event, Transient
 from services.agent.core.messages import Call, Part, Reasoning, Text, parts_from_json, parts_to_json
 from services.agent.core.window.compaction import Trigger
 
@@ -87,7 +87,7 @@ class Tail:
         """Whether deltas of the message under way are missing."""
         return self._cut is not None
 
-    def add(self, event: Passing) -> None:
+    def add(self, event: Transient) -> None:
         """Appends what was shown."""
         if not isinstance(event, Delta):
             self._frames.append(event)

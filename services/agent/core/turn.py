@@ -50,7 +50,7 @@ from services.agent.core.facts import (
 )
 from services.agent.core.messages import Call, Message, Text, calls_of
 from services.agent.core.policy import POLICIES
-from services.agent.core.rules.tool_rules import Called
+from services.agent.core.rules.tool_rules import ExecutedCall
 from services.agent.core.window.compaction import Buffer, Mode, Trigger, due
 
 # A window that is left larger than this by its messages' number is compacted, however few its tokens are.
@@ -77,7 +77,7 @@ class Turn:
     # Compactions since the model replied.
     compactions: int = 0
     # The calls that were made since the client asked, as tool rules count them; no compaction makes them undone.
-    called: tuple[Called, ...] = ()
+    called: tuple[ExecutedCall, ...] = ()
     failure: Failure | None = None
     interruption: Failure | None = None
     usage: Usage = field(default_factory=Usage)

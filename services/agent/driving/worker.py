@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from services.agent import loop
-from services.agent.calls.model_calls import Surroundings, discard
-from services.agent.calls.surroundings import surroundings
+from services.agent.calls.model_calls import TurnContext, discard
+from services.agent.calls.turn_context import turn_context
 from services.agent.core.events import Ended
 from services.agent.core.facts import Failure
 from services.agent.core.ports import MemoryView
-from services.agent.core.ports_journal import Accepted, Fenced, Journal, Owned, TurnRequest
+from services.agent.core.ports_journal import Acceptance, Fenced, Journal, OwnedRun, TurnRequest
 from services.agent.core.ports_streams import Notice
 from services.agent.core.turn import CANCELLED, OVERDUE
 from services.agent.driving.faults import passes
 from services.agent.effects import Ports, RunEffects
 from services.agent.streams.broadcast import Subscription
-from services.agent.streams.stage import Stage
+from services.agent.streams.publisher import EventPublisher
 from services.common.context import CallContext, Signer, use_context
 from services.common.telemetry import span
 
@@ -53,7 +53,7 @@ class _Dropped:
 class Worker:
     """Drives runs in this process, each in a task that outlives the request it came with."""
 
-    def __init__(self, journal: Journal, ports: Ports, stage: Stage, signer: Signer) -> None:
+    def __init__(self, journal: Journal, ports: Ports, stage: EventPublisher, signer: Signer) -> None:
         self._journal = journal
         self._ports = ports
         self._stage = stage
@@ -86,7 +86,7 @@ class Worker:
 
     # Requests ------------------------------------------------------------------------------------------
 
-    async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Accepted, Subscription | None]:
+    async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Acceptance, Subscription | None]:
         """Stores a request and drives it if its turn has come. The first reader misses no event."""
         context = self._context(request.organization_id, request.user_id, request.run_id, request.ancestors)
         view = None
@@ -171,7 +171,7 @@ class Worker:
         """The run has ended, however often it was dropped before."""
         self._dropped.pop(run_id, None)
 
-    async def take_over(self, owned: Owned) -> None:
+    async def take_over(self, owned: OwnedRun) -> None:
         """Drives a run that was claimed; a driver with an older fence is ended first."""
         driver = self._driven.get(owned.run_id)
         if driver is not None:
@@ -187,14 +187,14 @@ class Worker:
             effects.interruption.set_result(failure)
         return effects is not None
 
-    def _drive(self, owned: Owned, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
+    def _drive(self, owned: OwnedRun, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
         context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
         with use_context(context, signer=self._signer):
-            around = surroundings(owned, self._ports.memory, self._ports.tools, view)
+            around = turn_context(owned, self._ports.memory, self._ports.tools, view)
             task = asyncio.create_task(self._run(owned, around, stream=stream), name=f"run {owned.run_id}")
         self._driven[owned.run_id] = task
 
-    async def _run(self, owned: Owned, around: Surroundings, *, stream: bool) -> None:
+    async def _run(self, owned: OwnedRun, around: TurnContext, *, stream: bool) -> None:
         effects = RunEffects(owned, self._ports, around, stream=stream)
         self._effects[owned.run_id] = effects
         timer = asyncio.get_running_loop().call_later(owned.seconds_left, self.interrupt, owned.run_id, OVERDUE)

@@ -7,10 +7,10 @@ from uuid import UUID, uuid5
 
 from services.agent.core.approvals import (
     Answer,
-    Fits,
-    MustWait,
+    ApprovalPending,
+    InputFits,
     NothingWaits,
-    Repeats,
+    RepeatedAnswer,
     UnknownCalls,
     Verdict,
     answers_of,
@@ -31,7 +31,7 @@ from services.common.ids import to_public, uuid7
 _ELSEWHERE = "The conversation goes on from before this call was answered. It was not run here."
 
 
-class Repeated(Exception):
+class DuplicateRequest(Exception):
     """The request is there already, as run `run_id`; the transaction is rolled back."""
 
     def __init__(self, run_id: UUID) -> None:
@@ -121,7 +121,7 @@ async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, An
 
 def _refuse(verdict: Verdict) -> None:
     match verdict:
-        case MustWait(request_id=request_id):
+        case ApprovalPending(request_id=request_id):
             public = to_public("message", request_id)
             raise Aborted(
                 "Cannot send a new message: the agent is waiting for approval on a tool call. "
@@ -135,7 +135,7 @@ def _refuse(verdict: Verdict) -> None:
         case UnknownCalls(wanted=wanted, given=given):
             sentence = f"Invalid tool call IDs. Expected '{list(wanted)}', but received '{list(given)}'."
             raise InvalidArgument(sentence, reason="TOOL_CALL_IDS_INVALID")
-        case Repeats(run_id=run_id):
-            raise Repeated(run_id)
-        case Fits():
+        case RepeatedAnswer(run_id=run_id):
+            raise DuplicateRequest(run_id)
+        case InputFits():
             return

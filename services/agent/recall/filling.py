@@ -16,7 +16,7 @@ from itertools import groupby
 from uuid import UUID
 
 from services.agent.core.messages import Message
-from services.agent.core.ports_recall import Done, Embedder, LogKey, Taken, VectorStore
+from services.agent.core.ports_recall import Embedder, LogClaim, LogKey, LogProgress, VectorStore
 from services.agent.core.recall.texts import to_embed, unit_vector
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import InvalidArgument, LociError
@@ -44,7 +44,7 @@ _NOBODY = UUID(int=0)
 _log = logging.getLogger(__name__)
 
 
-class Filler:
+class VectorFiller:
     """Makes what vectors are missing. `load` tells how many turns this replica drives: they go first."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Filler:
         return sum(each for each in done if isinstance(each, int))
 
     async def _fill(
-        self, organization_id: UUID, handle: str, logs: Sequence[Taken], messages: Mapping[LogKey, Sequence[Message]]
+        self, organization_id: UUID, handle: str, logs: Sequence[LogClaim], messages: Mapping[LogKey, Sequence[Message]]
     ) -> int:
         context = CallContext(organization_id, _NOBODY, "agent", AUDIENCE)
         some = _some(logs, messages)
@@ -164,7 +164,7 @@ class Filler:
 
 
 def _some(
-    logs: Sequence[Taken], messages: Mapping[LogKey, Sequence[Message]]
+    logs: Sequence[LogClaim], messages: Mapping[LogKey, Sequence[Message]]
 ) -> dict[LogKey, list[tuple[Message, str]]]:
     """What of the logs is embedded now, at least one message of the first, in order: messages with their texts."""
     some: dict[LogKey, list[tuple[Message, str]]] = {}
@@ -180,16 +180,16 @@ def _some(
     return some
 
 
-def _by_model(taken: Sequence[Taken]) -> list[tuple[UUID, str, list[Taken]]]:
-    def model(log: Taken) -> tuple[UUID, str]:
+def _by_model(taken: Sequence[LogClaim]) -> list[tuple[UUID, str, list[LogClaim]]]:
+    def model(log: LogClaim) -> tuple[UUID, str]:
         return log.key.organization_id, log.embedding
 
     return [(*key, list(logs)) for key, logs in groupby(sorted(taken, key=model), key=model)]
 
 
-def _done(log: Taken, read: Sequence[tuple[Message, str]], vectors: Mapping[UUID, Sequence[float]]) -> Done:
+def _done(log: LogClaim, read: Sequence[tuple[Message, str]], vectors: Mapping[UUID, Sequence[float]]) -> LogProgress:
     mine = {message.id: vectors[message.id] for message, _ in read if message.id in vectors}
-    return Done(log, read[-1][0].seq if read else log.seq, mine)
+    return LogProgress(log, read[-1][0].seq if read else log.seq, mine)
 
 
 def _unit(vectors: Iterable[tuple[UUID, Sequence[float]]]) -> dict[UUID, list[float]]:

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from services.agent.core.ports_recall import Embedder, EmbeddingModel, Rankings
 from services.agent.core.recall.query import (
-    Found,
-    Fused,
+    FusedHit,
+    MessageHit,
     MessageQuery,
     Mode,
     Ranked,
@@ -44,7 +44,7 @@ class Search:
         """What words that fit a text begin with, in lower case: its stems, then the words as they are."""
         return await self._rankings.beginnings(text)
 
-    async def find(self, scope: Scope, query: MessageQuery) -> tuple[list[Found], list[str]]:
+    async def find(self, scope: Scope, query: MessageQuery) -> tuple[list[MessageHit], list[str]]:
         """The best messages, and the models that did not answer, so that words alone decided.
 
         Raises Refused (MESSAGE_QUERY_INVALID), and with the mode VECTOR what a model that does not answer raises.
@@ -59,7 +59,7 @@ class Search:
             ranked, silent = await self._with_vectors(scope, query)
         return await self._rankings.found(scope, ranked, query.filter, query.limit), silent
 
-    async def _with_vectors(self, scope: Scope, query: MessageQuery) -> tuple[list[Fused], list[str]]:
+    async def _with_vectors(self, scope: Scope, query: MessageQuery) -> tuple[list[FusedHit], list[str]]:
         if query.mode is Mode.VECTOR:
             lists, silent = await self._nearest(scope, query)
             return (alone(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent

@@ -11,7 +11,7 @@ from loci.agent.v1 import run_service_pb2 as wire
 from services.agent.convert.turns import attached, event_to_proto, otid_key, run_to_proto
 from services.agent.core.events import Delta
 from services.agent.core.facts import RunStatus
-from services.agent.core.ports_streams import Attaching
+from services.agent.core.ports_streams import BackgroundRuns
 from services.agent.driving.worker import Worker
 from services.agent.resources.agents.ports import ToolCatalogue
 from services.agent.resources.runs.ports import RunList, RunStore
@@ -30,7 +30,7 @@ class RunServicer(RunQueries):
     """loci.agent.v1.RunService."""
 
     def __init__(
-        self, runs: RunStore, tools: ToolCatalogue, worker: Worker, reader: Reader, attaching: Attaching
+        self, runs: RunStore, tools: ToolCatalogue, worker: Worker, reader: Reader, attaching: BackgroundRuns
     ) -> None:
         super().__init__(runs, tools)
         self._worker = worker

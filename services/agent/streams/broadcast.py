@@ -45,7 +45,7 @@ class Subscription:
             yield event
 
 
-class Hub:
+class EventHub:
     """Topics by run: open while this process drives the run.
 
     A topic keeps what was shown since the last durable event: a reader that comes in the middle of a message gets its

@@ -9,11 +9,11 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from services.agent.core.events import Abandoned, Delta, Ended, Event, Shown
+from services.agent.core.events import Abandoned, Delta, Ended, Event, MessagePiece
 from services.agent.core.ports_journal import Journal
 from services.agent.core.ports_streams import FrameStore, Notifier, RunPlace
 from services.agent.core.stored_stream import Item, Said, last_position, position
-from services.agent.streams.broadcast import Hub, Subscription
+from services.agent.streams.broadcast import EventHub, Subscription
 from services.common.errors import FailedPrecondition
 
 # How often a reader looks at a run that another replica drives, or nobody, when it hears nothing: sooner while that
@@ -24,7 +24,7 @@ _LOOKS, _PAUSE_SECONDS = 6, 0.03
 _HOUR = timedelta(hours=1)
 
 
-class Place:
+class ReaderPosition:
     """How far one reader is in one run, so that it gets each event once.
 
     after: what it has seen before. wants_context: it wants to be told again what it has seen of a message under way.
@@ -55,7 +55,7 @@ class Place:
     def merged(self, frames: Iterable[Item], events: Iterable[Event]) -> list[Item]:
         """Frames and the events of facts in one order; a durable message replaces what is left of its deltas."""
         frames, events = list(frames), list(events)
-        durable = {event.message.id for event in events if isinstance(event, Shown)}
+        durable = {event.message.id for event in events if isinstance(event, MessagePiece)}
         told = {(frame.step_id, frame.attempt) for frame in frames if isinstance(frame, Abandoned)} | self._void
         kept: list[Item] = []
         for frame in frames:
@@ -87,7 +87,9 @@ class Place:
 class Reader:
     """Reads runs of one tenant. `keep` is how long streams are stored."""
 
-    def __init__(self, journal: Journal, hub: Hub, frames: FrameStore, notifier: Notifier, *, keep: timedelta) -> None:
+    def __init__(
+        self, journal: Journal, hub: EventHub, frames: FrameStore, notifier: Notifier, *, keep: timedelta
+    ) -> None:
         self._journal = journal
         self._hub = hub
         self._frames = frames
@@ -116,7 +118,7 @@ class Reader:
         """
         with self._hub.present(run_id) as woken:
             kept = None if subscription else await self._frames.place(organization_id, run_id, after)
-            place = Place(after, wants_context=wants_context, known_from=kept.known_from if kept else 0)
+            place = ReaderPosition(after, wants_context=wants_context, known_from=kept.known_from if kept else 0)
             pause = FIRST_POLL_SECONDS
             while True:
                 woken.clear()
@@ -138,7 +140,7 @@ class Reader:
                     pause = min(2 * pause, POLL_SECONDS)
                 subscription, kept = None, kept or await self._frames.place(organization_id, run_id, after)
 
-    async def _stored(self, organization_id: UUID, run_id: UUID, kept: RunPlace, place: Place) -> list[Item]:
+    async def _stored(self, organization_id: UUID, run_id: UUID, kept: RunPlace, place: ReaderPosition) -> list[Item]:
         """What is stored of a run, from where the reader is. Frames first: facts read after them lack none before."""
         for looks_left in reversed(range(_LOOKS)):
             look = await self._frames.look(organization_id, run_id, kept.run_hour, place.position, place.after)

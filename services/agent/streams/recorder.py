@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from services.agent.core.events import Event, Passing
-from services.agent.core.ports_journal import Owned
+from services.agent.core.events import Event, Transient
+from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.ports_streams import Flush, FrameStore
 from services.agent.core.stored_stream import Frame, Tail
 
@@ -54,7 +54,7 @@ class Recorder:
         """Whether the run is recorded."""
         return run_id in self._recordings
 
-    def begin(self, owned: Owned, tail: Tail | None = None) -> None:
+    def begin(self, owned: OwnedRun, tail: Tail | None = None) -> None:
         """From now on a run is recorded, beginning with `tail`."""
         before = self._full.get(owned.run_id)
         recording = _Recording(owned.organization_id, hour_of(owned.created_at), tail or Tail())
@@ -67,7 +67,7 @@ class Recorder:
     def put(self, run_id: UUID, event: Event) -> None:
         """Keeps what a recorded run shows, unless a fact holds it."""
         recording = self._recordings.get(run_id)
-        if recording is not None and isinstance(event, Passing):
+        if recording is not None and isinstance(event, Transient):
             recording.tail.add(event)
             self._note(run_id, recording)
 

@@ -1,1 +1,1 @@
-"""What tenants may spend."""
+"""The budgets of tenants, and the ledger of what is left of them."""

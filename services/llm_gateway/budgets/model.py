@@ -1,4 +1,4 @@
-"""What a tenant may spend: periods, limits, and when one is reached. Pure."""
+"""Budgets: periods, limits, and the refusal of calls beyond them. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Period(Enum):
     MONTH = "month"
 
     def start(self, now: datetime) -> datetime:
-        """When the one that holds `now` began."""
+        """Returns when the period that holds `now` began."""
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
         match self:
             case Period.MINUTE:
@@ -35,7 +35,7 @@ class Period(Enum):
                 return minute.replace(minute=0, hour=0, day=1)
 
     def end(self, now: datetime) -> datetime:
-        """When the next one begins."""
+        """Returns when the next period begins."""
         start = self.start(now)
         match self:
             case Period.MINUTE:
@@ -57,13 +57,13 @@ class Spending:
     cost: int = 0
 
     def add(self, other: "Spending") -> None:
-        """Count it in."""
+        """Adds the other."""
         self.requests += other.requests
         self.tokens += other.tokens
         self.cost += other.cost
 
     def take(self, other: "Spending") -> None:
-        """Count it out."""
+        """Subtracts the other."""
         self.requests -= other.requests
         self.tokens -= other.tokens
         self.cost -= other.cost
@@ -90,29 +90,31 @@ class BudgetState:
 
 
 class BudgetStore(Protocol):
-    """Where tenants' budgets are kept. Everything raises StoreUnavailable, StoreRefused."""
+    """The store of tenants' budgets. Everything raises StoreUnavailable, StoreRefused."""
 
     async def budgets(self, organization_ids: Collection[UUID]) -> Mapping[UUID, Sequence[Budget]]:
-        """Those of each tenant that has some, by period."""
+        """Returns the budgets of each tenant that has some, by period."""
         ...
 
     async def spent(
         self, organization_ids: Collection[UUID], starts: Mapping[Period, datetime]
     ) -> Mapping[UUID, Mapping[Period, Spending]]:
-        """What is written of each period since it began; a tenant or period without calls may be left out."""
+        """Returns what is stored as spent in each period since it began; a tenant or period without calls may be left
+        out.
+        """
         ...
 
     async def set_budget(self, organization_id: UUID, budget: Budget) -> None:
-        """Set or replace the budget of a period."""
+        """Sets or replaces the budget of a period."""
         ...
 
     async def delete_budget(self, organization_id: UUID, period: Period) -> bool:
-        """Whether there was one."""
+        """Deletes the budget of a period; returns whether there was one."""
         ...
 
 
 def validate(budget: Budget) -> Budget:
-    """Raises BudgetInvalid."""
+    """Returns the budget. Raises BudgetInvalid."""
     limits = (budget.requests, budget.tokens, budget.cost)
     if all(limit is None for limit in limits):
         raise BudgetInvalid(f"A budget of one {budget.period.value} needs a limit: of requests, tokens or money.")

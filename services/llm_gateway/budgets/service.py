@@ -1,4 +1,4 @@
-"""What tenants have spent, as this process knows it, and what its calls are about to spend.
+"""The ledger: what tenants have spent, as this process knows it, and what its calls are about to spend.
 
 For each tenant it is what was stored when last read, what this process accounted since and has not written, and what
 its calls in flight have reserved. So budgets are exact within one process; what other replicas spent is known about
@@ -58,7 +58,7 @@ class _Entry:
             self.unread.setdefault(minute, Spending()).add(_spent_by(row))
 
     def spent(self, now: datetime, *, held: bool) -> dict[Period, Spending]:
-        """What is spent of the periods that budgets are for; with `held`, what is reserved, too."""
+        """Returns the spending in the periods that budgets are for; with `held`, what is reserved, too."""
         return {budget.period: self._spent_in(budget.period, now, held) for budget in self.budgets}
 
     def _spent_in(self, period: Period, now: datetime, held: bool) -> Spending:
@@ -74,7 +74,7 @@ class _Entry:
 
 
 class Hold:
-    """What one call has reserved. Release it when the call is accounted, or was none."""
+    """The reservation of one call. Release it when the call is accounted, or was none."""
 
     def __init__(self, entry: _Entry | None = None, claim: Spending | None = None) -> None:
         self._entry, self._wanted = entry, claim
@@ -82,7 +82,7 @@ class Hold:
             entry.held.add(claim)
 
     def release(self) -> None:
-        """Once; again is nothing."""
+        """Gives the reservation back; a second time does nothing."""
         if self._entry is not None and self._wanted is not None:
             self._entry.held.take(self._wanted)
         self._entry = None
@@ -110,7 +110,7 @@ class Ledger:
     async def reserve(
         self, organization_id: UUID, price: Price | None, handle: str, estimate: Callable[[], int]
     ) -> Hold:
-        """Room for one call; `estimate()` is asked for its input tokens where there is a budget. Raises
+        """Reserves room for one call; `estimate()` gives its input tokens where there is a budget. Raises
         LlmBudgetExhausted.
         """
         entry, now = self._entries.get(organization_id), time.monotonic()
@@ -131,38 +131,38 @@ class Ledger:
         return Hold(entry, claim)
 
     def add(self, row: UsageRow) -> None:
-        """A call was accounted."""
+        """Adds the row of a call."""
         self._usage.add(row)
         if (entry := self._entries.get(row.organization_id)) is not None:
             entry.add(row)
 
     async def states(self, organization_id: UUID) -> list[BudgetState]:
-        """All budgets of a tenant with what is spent now, the operator's first. Raises StoreUnavailable."""
+        """Returns all budgets of a tenant with what is spent now, the operator's first. Raises StoreUnavailable."""
         await self._read([organization_id])
         now, entry = self._clock(), self._entries[organization_id]
         spent = entry.spent(now, held=False)
         return [BudgetState(budget, spent[budget.period], budget.period.end(now)) for budget in entry.budgets]
 
     async def set(self, organization_id: UUID, budget: Budget) -> BudgetState:
-        """Set or replace the tenant's budget of a period. Raises BudgetInvalid, StoreUnavailable."""
+        """Sets or replaces the tenant's budget of a period. Raises BudgetInvalid, StoreUnavailable."""
         await self._store.set_budget(organization_id, validate(budget))
         states = await self.states(organization_id)
         return next(one for one in states if one.budget.period is budget.period and not one.budget.operators)
 
     async def delete(self, organization_id: UUID, period: Period) -> None:
-        """Raises BudgetNotFound, StoreUnavailable."""
+        """Deletes the tenant's budget of a period. Raises BudgetNotFound, StoreUnavailable."""
         if not await self._store.delete_budget(organization_id, period):
             raise BudgetNotFound(f"There is no budget of one {period.value} of yours.")
         await self._read([organization_id])
 
     async def close(self) -> None:
-        """Stop reading."""
+        """Stops reading."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait((self._reading,))
 
     def _read_soon(self, organization_id: UUID) -> asyncio.Future[None]:
-        """Done when the tenant has been read, or could not be."""
+        """Returns a future that is done when the tenant has been read, or could not be."""
         due = self._due.get(organization_id)
         if due is None:
             due = self._due[organization_id] = asyncio.get_running_loop().create_future()
@@ -189,7 +189,7 @@ class Ledger:
         self._forget()
 
     async def _read(self, organization_ids: Collection[UUID]) -> None:
-        """Raises StoreUnavailable."""
+        """Reads the tenants anew. Raises StoreUnavailable."""
         # While no rows are being written, those that wait are exactly the ones that the reading lacks.
         async with self._usage.still():
             own = await self._store.budgets(organization_ids)

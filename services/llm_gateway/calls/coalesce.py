@@ -18,7 +18,7 @@ MOST_WAITING = 4_096
 
 
 async def coalesce(events: AsyncGenerator[Event, None], interval: float) -> AsyncGenerator[Event, None]:
-    """The same events with neighbouring deltas joined; an error comes after everything that preceded it."""
+    """Yields the same events with neighbouring deltas joined; an error comes after everything that preceded it."""
     inbox = _Inbox()
     pump = asyncio.create_task(_pump(events, inbox))
     try:
@@ -38,7 +38,7 @@ async def coalesce(events: AsyncGenerator[Event, None], interval: float) -> Asyn
 
 
 class _Inbox:
-    """What came from the provider and was not yet handed on. One reader, who waits for one thing at a time.
+    """The events that came from the provider and were not yet handed on. One reader waits for one thing at a time.
 
     Thousands of streams are open at once, and each waits forty times a second: a future and a timer cost a fraction of
     what asyncio.wait does.
@@ -53,7 +53,7 @@ class _Inbox:
         self._room: asyncio.Future[None] | None = None
 
     def put(self, event: Event) -> None:
-        """More came; after Completed nothing does."""
+        """Adds an event; Completed is the last."""
         self._waiting.append(event)
         if isinstance(event, Completed):
             self.end()
@@ -61,13 +61,13 @@ class _Inbox:
             self._wake()
 
     def end(self) -> None:
-        """No more will come."""
+        """Says that no more will come."""
         self.ended = True
         self._wake()
 
     @property
     def is_full(self) -> bool:
-        """Whether the provider should not be read now."""
+        """Returns whether the provider should not be read now."""
         return len(self._waiting) >= MOST_WAITING
 
     async def emptied(self) -> None:
@@ -76,7 +76,7 @@ class _Inbox:
         await self._room
 
     def take(self) -> list[Event]:
-        """What waits, joined."""
+        """Returns the events that wait, joined."""
         taken, self._waiting = self._waiting, []
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
@@ -123,7 +123,7 @@ async def _pump(events: AsyncGenerator[Event, None], inbox: _Inbox) -> None:
 
 
 def join_deltas(events: Iterable[Event]) -> list[Event]:
-    """Neighbouring deltas of one part as one delta."""
+    """Returns the events with neighbouring deltas of one part as one delta."""
     return [_join(list(group)) for _, group in groupby(events, key=_part)]
 
 

@@ -56,7 +56,9 @@ _MOST_FALLBACKS = 4
 
 
 def chat_request(message: chat_service_pb2.GenerationRequest, run_key: str = "") -> ChatRequest:
-    """`run_key` names the run the call belongs to. Raises InvalidArgument for what no provider could be sent."""
+    """Returns the request; `run_key` names the run the call belongs to. Raises InvalidArgument for a request that no
+    provider takes.
+    """
     if not message.messages:
         raise InvalidArgument("a generation needs at least one message", reason="LLM_BAD_REQUEST")
     settings = _settings(message.settings_json)
@@ -83,7 +85,7 @@ def chat_request(message: chat_service_pb2.GenerationRequest, run_key: str = "")
 
 
 def optional_id(prefix: str, text: str) -> UUID | None:
-    """The UUID of a public id, None for an empty one. Raises InvalidArgument."""
+    """Returns the UUID of a public id, None for an empty one. Raises InvalidArgument."""
     return from_public(prefix, text) if text else None
 
 
@@ -126,7 +128,7 @@ def _optional(message: Any, name: str) -> str | None:
 
 
 def _tool(tool: chat_pb2.ToolSpec, *, strict: bool) -> ToolSpec:
-    """`strict`: the settings want it of all tools."""
+    """Returns the tool; `strict`: the settings want it of all tools."""
     return ToolSpec(tool.name, tool.description, tool.parameters_json or _NO_ARGUMENTS, tool.strict or strict)
 
 
@@ -185,7 +187,7 @@ def _fallbacks(handles: Sequence[str], settings: Mapping[str, Any]) -> Sequence[
 
 
 def generation_message(generation: Generation) -> chat_pb2.Generation:
-    """A whole reply."""
+    """Returns the message of a whole reply."""
     return chat_pb2.Generation(
         message=chat_pb2.ChatMessage(
             role=chat_pb2.CHAT_ROLE_ASSISTANT, parts=[_part_message(part) for part in generation.message.parts]
@@ -236,7 +238,7 @@ def _usage_message(usage: Usage) -> chat_pb2.Usage:
 
 
 def event_message(event: Event, sequence: int) -> chat_service_pb2.StreamGenerateResponse:
-    """One event of a stream."""
+    """Returns the message of one event of a stream."""
     response = chat_service_pb2.StreamGenerateResponse
     match event:
         case TextDelta():

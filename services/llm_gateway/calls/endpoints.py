@@ -43,7 +43,7 @@ _MOST_KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class EndpointCall:
-    """A call on its way: for whom, of which model, within which time. `own_patience`: its caller set the longest wait
+    """A call on its way: its tenant, its model, the time left. `own_patience`: its caller set the longest wait
     for a byte, so that a time-out says nothing of the endpoint.
     """
 
@@ -54,13 +54,13 @@ class EndpointCall:
 
 
 class Attempt:
-    """One call at the endpoint. Its outcome is told once; a stream that breaks later says nothing more."""
+    """One call at the endpoint. Its outcome is reported once; a stream that breaks later says nothing more."""
 
     def __init__(self, end: Callable[[Outcome], None]) -> None:
         self._end: Callable[[Outcome], None] | None = end
 
     def report(self, outcome: Outcome) -> None:
-        """What became of it."""
+        """Says how the call ended; only the first report counts."""
         if self._end is not None:
             end, self._end = self._end, None
             end(outcome)
@@ -82,13 +82,15 @@ class Endpoint:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing would be lost with it."""
+        """Returns whether nothing would be lost with it."""
         rests = any(until > self._now() for until in self._rests.values())
         return not (self.gate.running or self.breaker.is_open or self.breaker.in_a_row or rests)
 
     @asynccontextmanager
     async def attempt(self, call: EndpointCall) -> AsyncGenerator[Attempt, None]:
-        """A place among the calls that run. Raises LlmCircuitOpen, LlmRateLimit, LlmQueueFull, LlmTimeout."""
+        """Waits for a place among the calls that run, and keeps it. Raises LlmCircuitOpen, LlmRateLimit, LlmQueueFull,
+        LlmTimeout.
+        """
         self._check(call)
         await self.gate.enter(call.organization_id, call.model.handle, call.clock.remaining())
         try:
@@ -109,7 +111,9 @@ class Endpoint:
     def calling(
         self, call: EndpointCall, start: Callable[[], AsyncGenerator[Event, None]]
     ) -> Callable[[], AsyncGenerator[Event, None]]:
-        """Makes one try: the events of `start()`. Raises what `attempt` does, and the provider's LlmError."""
+        """Returns what makes one try: the events of `start()`. Raises what `attempt` does, and the provider's
+        LlmError.
+        """
 
         async def events() -> AsyncGenerator[Event, None]:
             async with self.attempt(call) as attempt, aclosing(start()) as events:
@@ -123,7 +127,7 @@ class Endpoint:
         return events
 
     def asking(self, call: EndpointCall, ask: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
-        """The same for a call with one result. None: nobody was asked."""
+        """Returns the same for a call with one result. None: the provider was not asked."""
 
         async def result() -> T:
             async with self.attempt(call) as attempt:
@@ -135,7 +139,7 @@ class Endpoint:
         return result
 
     def describe(self, span: Span) -> None:
-        """Put its state on a call's span, where it is not at its best."""
+        """Puts its state on a call's span, where it is not at its best."""
         if span.is_recording() and (self.breaker.opened or self.breaker.in_a_row):
             span.set_attribute("loci.endpoint.failures_in_a_row", self.breaker.in_a_row)
             span.set_attribute("loci.endpoint.times_opened", self.breaker.opened)
@@ -193,7 +197,7 @@ class Endpoints:
         self._known: dict[tuple[object, str], tuple[ProviderConfig, Endpoint]] = {}
 
     def of(self, config: ProviderConfig) -> Endpoint:
-        """That of a provider."""
+        """Returns the endpoint of a provider."""
         key = config.key, config.base_url
         known = self._known.get(key)
         if known is not None and known[0] is config:

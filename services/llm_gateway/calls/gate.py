@@ -1,8 +1,8 @@
-"""How many calls of one provider run at once, and who is next.
+"""The gate of one provider: so many calls run at once, the others wait in line.
 
-Each provider has a gate of its own, so that a slow one fills its own alone. Who finds it full waits in line; tenants
-take turns, so that one with a thousand calls delays another's first by one. A call that is cancelled or whose deadline
-passes leaves the line.
+Each provider has a gate of its own, so that a slow one fills its own alone. A call that finds it full waits in line;
+tenants take turns, so that one with a thousand calls delays another's first by one. A call that is cancelled or whose
+deadline passes leaves the line.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Gate:
         self._lines: OrderedDict[UUID, Line] = OrderedDict()
 
     def widen(self, limit: int) -> None:
-        """A new limit, from now on; calls that run go on."""
+        """Sets a new limit; calls that run go on."""
         self._limit = limit
         while self.running < limit and self._admit_next():
             self.running += 1
@@ -64,7 +64,7 @@ class Gate:
             raise
 
     def leave(self) -> None:
-        """A call has ended: its place goes to the next in line."""
+        """Gives the place of a call that has ended to the next in line."""
         # After the limit was lowered nobody follows until it holds.
         if self.running > self._limit or not self._admit_next():
             self.running -= 1

@@ -21,7 +21,7 @@ from services.llm_gateway.usage.model import UsageRow
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who pays for a call."""
+    """The payer of a call."""
 
     organization_id: UUID
     run_id: UUID | None = None
@@ -41,14 +41,14 @@ class Meter:
         self._hold = Hold()
 
     async def reserve(self, tokens: Callable[[], int]) -> None:
-        """Room in the budgets for so many input tokens, which are asked for where there is one. Raises
+        """Reserves room in the budgets for so many input tokens; `tokens` is called where there is one. Raises
         LlmBudgetExhausted.
         """
         model = self._model
         self._hold = await self._ledger.reserve(self._account.organization_id, model.price, model.handle, tokens)
 
     def charge(self, usage: Usage, provider_model: str = "") -> int | None:
-        """Account for the call; returns its cost in billionths of a US dollar."""
+        """Accounts for the call; returns its cost in billionths of a US dollar."""
         model, account = self._model, self._account
         cost = cost_of(model.price, usage)
         self._hold.release()
@@ -76,12 +76,12 @@ class Meter:
         return cost
 
     def close(self) -> None:
-        """Give back what is still reserved."""
+        """Gives back what is still reserved."""
         self._hold.release()
 
 
 class ReplyMeter(Meter):
-    """The meter of a chat. Show it every delta and the end."""
+    """The meter of a chat. It is told of every delta and of the end."""
 
     def __init__(self, ledger: Ledger, account: Account, model: ChatModel, request: ChatRequest) -> None:
         super().__init__(ledger, account, model, "chat")
@@ -90,12 +90,12 @@ class ReplyMeter(Meter):
         self._is_owed = False
 
     def hear(self, delta: Delta) -> None:
-        """More of the reply."""
+        """Counts more of the reply."""
         self._is_owed = True
         self._written += len(delta.arguments if isinstance(delta, ToolCallDelta) else delta.text)
 
     def completed(self, generation: Generation, failed: Sequence[FailedTry]) -> Generation:
-        """The reply with its handle, its cost and who was asked before."""
+        """Returns the reply with its handle, its cost and the handles that failed before."""
         self._is_owed = False
         cost = self.charge(generation.usage, generation.provider_model)
         return replace(generation, handle=self._model.handle, cost=cost, failed_tries=tuple(failed))

@@ -31,7 +31,7 @@ class RetryPolicy:
     longest_wait: float = 30.0
 
     def pause(self, error: LlmError, tries: int, remaining: float | None) -> float | None:
-        """Seconds to wait before the next try after `tries` of them, or None to give up."""
+        """Returns the seconds to wait before the next try after `tries` of them, or None to give up."""
         if not error.retryable or tries > self.retries:
             return None
         pause = min(self.first * 2 ** (tries - 1), self.longest) * random.uniform(0.5, 1.0)
@@ -50,15 +50,15 @@ class Clock:
         self._deadline = None if remaining is None else time.monotonic() + remaining
 
     def remaining(self) -> float | None:
-        """Seconds left, or None."""
+        """Returns the seconds left, or None."""
         return None if self._deadline is None else self._deadline - time.monotonic()
 
 
 async def retry_events(
     start: Callable[[], AsyncGenerator[Event, None]], policy: RetryPolicy, clock: Clock
 ) -> AsyncGenerator[Event, None]:
-    """The events of `start()`, called again while it fails before its first event and `policy` allows it. Closing it
-    ends a pause, too: nobody is called for a caller who is gone.
+    """Yields the events of `start()`, called again while it fails before its first event and `policy` allows it.
+    Closing it ends a pause, too: nobody is called for a caller who is gone.
     """
     tries = 0
     while True:
@@ -78,7 +78,7 @@ async def retry_events(
 
 
 async def retry(call: Callable[[], Awaitable[T]], policy: RetryPolicy, clock: Clock) -> T:
-    """The result of `call()`, with the same rules."""
+    """Returns the result of `call()`, with the same rules."""
     tries = 0
     while True:
         tries += 1

@@ -39,7 +39,9 @@ _MOST_COUNTED = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How calls are made. `flush_seconds`: how long deltas are gathered. `fallbacks`: the operator's, by handle."""
+    """The rules by which calls are made. `flush_seconds`: how long deltas are gathered. `fallbacks`: the operator's, by
+    handle.
+    """
 
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     flush_seconds: float = 0.025
@@ -55,12 +57,12 @@ class TokenCount:
 
     @property
     def estimated(self) -> bool:
-        """Whether it is ours."""
+        """Returns whether the count is ours."""
         return self.relative_error > 0
 
 
 class Calls:
-    """Each call takes the seconds its caller still waits, or None."""
+    """The calls to models. Each takes the seconds its caller still waits, or None."""
 
     def __init__(
         self, catalogue: Catalogue, providers: ProviderRegistry, endpoints: Endpoints, ledger: Ledger, policy: Policy
@@ -72,7 +74,7 @@ class Calls:
         self._policy = policy
 
     async def generate(self, request: ChatRequest, account: Account, remaining: float | None) -> Generation:
-        """One blocking call. Raises LlmError."""
+        """Makes one blocking call. Raises LlmError."""
         async with aclosing(self._answer(request, account, Clock(remaining), stream=False)) as events:
             async for event in events:
                 if isinstance(event, Completed):
@@ -80,14 +82,14 @@ class Calls:
         raise AssertionError("a provider ended without Completed")
 
     def stream(self, request: ChatRequest, account: Account, remaining: float | None) -> AsyncGenerator[Event, None]:
-        """The same with deltas, coalesced. Closing it closes the provider call. Raises LlmError."""
+        """Yields the deltas, coalesced, and the end. Closing it closes the provider call. Raises LlmError."""
         events = self._answer(request, account, Clock(remaining), stream=True)
         return coalesce(events, self._policy.flush_seconds)
 
     async def _answer(
         self, request: ChatRequest, account: Account, clock: Clock, *, stream: bool
     ) -> AsyncGenerator[Event, None]:
-        """The reply of the first handle that begins one. After its first event its errors are the caller's."""
+        """Yields the reply of the first handle that begins one. After its first event its errors are the caller's."""
         route = FallbackChain(request, self._policy.fallbacks)
         model: ChatModel | None = None
         begun = False
@@ -119,7 +121,7 @@ class Calls:
         *,
         stream: bool,
     ) -> AsyncGenerator[Event, None]:
-        """The reply of one handle, accounted."""
+        """Yields the reply of one handle, and accounts for it."""
         model = target.model
         provider = await self._providers.get(target.config)
         endpoint = self._endpoints.of(target.config)
@@ -154,7 +156,7 @@ class Calls:
             meter.close()
 
     async def count_tokens(self, request: ChatRequest, account: Account, remaining: float | None) -> TokenCount:
-        """Input tokens of a request. Raises LlmError."""
+        """Returns the input tokens of a request. Raises LlmError."""
         target = await self._catalogue.callable_model(account.organization_id, request.handle)
         model = target.model
         check(request, model)
@@ -167,7 +169,7 @@ class Calls:
         return TokenCount(counted)
 
     async def preview(self, request: ChatRequest, account: Account, *, stream: bool) -> bytes:
-        """The body that the provider would be sent for a request; it is not sent. Raises LlmError.
+        """Returns the body that the provider would be sent for a request; it is not sent. Raises LlmError.
 
         Where a provider writes prompts itself, its endpoint may be asked how.
         """
@@ -187,7 +189,7 @@ class Calls:
     async def embed(
         self, handle: str, texts: Sequence[str], account: Account, remaining: float | None
     ) -> tuple[EmbeddingModel, Embeddings, int | None]:
-        """Vectors for texts of any number, all or none, and their cost. Raises LlmError."""
+        """Returns vectors for texts of any number, all or none, and their cost. Raises LlmError."""
         target = await self._catalogue.embedding_model(account.organization_id, handle)
         model = target.model
         provider = await self._providers.get(target.config)

@@ -1,4 +1,4 @@
-"""What the operator sets around calls: how many at once, what else to ask, what tenants may spend."""
+"""The operator's limits of calls: concurrency, fallbacks, budgets of tenants."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +90,7 @@ def _count(limits: Mapping[str, Any], name: str) -> int | None:
 
 
 def _object(env: Env, name: str) -> tuple[str, dict[str, Any] | None]:
-    """The setting, and the object it is, None where it is none."""
+    """Returns the setting's text, and the object in it; None where it is none."""
     text = env.text(name, default="{}")
     try:
         value = orjson.loads(text)

@@ -1,4 +1,4 @@
-"""What a call's span says, by OpenTelemetry's GenAI conventions; never the prompt."""
+"""Attributes of a call's span, by OpenTelemetry's GenAI conventions; never the prompt."""
 
 from opentelemetry.trace import Span
 
@@ -7,7 +7,7 @@ from services.llm_gateway.core.models import ChatModel
 
 
 def attributes_of(operation: str, provider_type: str, name: str) -> dict[str, str]:
-    """What every call says before it begins."""
+    """Returns the attributes of every call before it begins."""
     return {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": provider_type,
@@ -16,7 +16,7 @@ def attributes_of(operation: str, provider_type: str, name: str) -> dict[str, st
 
 
 def chat_attributes(request: ChatRequest, model: ChatModel) -> dict[str, str | int | float]:
-    """What a chat says before it begins."""
+    """Returns the attributes of a chat before it begins."""
     attributes: dict[str, str | int | float] = {**attributes_of("chat", model.provider_type, model.name)}
     if request.max_output_tokens is not None:
         attributes["gen_ai.request.max_tokens"] = request.max_output_tokens
@@ -28,7 +28,7 @@ def chat_attributes(request: ChatRequest, model: ChatModel) -> dict[str, str | i
 
 
 def describe(span: Span, generation: Generation) -> None:
-    """What a chat says when it is complete."""
+    """Adds the attributes of a complete chat."""
     if not span.is_recording():
         return
     span.set_attributes(

@@ -1,4 +1,5 @@
-"""When an endpoint that fails is left alone, and when it is tried again. Pure: times come from the caller.
+"""The circuit breaker of an endpoint: when it is left alone, and when it is tried again. Pure: times come from the
+caller.
 
 Closed, all calls go. It opens after IN_A_ROW failures without a success between, or when more than half of the last
 OF_THE_LAST outcomes within WITHIN_SECONDS are failures. Open, none goes for a cool-down, which doubles each time from
@@ -13,12 +14,12 @@ OF_THE_LAST = 20
 WITHIN_SECONDS = 60.0
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
-# What those are told who come while a probe is out.
+# How long calls wait that come while a probe is out.
 _PROBE_SECONDS = 1.0
 
 
 class Outcome(Enum):
-    """What became of a call, as far as it says something of the endpoint."""
+    """The outcome of a call, as far as it says something of the endpoint."""
 
     # It began to answer.
     ANSWERED = auto()
@@ -31,7 +32,7 @@ class Outcome(Enum):
 
 
 class Breaker:
-    """One endpoint's. `opened` counts how often it opened, `in_a_row` failures since the last answer."""
+    """The breaker of one endpoint. `opened` counts how often it opened, `in_a_row` failures since the last answer."""
 
     def __init__(self) -> None:
         self.opened = 0
@@ -43,11 +44,11 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is not closed."""
+        """Returns whether it is not closed."""
         return self._until is not None
 
     def blocked(self, now: float) -> float | None:
-        """Seconds after which to ask again; None: a call may go."""
+        """Returns the seconds after which to ask again; None: a call may go."""
         if self._until is None:
             return None
         if now < self._until:
@@ -55,14 +56,14 @@ class Breaker:
         return _PROBE_SECONDS if self._probing else None
 
     def begin(self) -> bool:
-        """A call goes, where it may; True: it is the probe."""
+        """Lets a call go, where it may; returns whether it is the probe."""
         if self._until is None:
             return False
         self._probing = True
         return True
 
     def end(self, outcome: Outcome, now: float, *, probe: bool) -> None:
-        """What became of that call."""
+        """Counts the outcome of that call."""
         if probe:
             self._probing = False
             if outcome is Outcome.FAILED:

@@ -1,7 +1,7 @@
 """The neutral chat model: what a conversation with any model is, free of every vendor's wire format.
 
-Pure data. `loci.llm.v1` is its form on the wire (convert.py), each provider's translate.py its form on a
-vendor's.
+Pure data. `loci.llm.v1` is its form on our wire (calls/convert.py), each vendor's translate.py makes its form on
+the vendor's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 
 class Role(Enum):
-    """Who speaks. A TOOL message holds tool results only."""
+    """The speaker of a message. A TOOL message holds tool results only."""
 
     SYSTEM = auto()
     USER = auto()
@@ -92,7 +92,7 @@ class ToolSpec:
 
 
 class ToolMode(Enum):
-    """What the model may or must call, where no tool is named."""
+    """The choice between calling tools and not, where no tool is named."""
 
     AUTO = auto()
     REQUIRED = auto()
@@ -110,7 +110,7 @@ class ResponseFormat:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What to generate.
+    """A request for a generation.
 
     `tool_choice` is a mode or the name of the tool that must be called. `settings` are the provider's own
     (the `model_settings` object of the REST API). `stall_timeout` is in seconds; None means the gateway's
@@ -144,12 +144,12 @@ class ChatRequest:
 
     @property
     def forces_a_call(self) -> bool:
-        """Whether the model may not reply without calling a tool."""
+        """Returns whether the model may not reply without calling a tool."""
         return bool(self.tools) and (isinstance(self.tool_choice, str) or self.tool_choice is ToolMode.REQUIRED)
 
 
 class FinishReason(Enum):
-    """Why the model stopped; UNKNOWN where the provider did not say."""
+    """The reason why the model stopped; UNKNOWN where the provider did not say."""
 
     UNKNOWN = auto()
     STOP = auto()
@@ -187,7 +187,7 @@ class Generation:
     """A complete reply.
 
     `handle` is the one that answered, `cost` what it cost in billionths of a US dollar (None: no price is known), and
-    `failed_tries` are the handles tried before; the gateway's calls fill them in (calls.py), no provider does.
+    `failed_tries` are the handles tried before; the gateway's calls fill them in (calls/service.py), no provider does.
     `logprobs_json` is OpenAI's object, `token_logprobs_json` [[log probability, token id or null, token], ...],
     `trace_json` what trace.py makes; each is empty where it was not asked for or not given.
     """

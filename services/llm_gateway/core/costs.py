@@ -1,4 +1,4 @@
-"""What a call costs by the price of its model. Pure.
+"""The cost of a call by the price of its model. Pure.
 
 Cached and written input is priced apart where the price says so. Figures of a provider that do not fit together (more
 cached than sent) never make a cost negative.
@@ -12,7 +12,7 @@ MOST_OF_CALL = 10_000 * 1_000_000_000
 
 
 def cost_of(price: Price | None, usage: Usage) -> int | None:
-    """Billionths of a US dollar; None where no price is known."""
+    """Returns billionths of a US dollar; None where no price is known."""
     if price is None:
         return None
     cached = min(usage.cached_input_tokens or 0, usage.prompt_tokens)

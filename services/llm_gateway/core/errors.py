@@ -1,4 +1,4 @@
-"""What can go wrong with a provider, as errors of our own: each has a reason, a gRPC status and advice.
+"""Errors of providers, of our own making: each has a reason, a gRPC status and advice.
 
 `retryable` says whether the same call may succeed a moment later. Messages quote the provider, never the
 prompt.
@@ -29,7 +29,7 @@ class LlmError(LociError):
     """
 
     reason_name: ClassVar[str]
-    # A trace of the call may be among it (providers/trace.py).
+    # A trace of the call may be among it (trace.py).
     longest_value = 4_096
     retryable_by_default: ClassVar[bool] = False
 
@@ -82,7 +82,7 @@ class LlmContextOverflow(LlmError, OutOfRange):
 
 
 class LlmBadRequest(LlmError, InvalidArgument):
-    """The provider, or we on its behalf, refuse what was asked."""
+    """The provider, or we on its behalf, refuse the request."""
 
     reason_name = "LLM_BAD_REQUEST"
 
@@ -152,7 +152,7 @@ class LlmRequestTooLarge(LlmError, OutOfRange):
 
 
 class LlmNotAnApi(LlmError, FailedPrecondition):
-    """What answers at the base URL is not the provider's API."""
+    """The server at the base URL does not speak the provider's API."""
 
     reason_name = "LLM_NOT_AN_API"
 
@@ -200,7 +200,7 @@ class ModelWindowUnknown(LlmError, FailedPrecondition):
 
 
 class ForwardNotPermitted(LlmError, PermissionDenied):
-    """Of the operator's account at a vendor this is not for tenants."""
+    """This part of the operator's account at a vendor is not for tenants."""
 
     reason_name = "FORWARD_NOT_PERMITTED"
 

@@ -1,8 +1,8 @@
-"""Which handle is asked next when one cannot answer. Pure.
+"""The chain of handles that are asked one after another when one cannot answer. Pure.
 
-A handle is left for the next where another can do better: it is down, busy, refuses the key, or is not there. What
-would be refused everywhere (a bad schema) is not tried again, and a request that does not fit goes only where there is
-more room.
+A handle is left for the next where another can do better: it is down, busy, refuses the key, or is not there. A request
+that would be refused everywhere (a bad schema) is not tried again, and a request that does not fit goes only where
+there is more room.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,17 +69,17 @@ class FallbackChain:
 
     @property
     def handle(self) -> str:
-        """The one that is asked now."""
+        """Returns the handle that is asked now."""
         return self._handles[len(self.failed)]
 
     @property
     def is_last(self) -> bool:
-        """Whether there is none after it."""
+        """Returns whether there is none after it."""
         return len(self.failed) + 1 == len(self._handles)
 
     def request_to(self, model: ChatModel) -> ChatRequest:
-        """The request as `model` is asked. Raises LlmContextOverflow where it has no more room than one before it, for
-        which the request was too large.
+        """Returns the request as `model` is asked. Raises LlmContextOverflow where it has no more room than one before
+        it, for which the request was too large.
         """
         if not self.failed:
             return self._asked
@@ -96,7 +96,7 @@ class FallbackChain:
         return replace(self._asked, handle=model.handle, max_output_tokens=fitting)
 
     def goes_on(self, error: LlmError, model: ChatModel | None, remaining: float | None) -> bool:
-        """Whether the next handle is asked after this one's `error`; from then on it is `handle`."""
+        """Returns whether the next handle is asked after this one's `error`; from then on it is `handle`."""
         self._first = self._first or error
         last = self.is_last
         self.failed.append(FailedTry(self.handle, error.reason, error.message))
@@ -107,8 +107,8 @@ class FallbackChain:
         return not last and in_time and isinstance(error, _ANOTHER_MAY)
 
     def failure(self) -> LlmError:
-        """What the caller is told when none could answer: the error of the handle it asked for, and which others were
-        tried.
+        """Returns the error for the caller when none could answer: that of the handle it asked for, and which others
+        were tried.
         """
         assert self._first is not None
         error, others = self._first, self.failed[1:]

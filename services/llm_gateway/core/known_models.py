@@ -1,4 +1,4 @@
-"""What is known of a model without asking its endpoint: the tables, by provider type. Pure.
+"""Figures of models that are known without asking an endpoint: the tables, by provider type. Pure.
 
 Rows are found by the longest name that the model's name equals or continues after "-" (dates, "preview"), ":" or "@";
 a number of one or two digits does not continue a name, since that is another version (claude-fable-5-2).
@@ -68,7 +68,7 @@ _CONTINUED = re.compile(r"$|[:@]|-(?!\d{1,2}(?![\da-z]))")
 # Asked for by every call; names that tenants make up are forgotten again.
 @lru_cache(maxsize=4_096)
 def known(provider_type: str, name: str, base_model: str = "") -> KnownModel | None:
-    """The row for a model, or None. Models that are not for chat have none."""
+    """Returns the row for a model, or None. Models that are not for chat have none."""
     for vendor, model in _names(provider_type, name, base_model):
         if vendor == "openai" and openai.NOT_CHAT.search(model):
             return None
@@ -78,7 +78,9 @@ def known(provider_type: str, name: str, base_model: str = "") -> KnownModel | N
 
 
 def known_embedding(provider_type: str, name: str, base_model: str = "") -> KnownEmbedding | None:
-    """The same of an embedding model; its name must be the row's, since other versions have other lengths."""
+    """Returns the row of an embedding model, or None; its name must be the row's, since other versions have other
+    lengths.
+    """
     for vendor, model in _names(provider_type, name, base_model):
         if row := EMBEDDINGS.get(vendor, {}).get(model):
             return row if vendor == provider_type else replace(row, price=None)
@@ -86,7 +88,7 @@ def known_embedding(provider_type: str, name: str, base_model: str = "") -> Know
 
 
 def _names(provider_type: str, name: str, base_model: str) -> Iterator[tuple[str, str]]:
-    """Tables to look into, and the name to look for."""
+    """Yields tables to look into, and the name to look for."""
     names = (base_model, name) if base_model else (name,)
     for text in names:
         yield provider_type, bedrock.base_name(text) if provider_type == "bedrock" else text
@@ -98,7 +100,7 @@ def _names(provider_type: str, name: str, base_model: str) -> Iterator[tuple[str
 
 
 def _of_vendor(text: str) -> tuple[str, str] | None:
-    """The vendor and its own name of a model from `vendor/model` or `[region.]vendor.model`."""
+    """Returns the vendor and its own name of a model from `vendor/model` or `[region.]vendor.model`."""
     lowered = text.lower()
     head, slash, model = lowered.partition("/")
     if not slash:

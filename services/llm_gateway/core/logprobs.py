@@ -1,4 +1,4 @@
-"""The tokens of a reply as far as its provider tells of them: log probabilities and ids. Pure."""
+"""Log probabilities and ids of a reply's tokens, as far as its provider gives them. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ class ReplyTokens:
         self._logprobs: dict[str, Any] | None = None
 
     def add_logprobs(self, piece: Mapping[str, Any]) -> None:
-        """Lists of pieces are joined, other fields are the latest."""
+        """Adds a piece: its lists are appended, other fields replace earlier ones."""
         if self._logprobs is None:
             self._logprobs = {}
         for name, value in piece.items():
@@ -26,11 +26,11 @@ class ReplyTokens:
                 self._logprobs[name] = [*value] if isinstance(value, list) else value
 
     def logprobs_json(self) -> str:
-        """The object as it came; empty without one."""
+        """Returns the object as it came; empty without one."""
         return "" if self._logprobs is None else orjson.dumps(self._logprobs).decode()
 
     def token_logprobs_json(self) -> str:
-        """[[log probability, id or null, token], ...]; empty where no log probabilities came."""
+        """Returns [[log probability, id or null, token], ...]; empty where no log probabilities came."""
         content = (self._logprobs or {}).get("content")
         if not content:
             return ""

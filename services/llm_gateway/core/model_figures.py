@@ -25,7 +25,7 @@ _TEXTS_AT_ONCE = 64
 
 
 def chat_model(config: ProviderConfig, listed: ListedModel, override: Override) -> ChatModel:
-    """The model with its figures; the window may stay unknown."""
+    """Returns the model with its figures; the window may stay unknown."""
     base_model = override.base_model or listed.base_model
     row = known(config.type, listed.name, base_model)
     window, window_source = _first(override.context_window, listed.context_window, row.context_window if row else None)
@@ -56,7 +56,9 @@ def chat_model(config: ProviderConfig, listed: ListedModel, override: Override) 
 def embedding_model(
     config: ProviderConfig, listed: ListedModel, override: Override, measured: int | None = None
 ) -> EmbeddingModel:
-    """The model with its figures. `measured`: the length of a vector it gave; without any length, dimensions is 0."""
+    """Returns the model with its figures. `measured`: the length of a vector it gave; without any length, dimensions is
+    0.
+    """
     row = known_embedding(config.type, listed.name, override.base_model or listed.base_model)
     dimensions, source = _first(override.dimensions, listed.dimensions, row.dimensions if row else None)
     if dimensions is None and measured is not None:
@@ -76,12 +78,12 @@ def embedding_model(
 
 
 def is_known_chat(config: ProviderConfig, name: str, override: Override) -> bool:
-    """Whether override or table know the model, whatever its endpoint says."""
+    """Returns whether override or table know the model, whatever its endpoint says."""
     return override.context_window is not None or known(config.type, name, override.base_model) is not None
 
 
 def embeds(config: ProviderConfig, listed: ListedModel, override: Override) -> bool:
-    """Whether a model is known to be for embeddings."""
+    """Returns whether a model is known to be for embeddings."""
     if listed.kind in (ModelKind.CHAT, ModelKind.OTHER):
         return override.dimensions is not None
     if override.dimensions is not None or listed.dimensions is not None or listed.kind is ModelKind.EMBEDDING:
@@ -90,7 +92,7 @@ def embeds(config: ProviderConfig, listed: ListedModel, override: Override) -> b
 
 
 def chats(config: ProviderConfig, listed: ListedModel, override: Override) -> bool:
-    """Whether a model may be for chats: nobody says that it is for something else."""
+    """Returns whether a model may be for chats: nobody says that it is for something else."""
     if override.context_window is not None:
         return True
     return listed.kind is ModelKind.CHAT or (listed.kind is ModelKind.UNKNOWN and not embeds(config, listed, override))
@@ -110,7 +112,7 @@ def _first(override: T | None, listed: T | None, row: T | None) -> tuple[T | Non
 def _capabilities(
     override: Mapping[str, bool], listed: Mapping[str, bool], row: KnownModel | None
 ) -> tuple[Capabilities, ValueSource | None]:
-    """Each by itself; the source is the first that says any."""
+    """Returns each from the first that says it, and the first source that says any."""
     can = row.capabilities if row else UNLISTED
     if listed or override:
         can = replace(can, **{**listed, **override})

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 
 class ValueSource(Enum):
-    """Where a figure comes from."""
+    """The source of a figure."""
 
     ENDPOINT = auto()
     TABLE = auto()
@@ -15,7 +15,7 @@ class ValueSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a chat model can do. `temperature`: it accepts sampling parameters."""
+    """The abilities of a chat model. `temperature`: it accepts sampling parameters."""
 
     tools: bool = True
     parallel_tool_calls: bool = True
@@ -91,7 +91,7 @@ class EmbeddingModel:
 
 
 class ModelKind(Enum):
-    """What a listed model is for; UNKNOWN where the endpoint lists all kinds alike."""
+    """The purpose of a listed model; UNKNOWN where the endpoint lists all kinds alike."""
 
     CHAT = auto()
     EMBEDDING = auto()

@@ -10,7 +10,7 @@ MOST_OF_LINE = 16 * 1024 * 1024
 
 
 class NdjsonParser:
-    """Feed it the chunks of one response."""
+    """The parser of one response; it is fed the chunks."""
 
     media_type = "application/x-ndjson"
 
@@ -19,7 +19,7 @@ class NdjsonParser:
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that are complete with this chunk. Raises ValueError for one that is too long."""
+        """Returns the lines that are complete with this chunk. Raises ValueError for one that is too long."""
         if b"\n" not in chunk:
             self._rest += chunk
             if len(self._rest) > MOST_OF_LINE:
@@ -30,7 +30,7 @@ class NdjsonParser:
         return [line for line in map(bytes.strip, lines) if line]
 
     def close(self) -> list[bytes]:
-        """The last line where only its end is missing; half a line is none: the stream broke off there."""
+        """Returns the last line where only its end is missing; half a line is none: the stream broke off there."""
         rest, self._rest = bytes(self._rest).strip(), bytearray()
         try:
             orjson.loads(rest)

@@ -1,4 +1,5 @@
-"""What the operator, or a tenant in its provider's options, says of models; it goes before endpoint and table. Pure.
+"""Overrides: figures of models that the operator, or a tenant in its provider's options, sets. They go before endpoint
+and table. Pure.
 
 An object of a model: {context_window, max_output_tokens, tools, parallel_tool_calls, streaming, vision, reasoning,
 structured_output, logprobs, temperature, dimensions, batch_size, base_model, price: {input, output, cached_input,
@@ -36,7 +37,7 @@ ALIASES = {"openai-proxy": "openai"}
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What is said of one model; None (and no key among `capabilities`) where nothing is."""
+    """The override of one model; None (and no key among `capabilities`) where nothing is set."""
 
     context_window: int | None = None
     max_output_tokens: int | None = None
@@ -51,18 +52,18 @@ _NOTHING = Override()
 
 
 class InvalidOverride(Exception):
-    """What was given is not an override; the text says why, without a full stop."""
+    """The value is not an override; the text says why, without a full stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderOverrides:
-    """What is said of one provider's models: by name, and the price of all others."""
+    """The overrides of one provider's models: by name, and the price of all others."""
 
     models: Mapping[str, Override] = field(default_factory=dict)
     price: Price | None = None
 
     def of(self, name: str) -> Override:
-        """What is said of a model."""
+        """Returns the override of a model."""
         override = self.models.get(name, _NOTHING)
         return replace(override, price=self.price) if override.price is None and self.price is not None else override
 
@@ -75,7 +76,7 @@ class OperatorOverrides:
     prices: Mapping[str, Price] = field(default_factory=dict)
 
     def of_provider(self, name: str) -> ProviderOverrides:
-        """Those whose handles begin with this provider's name, or its alias."""
+        """Returns those whose handles begin with this provider's name, or its alias."""
         models = {**_of_provider(self.models, name)}
         prices = {**_of_provider(self.prices, name)}
         for_all = prices.pop("*", None)
@@ -99,26 +100,26 @@ def _of_provider(by_handle: Mapping[str, T], provider: str) -> Mapping[str, T]:
 
 
 def handles(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
-    """An object by handle, each value read by `read`. Raises Wrong, whose text names the handle."""
+    """Returns an object by handle, each value read by `read`. Raises Wrong, whose text names the handle."""
     if not isinstance(value, dict):
         raise InvalidOverride("it is not a JSON object")
     return {_handle(handle): _named(handle, read, one) for handle, one in value.items()}
 
 
 def names(value: Any) -> ProviderOverrides:
-    """The `models` option of a provider, by the models' names. Raises Wrong."""
+    """Reads the `models` option of a provider, by the models' names. Raises Wrong."""
     if not isinstance(value, dict):
         raise InvalidOverride("models is not a JSON object of models by their names")
     return ProviderOverrides({name: _named(name, model, one) for name, one in value.items()})
 
 
 def window(value: Any) -> Override:
-    """Tokens of a context window. Raises Wrong."""
+    """Reads the tokens of a context window. Raises Wrong."""
     return Override(context_window=_number("context_window", value))
 
 
 def model(value: Any) -> Override:
-    """One model's object, see the module. Raises Wrong."""
+    """Reads one model's object, see the module. Raises Wrong."""
     if not isinstance(value, dict):
         raise InvalidOverride("it is not a JSON object")
     if unknown := sorted(value.keys() - {*_NUMBERS, *CAPABILITIES, "base_model", "price"}):
@@ -141,7 +142,7 @@ def model(value: Any) -> Override:
 
 
 def price(value: Any) -> Price:
-    """A price's object, see the module. Raises Wrong."""
+    """Reads a price's object, see the module. Raises Wrong."""
     if not isinstance(value, dict) or value.get("input") is None or value.keys() - {*_PRICES}:
         raise InvalidOverride(f"a price is a JSON object of input and perhaps {', '.join(_PRICES[1:])}")
     if wrong := [name for name, figure in value.items() if figure is not None and not _is_price(figure)]:

@@ -19,7 +19,7 @@ class FirstCallOnly:
         self._dropped: set[int] = set()
 
     def passed(self, event: Event) -> Event | None:
-        """The event as it goes on, None for one of a call that is left out."""
+        """Returns the event as it goes on, None for one of a call that is left out."""
         if isinstance(event, Completed):
             generation = event.generation
             message = replace(generation.message, parts=first_call_only(generation.message.parts))
@@ -43,7 +43,7 @@ class FirstCallOnly:
 
 
 def first_call_only(parts: Sequence[Part]) -> list[Part]:
-    """The parts without the calls after the first, and without the encrypted thoughts that belong to those."""
+    """Returns the parts without the calls after the first, and without the encrypted thoughts that belong to those."""
     parts_left: list[Part] = []
     called = False
     for part in parts:

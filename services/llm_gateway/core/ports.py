@@ -15,26 +15,26 @@ class Provider(Protocol):
     endpoint: str
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
-        """One call. Ends with Completed; without `stream` that is the only event. Raises LlmError.
+        """Makes one call. It ends with Completed; without `stream` that is the only event. Raises LlmError.
 
         An async generator: closing it closes the connection to the provider at once.
         """
         ...
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
-        """Input tokens of a request as the provider counts them; None where it does not offer that. Raises
+        """Returns the input tokens of a request as the provider counts them; None where it does not offer that. Raises
         LlmError.
         """
         ...
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
-        """Vectors for at most `model.batch_size` texts. Raises LlmError."""
+        """Returns vectors for at most `model.batch_size` texts. Raises LlmError."""
         ...
 
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
-        """What the endpoint offers, of every kind, asked within `timeout` seconds. Raises LlmError."""
+        """Returns the models that the endpoint offers, of every kind, within `timeout` seconds. Raises LlmError."""
         ...
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         ...

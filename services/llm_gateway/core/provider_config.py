@@ -1,4 +1,4 @@
-"""What a provider needs to know to be constructed."""
+"""The configuration from which a provider is constructed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class ProviderConfig:
     `key_setting` and `url_setting` name what its owner would change, for error messages. `stall_seconds` is the longest
     wait for a stream's first byte and between its chunks, `reply_seconds` for a whole reply.
 
-    `organization_id` is the tenant whose it is, None for the operator's; then `id` and `version` name the stored row.
+    `organization_id` is the tenant that owns it, None for the operator's; then `id` and `version` name the stored row.
     `access_key`, `region` and `api_version` are the type's own, and so are `options` (provider_types.py says which).
     Without `allow_private` only addresses of the open internet are called. `record_to` and `replay_from` are folders of
     recordings (recording.py), `replay_in_order` says how one is read (replayer.py).
@@ -46,5 +46,5 @@ class ProviderConfig:
 
     @property
     def key(self) -> tuple[UUID | None, str]:
-        """What tells it from all others: whose, and its name."""
+        """Returns its tenant and its name, which tell it from all others."""
         return self.organization_id, self.name

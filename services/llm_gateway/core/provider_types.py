@@ -61,18 +61,18 @@ class ProviderType:
 
     @property
     def present_by(self) -> tuple[str, ...]:
-        """See the class."""
+        """Returns the settings by which the operator's provider of the type is there."""
         return self.is_present_by or (*self.key_settings, *self.url_settings)
 
     @property
     def secret_settings(self) -> tuple[str, ...]:
-        """Settings that hold a secret, or the path of one."""
+        """Returns the settings that hold a secret, or the path of one."""
         options = (option.setting for option in self.options if option.secret)
         return (*self.key_settings, *self.access_key_settings, *options)
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """All settings of the type."""
+        """Returns all settings of the type."""
         options = (option.setting for option in self.options if option.setting and not option.secret)
         return (
             *self.secret_settings,
@@ -91,7 +91,7 @@ _RESPONSES = Option("responses", "flag", "OPENAI_RESPONSES")
 
 
 def _compatible(name: str, base_url: str, prefix: str = "", **fields: object) -> ProviderType:
-    """A vendor that speaks Chat Completions."""
+    """Returns the row of a vendor that speaks Chat Completions."""
     prefix = prefix or name.upper().replace("-", "_")
     return ProviderType(
         name,
@@ -252,7 +252,7 @@ TYPES: Mapping[str, ProviderType] = {row.name: row for row in _ROWS}
 
 
 def base_url(provider_type: str, url: str) -> str:
-    """The base URL in the form its type wants, from one given with or without /v1 and trailing slash."""
+    """Returns the base URL in the form its type wants, from one given with or without /v1 and trailing slash."""
     row = TYPES[provider_type]
     url = (url or row.base_url).rstrip("/")
     if row.form is BaseUrl.BARE:

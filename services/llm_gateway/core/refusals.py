@@ -1,4 +1,4 @@
-"""Which of our errors a provider's refusal is, decided in one place for every vendor. Pure.
+"""Refusals of providers as errors of ours, decided in one place for every vendor. Pure.
 
 By HTTP status first, then by the vendor's machine-readable code. What most servers answer as a plain 400 is told by
 its text: a context overflow, tools or images for a model that takes none, a schema that is refused.
@@ -98,7 +98,7 @@ _LONGEST_READ = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asked whom: names for messages. Settings are the environment variables an operator would look
+    """The provider that was called, for messages. Settings are the environment variables an operator would look
     at.
     """
 
@@ -109,7 +109,7 @@ class Caller:
 
     @classmethod
     def of(cls, config: ProviderConfig) -> "Caller":
-        """The provider of that configuration, at its base URL."""
+        """Returns the provider of that configuration, at its base URL."""
         return cls(config.name, config.base_url, config.key_setting, config.url_setting)
 
 
@@ -127,7 +127,9 @@ class Refusal:
 
 
 def status_in(error: object) -> int:
-    """The HTTP status that an error inside a stream would have had; servers give it as `code`, or not at all."""
+    """Returns the HTTP status that an error inside a stream would have had; servers give it as `code`, or not
+    at all.
+    """
     code = error.get("code") if isinstance(error, Mapping) else None
     if code == "rate_limit_exceeded":
         return 429
@@ -138,7 +140,7 @@ def status_in(error: object) -> int:
 
 
 def error_of(caller: Caller, refusal: Refusal, handle: str) -> LlmError:
-    """The error for a refusal, with advice."""
+    """Returns the error for a refusal, with advice."""
     # What a server says in earnest is short; the patterns take long over what is not.
     refusal = replace(refusal, message=refusal.message[:_LONGEST_READ])
     status, quote = refusal.status, _quote(refusal.message)
@@ -194,7 +196,9 @@ def _of_a_bad_request(make: Callable[..., LlmError], name: str, refusal: Refusal
 
 
 def _of_what_it_lacks(make: Callable[..., LlmError], name: str, refusal: Refusal, quote: str) -> LlmError | None:
-    """Tools or images for a model that takes none; routers say so as if there were no such model."""
+    """Returns the error for tools or images that a model does not take; routers say so as if there were no such
+    model.
+    """
     if _NO_TOOLS.search(refusal.message):
         advice = "Detach the agent's tools or choose another model."
         return make(LlmToolsUnsupported, f"{name}: the model takes no tools: {quote}. {advice}")
@@ -216,14 +220,15 @@ def _is_about_the_key(refusal: Refusal, codes: set[str]) -> bool:
 
 
 def wrong_count(provider: str, handle: str, *, vectors: int, texts: int) -> LlmError:
-    """The error for an embedding that has not a vector for each text."""
+    """Returns the error for an embedding that has not a vector for each text."""
     message = f"{provider} returned {vectors} vectors for {texts} texts."
     return LlmEmptyResponse(message, provider=provider, handle=handle)
 
 
 def sizes_in(message: str) -> tuple[int | None, int | None, int | None]:
-    """Tokens as the message of an overflow says them, None where it does not: the window's limit, the input, and the
-    output that was asked for beside it."""
+    """Returns tokens as the message of an overflow says them, None where it does not: the window's limit, the input,
+    and the output that was asked for beside it.
+    """
     if match := _SUM.search(message):
         requested, output, limit = map(_number, match.groups())
         return limit, requested, output
@@ -248,7 +253,7 @@ def _quote(message: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by `retry-after-ms` or `retry-after` (seconds or a date, RFC 9110); None without
+    """Returns the seconds to wait by `retry-after-ms` or `retry-after` (seconds or a date, RFC 9110); None without
     either.
     """
     try:

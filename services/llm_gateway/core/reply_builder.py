@@ -1,4 +1,4 @@
-"""A reply in the making: deltas go in as a provider sends them, the whole message comes out. Pure.
+"""The builder of a reply: deltas go in as a provider sends them, the whole message comes out. Pure.
 
 Parts stand in the order of their first appearance; `key` is how the provider's wire tells them apart.
 """
@@ -57,7 +57,7 @@ class _Draft:
 
 
 class ReplyBuilder:
-    """One reply. Set `finish`, `usage`, `response_id` and `model` as they become known."""
+    """The builder of one reply. Readers set `finish`, `usage`, `response_id` and `model` as they become known."""
 
     def __init__(self) -> None:
         self._drafts: dict[Hashable, _Draft] = {}
@@ -82,12 +82,12 @@ class ReplyBuilder:
         self._draft(key, RedactedReasoning).pieces.append(self._taken(data))
 
     def sign(self, key: Hashable, signature: str) -> None:
-        """Add to the signature of the thoughts at `key`."""
+        """Adds to the signature of the thoughts at `key`."""
         draft = self._draft(key, Reasoning)
         draft.signature = (draft.signature or "") + self._taken(signature)
 
     def begin_call(self, key: Hashable, id: str, name: str) -> ToolCallDelta:
-        """A new tool call; a provider that gives no id gets one from us."""
+        """Begins a tool call; a call without an id gets one from us."""
         draft = self._draft(key, ToolCall)
         draft.id, draft.name = self._taken(id) or f"call_{uuid4().hex[:24]}", self._taken(name)
         return ToolCallDelta(draft.index, draft.id, draft.name, "")
@@ -99,26 +99,26 @@ class ReplyBuilder:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing came yet."""
+        """Returns whether nothing came yet."""
         return not self._drafts
 
     def has_pieces(self, key: Hashable) -> bool:
-        """Whether anything of the text or arguments at `key` came."""
+        """Returns whether anything of the text or arguments at `key` came."""
         return key in self._drafts and any(self._drafts[key].pieces)
 
     def began(self, key: Hashable) -> bool:
-        """Whether there is a part at `key`."""
+        """Returns whether there is a part at `key`."""
         return key in self._drafts
 
     def call_id(self, key: Hashable) -> str | None:
-        """The id of the call at `key`, None before it began."""
+        """Returns the id of the call at `key`, None before it began."""
         draft = self._drafts.get(key)
         return None if draft is None else draft.id
 
     def generation(
         self, request: ChatRequest, provider: str, prompt_size: int, trace: Trace | None = None
     ) -> Generation:
-        """The whole reply; `prompt_size` is the request's length in bytes, for the estimate where none is
+        """Returns the whole reply; `prompt_size` is the request's length in bytes, for the estimate where none is
         given.
 
         Raises LlmEmptyResponse when nothing came and the model did not say that it had nothing to say.
@@ -153,8 +153,8 @@ class ReplyBuilder:
         return Usage(estimate(prompt_size), estimate(written), estimated=True)
 
     def _taken(self, text: str) -> str:
-        """The text, as it can be kept anywhere: Postgres has no NUL. Raises TypeError where it is none, and ValueError
-        where the reply becomes too long.
+        """Returns the text as it can be kept anywhere: Postgres has no NUL. Raises TypeError where it is none, and
+        ValueError where the reply becomes too long.
         """
         if not isinstance(text, str):
             raise TypeError(f"a {type(text).__name__} where a text is expected")
@@ -175,7 +175,7 @@ class ReplyBuilder:
 
 
 def valid_usage(usage: Usage | None) -> Usage | None:
-    """The usage where it is one; None where input or output is no number of tokens. Of details what is one is kept."""
+    """Returns the usage without details that are no numbers of tokens; None where input or output is none."""
     if usage is None or _tokens(usage.prompt_tokens) is None or _tokens(usage.completion_tokens) is None:
         return None
     return Usage(
@@ -189,7 +189,7 @@ def valid_usage(usage: Usage | None) -> Usage | None:
 
 
 def _ids(ids: Sequence[Any]) -> list[int]:
-    """Token ids. Raises TypeError and ValueError for what is none."""
+    """Returns token ids. Raises TypeError and ValueError for others."""
     numbers = list(map(index, ids))
     if numbers and not (min(numbers) >= 0 and max(numbers) < _MOST_TOKENS):
         raise ValueError("a token's id out of range")
@@ -201,7 +201,7 @@ def _tokens(value: Any) -> int | None:
 
 
 def _named(name: Any) -> str:
-    """A name or id that the vendor gave the reply or the model; some give numbers."""
+    """Returns a name or id that the vendor gave the reply or the model; some give numbers."""
     if not isinstance(name, str | int):
         raise TypeError(f"a {type(name).__name__} where a name is expected")
     return str(name)[:_LONGEST_NAME].replace("\0", "")

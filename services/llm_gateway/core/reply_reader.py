@@ -1,4 +1,4 @@
-"""What reads a vendor's replies into the neutral chat: each vendor has one. Pure."""
+"""The reader of a vendor's replies into the neutral chat; each vendor has its own. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

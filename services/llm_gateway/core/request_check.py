@@ -1,4 +1,4 @@
-"""Whether a request suits a model, as far as is known before it is sent. Pure."""
+"""The check of a request against its model, as far as is known before it is sent. Pure."""
 
 from services.llm_gateway.core.chat import ChatRequest, Image, ToolResult
 from services.llm_gateway.core.errors import LlmBadRequest, LlmError, LlmImagesUnsupported, LlmToolsUnsupported

@@ -19,7 +19,7 @@ MOST_OF_EVENT = 16 * 1024 * 1024
 
 
 class SseParser:
-    """Feed it the chunks of one response."""
+    """The parser of one response; it is fed the chunks."""
 
     media_type = "text/event-stream"
 
@@ -31,7 +31,7 @@ class SseParser:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that are complete with this chunk. Raises ValueError for one that is too long."""
+        """Returns the events that are complete with this chunk. Raises ValueError for one that is too long."""
         if b"\n" not in chunk and b"\r" not in chunk and not self._rest.endswith(b"\r"):
             self._rest += chunk
             self._check(len(self._rest))
@@ -56,7 +56,7 @@ class SseParser:
         return events
 
     def close(self) -> list[SseEvent]:
-        """What is left at the end of the body: some servers leave out the last blank line."""
+        """Returns the last event where the body ends without a blank line, as with some servers."""
         if self._rest.strip():
             self._take(bytes(self._rest.strip(b"\r")))
         self._rest = bytearray()

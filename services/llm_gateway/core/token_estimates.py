@@ -23,7 +23,7 @@ RELATIVE_ERROR = 0.2
 
 
 def estimate(characters: int) -> int:
-    """Tokens of a text of that length: 4 characters each, rounded up.
+    """Returns the tokens of a text of that length: 4 characters each, rounded up.
 
     For English prose within about 20 % of what current tokenizers count; code and other scripts cost up to
     twice as much. Never a ground for refusing a request.
@@ -32,7 +32,7 @@ def estimate(characters: int) -> int:
 
 
 def estimate_request(request: ChatRequest) -> int:
-    """Input tokens of a request: its messages and the tools it offers."""
+    """Returns the input tokens of a request: its messages and the tools it offers."""
     tools = sum(len(tool.name) + len(tool.description) + len(tool.parameters_json) for tool in request.tools)
     return estimate(tools) + sum(_MESSAGE_TOKENS + _estimate_parts(message.parts) for message in request.messages)
 

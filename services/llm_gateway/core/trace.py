@@ -1,4 +1,4 @@
-"""What was sent to a provider and what came back, as JSON of a bounded size. Pure.
+"""The trace of a call: the request and the reply as JSON of a bounded size. Pure.
 
 Bodies alone: headers, and so keys, never come here.
 """
@@ -22,7 +22,7 @@ _SHORTEST_STRING = 64
 
 
 class RequestPreview(Exception):
-    """The body that a provider would be sent, where nobody asked to send it: what ends a call with `preview`."""
+    """The end of a call with `preview`: the body that the provider would be sent."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Trace:
         return shorten({"request": _value(self._request), "response": came}, most)
 
     def attach_to(self, error: LlmError) -> None:
-        """Put it into the error's metadata, where it fits."""
+        """Puts the trace into the error's metadata, where it fits."""
         text = self.text()
         if len(text.encode()) <= MOST_BYTES_IN_ERROR:
             error.metadata[METADATA_KEY] = text
@@ -51,9 +51,9 @@ class Trace:
 
 @contextmanager
 def tracing(request: ChatRequest, body: bytes) -> Iterator[Trace | None]:
-    """The trace of a call, None where it is not wanted; an LlmError that leaves the block takes it along.
+    """Yields the trace of a call, None where it is not wanted; an LlmError that leaves the block takes it along.
 
-    Raises Rendered where the body is all that is wanted: every provider comes by here before it sends one.
+    Raises RequestPreview where the body is all that is wanted: every provider comes by here before it sends one.
     """
     if request.preview:
         raise RequestPreview(body)
@@ -67,7 +67,7 @@ def tracing(request: ChatRequest, body: bytes) -> Iterator[Trace | None]:
 
 
 def shorten(value: dict[str, Any], most: int) -> str:
-    """The object's JSON, its strings shortened (the longest first) until it has at most `most` bytes."""
+    """Returns the object's JSON, its strings shortened (the longest first) until it has at most `most` bytes."""
     data, longest = orjson.dumps(value), _LONGEST_STRING
     while len(data) > most and longest >= _SHORTEST_STRING:
         data = orjson.dumps(_shortened(value, longest))
@@ -91,7 +91,7 @@ def _shortened(value: Any, longest: int) -> Any:
 
 
 def _value(data: bytes) -> Any:
-    """What it says as JSON, or else its text; None for nothing."""
+    """Returns the value as JSON, or else its text; None for nothing."""
     if not data:
         return None
     try:

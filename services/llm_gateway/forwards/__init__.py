@@ -1,5 +1,5 @@
 """Requests in a vendor's own form, handed on to it.
 
-addresses.py  where a request goes and with which headers, or why not; answers.py  what is read of an answer on its way;
-clients.py  the connections; forwards.py  one request from its budget to its account
+addresses.py checks a request and makes its address and headers; answers.py reads text and usage of an answer on its
+way; clients.py has the connections; service.py takes a request from its budget to its account.
 """

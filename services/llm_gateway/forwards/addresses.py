@@ -1,4 +1,4 @@
-"""Where a forwarded request goes, and with which headers; nothing leads out of the vendor's base URL. Pure."""
+"""Addresses and headers of forwarded requests; nothing leads out of the vendor's base URL. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -41,12 +41,12 @@ class Forward:
 
     @property
     def is_message(self) -> bool:
-        """Whether a model is to say something."""
+        """Returns whether a model is to generate something."""
         return (self.method, self.path) == ("POST", MESSAGES)
 
 
 def validate(request: Forward) -> Forward:
-    """The request. Raises LlmBadRequest where its address leads elsewhere, or is none."""
+    """Returns the request. Raises LlmBadRequest where its address leads elsewhere, or is none."""
     if request.provider_type not in TYPES:
         raise LlmBadRequest(f"Requests are handed on to {' and '.join(TYPES)}, not to {request.provider_type[:50]!r}.")
     if request.method not in METHODS:
@@ -74,7 +74,7 @@ def check_account(request: Forward, config: ProviderConfig) -> None:
 
 
 def in_dialect(config: ProviderConfig) -> ProviderConfig:
-    """The provider with the base URL under which it speaks Anthropic's dialect."""
+    """Returns the provider with the base URL under which it speaks Anthropic's dialect."""
     if config.type == "anthropic":
         return config
     parts = urlsplit(config.base_url)
@@ -82,13 +82,13 @@ def in_dialect(config: ProviderConfig) -> ProviderConfig:
 
 
 def url_of(request: Forward, config: ProviderConfig) -> str:
-    """The whole address."""
+    """Returns the whole address."""
     query = f"?{request.query}" if request.query else ""
     return f"{config.base_url.rstrip('/')}/{request.path}{query}"
 
 
 def headers_of(request: Forward, config: ProviderConfig) -> dict[str, str]:
-    """What the vendor is sent."""
+    """Returns the headers that the vendor is sent."""
     key = request.own_key or config.api_key
     headers = {name: value for name, value in request.headers.items() if name in _SENT}
     headers |= {"accept-encoding": "gzip, deflate", "authorization": f"Bearer {key}"}
@@ -99,5 +99,5 @@ def headers_of(request: Forward, config: ProviderConfig) -> dict[str, str]:
 
 
 def visible_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Of an answer's headers those that the caller is told."""
+    """Returns the headers of an answer that the caller sees."""
     return {name.lower(): value for name, value in headers.items() if _TOLD.fullmatch(name.lower())}

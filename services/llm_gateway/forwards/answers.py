@@ -1,6 +1,6 @@
-"""What is read of an answer in Anthropic's dialect while it passes: its text and its usage. Pure.
+"""The reader of an answer in Anthropic's dialect while it passes: its text and its usage. Pure.
 
-It goes on as it came; what cannot be read is not there.
+The answer goes on as it came; parts that cannot be read are left out.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,9 @@ _MOST_OF_BODY = 32 * 1024 * 1024
 
 
 class AnswerReader:
-    """One answer, whole or streamed. Feed it the chunks and close it; then it says whether it `ended`."""
+    """The reader of one answer, whole or streamed. It is fed the chunks and closed; `ended` says whether the answer
+    did.
+    """
 
     def __init__(self, content_type: str) -> None:
         self.model = ""
@@ -30,19 +32,19 @@ class AnswerReader:
 
     @property
     def text(self) -> str:
-        """What the model said; empty where the answer is not complete."""
+        """Returns the model's text; empty where the answer is not complete."""
         return "".join(self._texts) if self.ended and self._size <= MOST_CHARACTERS else ""
 
     @property
     def usage(self) -> Usage | None:
-        """As the vendor counts it, up to now."""
+        """Returns the usage as the vendor counts it, up to now."""
         try:
             return valid_usage(usage_of(self._usage)) if self._usage else None
         except (TypeError, AttributeError):
             return None
 
     def feed(self, chunk: bytes) -> None:
-        """More of the body."""
+        """Reads more of the body."""
         if self._body is not None:
             if len(self._body) <= _MOST_OF_BODY:
                 self._body += chunk
@@ -57,7 +59,7 @@ class AnswerReader:
                 self._take(_object(event.data))
 
     def close(self) -> None:
-        """The body is complete."""
+        """Reads the end of the body."""
         if self._body is not None and len(self._body) <= _MOST_OF_BODY:
             message = _object(bytes(self._body))
             self._begin(message)

@@ -1,6 +1,6 @@
-"""The HTTP clients by which requests are handed on: one for each provider, by the rules of its other calls.
+"""The HTTP clients that hand requests on: one for each provider, by the rules of its other calls.
 
-Imported with the first request: who hands nothing on has no HTTP client in memory.
+Imported with the first request: a process that hands nothing on has no HTTP client in memory.
 """
 
 from collections import OrderedDict
@@ -57,8 +57,8 @@ class Clients:
 
     @asynccontextmanager
     async def answer(self, request: Forward, config: ProviderConfig, patience: float) -> AsyncGenerator[Answer, None]:
-        """The answer to a request, closed at the end; `patience`: the longest wait for a byte, in seconds. Raises
-        LlmError, also while its chunks are read.
+        """Yields the answer to a request, closed at the end; `patience`: the longest wait for a byte, in seconds.
+        Raises LlmError, also while its chunks are read.
         """
         async with self._of(config) as http:
             response = await _sent(http, request, config, patience)
@@ -69,7 +69,7 @@ class Clients:
 
     @asynccontextmanager
     async def _of(self, config: ProviderConfig) -> AsyncGenerator[httpx2.AsyncClient, None]:
-        """The client of a provider, for one request."""
+        """Yields the client of a provider, for one request."""
         client = await self._current(config)
         client.users += 1
         try:
@@ -80,7 +80,7 @@ class Clients:
                 await client.http.aclose()
 
     async def close(self) -> None:
-        """Close those that nobody uses, and the others with their last request."""
+        """Closes those that nobody uses, and the others with their last request."""
         while self._kept:
             await self._let_go(next(iter(self._kept)))
 

@@ -1,6 +1,6 @@
-"""One request handed on: whose provider, what is left of the budget, the way there and back, the account.
+"""Forwarding of one request: its provider, its budget, the way there and back, its account.
 
-Nothing is tried again: a refusal is the caller's to read. With a key of the caller's own nothing is accounted.
+Nothing is tried again: the caller reads the refusal. With a key of the caller's own nothing is accounted.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -39,7 +39,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How an answer begins."""
+    """The beginning of an answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -47,13 +47,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An answer is complete; `text` is what the model said in it."""
+    """The end of a complete answer; `text` is the model's."""
 
     text: str
 
 
 class Forwards:
-    """`close` it at the end."""
+    """Forwards requests. It is closed at the end."""
 
     def __init__(self, catalogue: Catalogue, endpoints: Endpoints, ledger: Ledger, recordings: Recordings) -> None:
         self._catalogue = catalogue
@@ -65,7 +65,8 @@ class Forwards:
     async def forward(
         self, request: Forward, account: Account, remaining: float | None
     ) -> AsyncGenerator[Head | bytes | End, None]:
-        """The vendor's answer: a Head, pieces of the body, an End. Closing it closes the connection. Raises LlmError.
+        """Yields the vendor's answer: a Head, pieces of the body, an End. Closing it closes the connection. Raises
+        LlmError.
 
         An answer to a message that breaks off is accounted with what was counted by then.
         """
@@ -107,7 +108,7 @@ class Forwards:
                 meter.close()
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         if self._clients is not None:
             await self._clients.close()
 
@@ -135,7 +136,7 @@ def _asked(body: bytes) -> Mapping[str, Any]:
 
 
 def _model(one: ProviderEntry, config: ProviderConfig, name: Any) -> ChatModel:
-    """As which the request is counted; without a name it is of no model."""
+    """Returns the model that the request is counted as; without a name it is of no model."""
     name = name[:_LONGEST_NAME].replace("\0", "") if isinstance(name, str) else ""
     return chat_model(config, one.listing.said.get(name) or ListedModel(name), one.overrides.of(name))
 

@@ -1,1 +1,1 @@
-"""How a provider is reached: the HTTP client, the transport, and the one exchange of a call."""
+"""HTTP to providers: the client, the transport, and the one exchange of a call."""

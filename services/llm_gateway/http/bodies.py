@@ -1,7 +1,7 @@
-"""Bodies of responses, read with bounds: whoever answers may be hostile, or broken.
+"""Bodies of responses, read with bounds: the server may be hostile, or broken.
 
-What an endpoint sends is held in memory at most to these lengths, counted after decompression, which is done in steps
-so that no small body becomes a huge one at once.
+Bodies are held in memory at most to these lengths, counted after decompression, which is done in steps so that no small
+body becomes a huge one at once.
 """
 
 import zlib
@@ -28,7 +28,9 @@ _WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate
 
 
 async def content_of(response: httpx2.Response, most: int) -> bytes:
-    """The whole body. Raises ValueError for one that is longer than `most` bytes, or encoded as nobody asked for."""
+    """Returns the whole body. Raises ValueError for one that is longer than `most` bytes, or encoded as nobody asked
+    for.
+    """
     pieces, size = [], 0
     async for chunk in chunks_of(response):
         size += len(chunk)
@@ -39,7 +41,7 @@ async def content_of(response: httpx2.Response, most: int) -> bytes:
 
 
 async def beginning_of(response: httpx2.Response) -> bytes:
-    """The body of an error, of a longer one its beginning. What cannot be decoded is as if it were not there."""
+    """Returns the body of an error, of a longer one its beginning. Bytes that cannot be decoded are left out."""
     pieces, size = [], 0
     try:
         async with aclosing(_all(chunks_of(response))) as chunks:
@@ -54,8 +56,8 @@ async def beginning_of(response: httpx2.Response) -> bytes:
 
 
 def chunks_of(response: httpx2.Response) -> AsyncIterable[bytes]:
-    """The body as it comes. The response's own iterators cost more than all else that is done with a chunk. Raises
-    ValueError where its encoding is wrong.
+    """Returns the body as it comes. The response's own iterators cost more than all else that is done with a chunk.
+    Raises ValueError where its encoding is wrong.
     """
     if not isinstance(response.stream, httpx2.AsyncByteStream):
         return response.aiter_bytes()

@@ -1,7 +1,7 @@
 """The HTTP client of a provider, with aiohttp below: half the CPU of httpx's own transport for each call.
 
 The addresses that tenants supply are checked where names are resolved, each time a connection is made; proxies of the
-environment are for the operator's providers alone. Redirects are followed for nobody: a key goes where it was meant to.
+environment are for the operator's providers alone. Redirects are not followed: a key goes where it was meant to.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ from services.llm_gateway.recordings.recorder import RecordingTransport
 from services.llm_gateway.recordings.replayer import ReplayingTransport
 
 # People think longer than the SDKs' 5 s between two messages, and a new connection costs them a handshake. Where the
-# server closes one earlier, a new one is made. How many calls run at once is decided before (gate.py).
+# server closes one earlier, a new one is made. The gate decides before how many calls run at once.
 # 0 is aiohttp's word for none: what httpx has for that, None, would leave aiohttp its own of 100.
 _LIMITS = httpx2.Limits(max_connections=0, max_keepalive_connections=100, keepalive_expiry=60.0)
 
@@ -31,7 +31,9 @@ BrokenHttp = aiohttp.ClientResponseError
 
 
 def http_client(config: ProviderConfig) -> httpx2.AsyncClient:
-    """A client for the provider's endpoint; nothing is opened before the first call. Who replays has no network."""
+    """Returns a client for the provider's endpoint; nothing is opened before the first call. A replay has no
+    network.
+    """
     if config.replay_from:
         return httpx2.AsyncClient(transport=ReplayingTransport(config), timeout=None, trust_env=False)
     client = _client(config)
@@ -48,15 +50,16 @@ def _client(config: ProviderConfig) -> httpx2.AsyncClient:
 
 
 class WebSockets:
-    """Opens WebSockets to the provider's endpoint by the same rules; redirects are followed for nobody: they could lead
-    to an address that nothing has checked. The session is made at the first."""
+    """The opener of WebSockets to the provider's endpoint, by the same rules; redirects are not followed: they could
+    lead to an address that nothing has checked. The session is made at the first.
+    """
 
     def __init__(self, config: ProviderConfig) -> None:
         self._allow_private = config.allow_private
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self, url: str, headers: Mapping[str, str], **options: Any) -> aiohttp.ClientWebSocketResponse:
-        """A connection; `options` are those of aiohttp's `ws_connect`. Raises aiohttp.ClientError, OSError or
+        """Returns a connection; `options` are those of aiohttp's `ws_connect`. Raises aiohttp.ClientError, OSError or
         PrivateAddress."""
         if not self._allow_private:
             _check_literal(httpx2.Request("GET", url))
@@ -67,7 +70,7 @@ class WebSockets:
         return connection
 
     async def close(self) -> None:
-        """Close the session."""
+        """Closes the session."""
         if self._session is not None:
             await self._session.close()
 
@@ -132,5 +135,5 @@ class _PublicResolver(AbstractResolver):
 
 
 def header_texts(headers: dict[str, Any]) -> dict[str, str]:
-    """The headers that are texts: what an SDK leaves out on purpose is there as a value that is none."""
+    """Returns the headers that are texts: an SDK leaves a header out by a value that is none."""
     return {name: value for name, value in headers.items() if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""What all providers behind HTTP have in common; a vendor says where requests go, and what a call is."""
+"""The part that all providers behind HTTP share; a vendor says where requests go, and what a call is."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from functools import cached_property, partial

@@ -1,4 +1,4 @@
-"""Where requests go and how they say who sends them: as a vendor's SDK says it, or with a bearer token at most."""
+"""Addresses and headers of requests: as a vendor's SDK makes them, or with a bearer token at most."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -9,17 +9,17 @@ from services.llm_gateway.http.client import header_texts
 
 
 class Route(NamedTuple):
-    """Where a request goes, and its headers."""
+    """The address of a request, and its headers."""
 
     url: httpx2.URL
     headers: httpx2.Headers
 
 
 class Routes(Protocol):
-    """What knows the endpoint's addresses and how to authenticate there."""
+    """The addresses of an endpoint, and the authentication there."""
 
     async def find(self, method: str, path: str, body: bytes) -> Route:
-        """The route of one request; `path` is relative to the base URL, with its query. Raises LlmError."""
+        """Returns the route of one request; `path` is relative to the base URL, with its query. Raises LlmError."""
         ...
 
 

@@ -1,6 +1,6 @@
 """HTTP to a provider, the short way.
 
-Where to and how (address, authentication, headers) is said by `Routes`, most often by the vendor's SDK; calls go out on
+`Routes` say where a request goes and with which headers, most often as the vendor's SDK would; calls go out on
 our HTTP client as bytes and come back as bytes, because the way through an SDK's request costs as much again as the
 call, its models 0.14 ms per message and 0.1 ms per streamed chunk. Retries are ours (retry.py).
 """
@@ -47,17 +47,17 @@ OnHeaders = Callable[[Mapping[str, str]], None]
 
 
 class Parser(Protocol[T_co]):
-    """Makes events of the chunks of one streamed body."""
+    """The parser of one streamed body: chunks become events."""
 
     # What the response's content type begins with.
     media_type: str
 
     def feed(self, chunk: bytes) -> Sequence[T_co]:
-        """The events that are complete with this chunk. Raises ValueError for what is none."""
+        """Returns the events that are complete with this chunk. Raises ValueError for bytes that are none."""
         ...
 
     def close(self) -> Sequence[T_co]:
-        """What is left at the end of the body."""
+        """Returns the events that the end of the body completes."""
         ...
 
 
@@ -81,8 +81,8 @@ class Transport:
         trace: Trace | None = None,
         on_headers: OnHeaders | None = None,
     ) -> dict[str, Any]:
-        """The JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `on_headers` gets the
-        response's.
+        """Returns the JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `on_headers`
+        gets the response's.
         """
         async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
             reply = self._decode(response, await self._content(response, trace, handle, MOST_OF_REPLY), handle)
@@ -91,7 +91,7 @@ class Transport:
         return reply
 
     async def get(self, path: str, query: Mapping[str, object], *, timeout: float) -> Any:
-        """The decoded JSON behind `path`."""
+        """Returns the decoded JSON behind `path`."""
         if query:
             path = f"{path}?{httpx2.QueryParams({name: str(value) for name, value in query.items()})}"
         async with self._sent("GET", path, b"", "", timeout, None) as response:
@@ -112,8 +112,8 @@ class Transport:
         trace: Trace | None = None,
         on_headers: OnHeaders | None = None,
     ) -> AsyncGenerator[T, None]:
-        """The events of a streamed reply as `parser` reads them; `patience` is the longest wait for the first byte and
-        between chunks. `on_headers` gets the response's.
+        """Yields the events of a streamed reply as `parser` reads them; `patience` is the longest wait for the first
+        byte and between chunks. `on_headers` gets the response's.
 
         Closing the generator closes the connection.
         """
@@ -133,9 +133,9 @@ class Transport:
                 raise self.malformed(f"sent a stream that breaks its protocol ({error})", handle) from error
 
     async def leave(self, events: AsyncGenerator[Any, None], *, ended: bool) -> None:
-        """Have done with a stream. Where its last event has come (`ended`), the end of its body is waited for in the
-        background, for a moment: only a connection that was read to the end is used again, and a new one costs a
-        handshake. Else its connection is closed.
+        """Leaves a stream. Where its last event has come (`ended`), the end of its body is awaited in the background,
+        for a moment: only a connection that was read to the end is used again, and a new one costs a handshake. Else
+        its connection is closed.
         """
         if not ended:
             await events.aclose()
@@ -145,16 +145,16 @@ class Transport:
         task.add_done_callback(self._draining.discard)
 
     async def close(self) -> None:
-        """Close the client's connections."""
+        """Closes the client's connections."""
         await asyncio.gather(*self._draining)
         await self._http.aclose()
 
     def refused(self, status: int, body: Any, handle: str) -> LlmError:
-        """The error for a refusal that came inside a stream."""
+        """Returns the error for a refusal that came inside a stream."""
         return error_of(self._caller, self._read_refusal(status, body), handle)
 
     def incomplete(self, what: str, handle: str) -> LlmStreamIncomplete:
-        """The error for a stream that broke off."""
+        """Returns the error for a reply that broke off."""
         return LlmStreamIncomplete(
             f"{self._caller.provider} {what}; the reply is incomplete. Try again.",
             provider=self._caller.provider,
@@ -162,12 +162,12 @@ class Transport:
         )
 
     def silent(self, patience: float, handle: str) -> LlmTimeout:
-        """The error for a provider that sent nothing for so many seconds."""
+        """Returns the error for a provider that sent nothing for so many seconds."""
         name = self._caller.provider
         return LlmTimeout(f"{name} sent nothing for {patience:g} s. Try again later.", provider=name, handle=handle)
 
     def malformed(self, what: str, handle: str) -> LlmStreamMalformed:
-        """The error for a stream that makes no sense."""
+        """Returns the error for a stream that makes no sense."""
         caller = self._caller
         return LlmStreamMalformed(
             f"{caller.provider} {what}. Is {caller.url_setting} ({caller.endpoint}) right? Try again.",
@@ -176,7 +176,7 @@ class Transport:
         )
 
     def parse(self, data: bytes, handle: str, trace: Trace | None = None) -> dict[str, Any]:
-        """The JSON object of one event."""
+        """Returns the JSON object of one event."""
         if trace is not None:
             trace.events.append(data)
         try:
@@ -198,8 +198,8 @@ class Transport:
         trace: Trace | None,
         on_headers: OnHeaders | None = None,
     ) -> AsyncGenerator[httpx2.Response, None]:
-        """The response to a request once its head is there, closed at the end. Raises LlmError for a refusal, and for
-        whatever HTTP fails while it is read.
+        """Yields the response to a request once its head is there, closed at the end. Raises LlmError for a refusal,
+        and for failures of HTTP while it is read.
         """
         response = None
         route = await self._routes.find(method, path, body)
@@ -276,7 +276,7 @@ class Transport:
         )
 
     def _moved(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
-        """Not followed: who is there now was not meant to have the key."""
+        """Returns the error for a redirect: it is not followed, since the key was not meant for the server there."""
         caller, target = self._caller, response.headers["location"].partition("?")[0][:200]
         return LlmNotAnApi(
             f"{caller.provider} answered {response.status_code} and points to {target}, where the key is not sent. "

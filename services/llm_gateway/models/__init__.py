@@ -1,1 +1,1 @@
-"""What is known of models: what was said of them, what their endpoints list, and the figures that follow."""
+"""The models of a tenant's providers and of the operator's."""

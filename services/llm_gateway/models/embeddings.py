@@ -1,4 +1,4 @@
-"""One request for vectors as several calls, a few of them at once."""
+"""Batches: one request for vectors as several calls, a few of them at once."""
 
 import asyncio
 from array import array
@@ -16,7 +16,7 @@ _AT_ONCE = 4
 
 
 async def embed_batch(provider: Provider, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
-    """Vectors of numbers for a batch, of the model's length where that is known. Raises LlmError, also where the reply
+    """Returns vectors for a batch, of the model's length where that is known. Raises LlmError, also where the reply
     is of another shape.
     """
     with reply_guard(model.provider_name, model.handle):
@@ -52,7 +52,7 @@ class Batches:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def embed(self, call: Callable[[Sequence[str]], Awaitable[Embeddings]]) -> Embeddings:
-        """All vectors in order. The first failure cancels the rest and is raised as it is."""
+        """Returns all vectors in order. The first failure cancels the rest and is raised as it is."""
         parts = await _all(self._one(call, batch) for batch in self._batches)
         return Embeddings([vector for part in parts for vector in part.vectors], self.tokens)
 

@@ -11,7 +11,7 @@ _NAMED = 30
 
 
 def no_provider(handle: str, names: Iterable[str]) -> ModelNotFound:
-    """A handle of no provider."""
+    """Returns the error for a handle of no provider."""
     return ModelNotFound(
         f"There is no model {handle!r}: configured providers are {_some(names)}. A handle is provider/model, for "
         "example loci/demo; OPENAI_API_KEY or ANTHROPIC_API_KEY in the environment of the server adds that provider, "
@@ -21,7 +21,7 @@ def no_provider(handle: str, names: Iterable[str]) -> ModelNotFound:
 
 
 def model_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -> ModelNotFound:
-    """A model that its endpoint does not list."""
+    """Returns the error for a model that its endpoint does not list."""
     handle = f"{one.config.name}/{name}"
     return ModelNotFound(
         f"There is no model {handle!r}; there are: {_some(handles)}.", provider=one.config.name, handle=handle
@@ -29,14 +29,14 @@ def model_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -> Mo
 
 
 def not_for_chats(model: ChatModel) -> ModelNotFound:
-    """A model that is for something else."""
+    """Returns the error for a model that is for something else."""
     return ModelNotFound(
         f"{model.handle} is not a chat model; choose another one.", provider=model.provider_name, handle=model.handle
     )
 
 
 def embedding_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -> ModelNotFound:
-    """No embedding model of that name."""
+    """Returns the error for a name of no embedding model."""
     handle = f"{one.config.name}/{name}"
     return ModelNotFound(
         f"There is no embedding model {handle!r}; there are: {_some(handles)}. If it is served there, say how long its "
@@ -47,7 +47,7 @@ def embedding_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -
 
 
 def not_answering(one: ProviderEntry, name: str) -> ModelNotFound:
-    """A model of an endpoint that does not say what it has."""
+    """Returns the error for a model of an endpoint that does not list its models."""
     handle, config = f"{one.config.name}/{name}", one.config
     where = f" ({config.base_url})" if config.base_url else ""
     # What is wrong there is more often the key or the address than the model.
@@ -61,7 +61,7 @@ def not_answering(one: ProviderEntry, name: str) -> ModelNotFound:
 
 
 def window_unknown(one: ProviderEntry, model: ChatModel) -> ModelWindowUnknown:
-    """A model that cannot be offered yet."""
+    """Returns the error for a model whose window is unknown."""
     return ModelWindowUnknown(
         f"The context window of {model.handle} is unknown: neither its endpoint nor the table says it. "
         f"Set it in tokens: {_how_to_set(one, model.name, 'context_window', 32768)}",

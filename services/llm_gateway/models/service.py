@@ -1,7 +1,7 @@
-"""Which models there are for a tenant: those of its own providers and of the operator's.
+"""The catalogue of a tenant's models: those of its own providers and of the operator's.
 
-What models are known by (figures.py) comes from memory: overrides, tables, and what endpoints listed (listings.py).
-A turn is never kept waiting where memory or a table knows its model.
+Figures of models (core/model_figures.py) come from memory: overrides, tables, and the lists of endpoints
+(providers/listings.py). A turn is never kept waiting where memory or a table knows its model.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class EmbeddingTarget:
 
 
 class Catalogue:
-    """`operators`: the operator's providers by name. A tenant's own comes before one of those."""
+    """The catalogue. `operators`: the operator's providers by name; a tenant's own comes before one of those."""
 
     def __init__(
         self, providers: ProviderRegistry, operators: Mapping[str, ProviderEntry], tenants: TenantProviderCache
@@ -60,7 +60,7 @@ class Catalogue:
         self._tenants = tenants
 
     async def callable_model(self, organization_id: UUID, handle: str) -> Target:
-        """The model for a turn. Raises ModelNotFound, CredentialsUnreadable."""
+        """Returns the model for a turn. Raises ModelNotFound, CredentialsUnreadable."""
         one, name = await self._resolve(organization_id, handle)
         listed, override = one.listing.said.get(name), one.overrides.of(name)
         if listed is None and not is_known_chat(one.config, name, override):
@@ -68,8 +68,8 @@ class Catalogue:
         return Target(one.config, chat_model(one.config, listed or ListedModel(name), override))
 
     async def chat_model(self, organization_id: UUID, handle: str) -> ChatModel:
-        """The model as it may be offered. Raises ModelNotFound, CredentialsUnreadable, and ModelWindowUnknown where no
-        window is known.
+        """Returns the model as it may be offered. Raises ModelNotFound, CredentialsUnreadable, and ModelWindowUnknown
+        where no window is known.
         """
         one, name = await self._resolve(organization_id, handle)
         override = one.overrides.of(name)
@@ -82,7 +82,7 @@ class Catalogue:
         return model
 
     async def chat_models(self, organization_id: UUID, names: Iterable[str] = ()) -> tuple[list[ChatModel], list[str]]:
-        """All models with a known window, by handle; and the names of providers that do not answer. Raises
+        """Returns all models with a known window, by handle; and the names of providers that do not answer. Raises
         Unavailable.
         """
         found = await self._renewed(organization_id, set(names))
@@ -91,13 +91,13 @@ class Catalogue:
         return sorted(models, key=lambda model: (model.provider_name, model.name)), unreachable
 
     async def embedding_models(self, organization_id: UUID) -> list[EmbeddingModel]:
-        """All embedding models whose length is known, by handle. Raises Unavailable."""
+        """Returns all embedding models whose length is known, by handle. Raises Unavailable."""
         found = await self._renewed(organization_id, set())
         models = [model for one in found if one.problem is None for model in _embedding_models(one)]
         return sorted(models, key=lambda model: (model.provider_name, model.name))
 
     async def embedding_model(self, organization_id: UUID, handle: str) -> EmbeddingTarget:
-        """One embedding model; where nobody says how long its vectors are, one is asked for. Raises ModelNotFound,
+        """Returns one embedding model; where its vectors' length is unknown, it is measured. Raises ModelNotFound,
         CredentialsUnreadable, and what the endpoint answers.
         """
         one, name = await self._resolve(organization_id, handle)
@@ -110,8 +110,8 @@ class Catalogue:
         return EmbeddingTarget(one.config, model)
 
     async def provider_of(self, organization_id: UUID, types: Sequence[str]) -> ProviderEntry | None:
-        """A provider of one of these types, the first of which goes before: the tenant's own, else the operator's.
-        Raises CredentialsUnreadable, Unavailable.
+        """Returns a provider of one of these types, the first of which goes before: the tenant's own, else the
+        operator's. Raises CredentialsUnreadable, Unavailable.
         """
         for those in (await self._tenants.of(organization_id), self._operators):
             for name in types:
@@ -146,14 +146,14 @@ class Catalogue:
         return None
 
     async def _renewed(self, organization_id: UUID, names: set[str]) -> list[ProviderEntry]:
-        """The tenant's providers, each asked for its models where that is due."""
+        """Returns the tenant's providers, each asked for its models where that is due."""
         everything = {**self._operators, **await self._tenants.of(organization_id)}
         chosen = [one for name, one in everything.items() if not names or name in names]
         await asyncio.gather(*(one.listing.renew() for one in chosen if one.problem is None))
         return chosen
 
     async def _listed(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
-        """The model as its endpoint lists it, or bare where it is known without. Raises ModelNotFound."""
+        """Returns the model as its endpoint lists it, or bare where it is known without. Raises ModelNotFound."""
         listing, is_known = one.listing, is_known_chat(one.config, name, override)
         # Whoever creates an agent with a well-known model is not kept waiting by an endpoint that hangs.
         await listing.renew(wait=not is_known or not (one.config.is_vendor or listing.failed))
@@ -167,7 +167,7 @@ class Catalogue:
         return listing.said.get(name) or ListedModel(name)
 
     async def _listed_embedding(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
-        """The same of an embedding model."""
+        """Returns the same of an embedding model."""
         config, listing = one.config, one.listing
         row = known_embedding(config.type, name, override.base_model)
         if override.dimensions is None and row is None:
@@ -196,7 +196,7 @@ def _by_name(one: ProviderEntry) -> tuple[bool, str]:
 
 
 def _declares(override: Override) -> bool:
-    """Whether an override alone makes a model be there."""
+    """Returns whether an override alone makes a model be there."""
     return override.context_window is not None or bool(override.base_model)
 
 

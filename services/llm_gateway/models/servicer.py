@@ -23,7 +23,7 @@ _SOURCES = {
 
 
 def model_message(model: ChatModel) -> model_pb2.Model:
-    """A chat model."""
+    """Returns a chat model's message."""
     return model_pb2.Model(
         handle=model.handle,
         name=model.name,
@@ -65,7 +65,7 @@ def _capabilities_message(capabilities: Capabilities) -> model_pb2.ModelCapabili
 
 
 def embedding_model_message(model: EmbeddingModel) -> model_pb2.EmbeddingModel:
-    """An embedding model."""
+    """Returns an embedding model's message."""
     return model_pb2.EmbeddingModel(
         handle=model.handle,
         name=model.name,
@@ -81,7 +81,7 @@ def embedding_model_message(model: EmbeddingModel) -> model_pb2.EmbeddingModel:
 
 
 def _texts_to_embed(texts: Sequence[str]) -> list[str]:
-    """Raises InvalidArgument unless there are 1 to 2,048, none empty."""
+    """Returns the texts. Raises InvalidArgument unless there are 1 to 2,048, none empty."""
     if not 1 <= len(texts) <= 2_048 or not all(texts):
         raise InvalidArgument("an embedding request has 1 to 2,048 texts, none empty", reason="LLM_BAD_REQUEST")
     return list(texts)

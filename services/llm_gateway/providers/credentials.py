@@ -1,4 +1,6 @@
-"""A provider's key and access key: sealed for their row, opened when it is read. Never shown, never logged."""
+"""A provider's key and access key: sealed for their row, opened when it is read. They are never shown and never
+logged.
+"""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -25,14 +27,14 @@ class Vault:
         self._sealer = sealer
 
     def seal(self, credentials: Credentials, organization_id: UUID, provider_id: UUID) -> bytes | None:
-        """The sealed form; None where there is nothing to keep."""
+        """Returns the sealed form; None where there is nothing to keep."""
         if not credentials.api_key and not credentials.access_key:
             return None
         text = orjson.dumps({"api_key": credentials.api_key, "access_key": credentials.access_key})
         return self._sealer.seal(text, _place(organization_id, provider_id))
 
     def open(self, row: StoredProvider) -> Credentials:
-        """What was sealed for this row. Raises CredentialsUnreadable."""
+        """Returns the credentials that were sealed for this row. Raises CredentialsUnreadable."""
         if row.credentials is None:
             return Credentials()
         try:

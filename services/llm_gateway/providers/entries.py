@@ -1,4 +1,4 @@
-"""A configured provider: how it is reached, what was said of its models, and what its endpoint lists."""
+"""Entries: configured providers with their overrides of models and the list of their endpoint."""
 
 import logging
 from collections.abc import Iterable
@@ -33,11 +33,11 @@ class ProviderEntry:
 
     @property
     def id(self) -> UUID:
-        """Of the row, or made from the name."""
+        """Returns the id of the row, or one made from the name."""
         return self.stored.id if self.stored is not None else uuid5(_OPERATORS, self.config.name)
 
     def usable(self) -> "ProviderEntry":
-        """This one. Raises what keeps it from being called."""
+        """Returns the entry itself. Raises what keeps it from being called."""
         if self.problem is not None:
             raise self.problem
         return self
@@ -53,7 +53,7 @@ class Patience:
 
 
 class ProviderEntryFactory:
-    """Makes configured providers of the operator's configurations and of tenants' rows."""
+    """The factory of entries, from the operator's configurations and from tenants' rows."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class ProviderEntryFactory:
         self._allow_private = allow_private
 
     def operators(self, configs: Iterable[ProviderConfig], overrides: OperatorOverrides) -> dict[str, ProviderEntry]:
-        """The operator's providers by name."""
+        """Returns the operator's providers by name."""
         entries = (ProviderEntry(config, _joined(config, overrides), self._listing(config)) for config in configs)
         return {one.config.name: one for one in entries}
 
     def of_row(self, row: StoredProvider, before: ProviderEntry | None) -> ProviderEntry:
-        """A tenant's provider; what `before` knows of its models is kept where it is the same version."""
+        """Returns a tenant's provider; the list of models in `before` is kept where it is the same version."""
         if before is not None and before.config.version == row.version:
             listing = before.listing
             if row.synced_at is not None and (listing.synced_at is None or row.synced_at > listing.synced_at):
@@ -94,7 +94,7 @@ class ProviderEntryFactory:
         return ProviderEntry(config, _overrides(row), listing, row, problem)
 
     def config(self, row: StoredProvider, credentials: Credentials) -> ProviderConfig:
-        """The configuration of a row, stored or not."""
+        """Returns the configuration of a row, stored or not."""
         return ProviderConfig(
             name=row.name,
             type=row.type,
@@ -130,7 +130,7 @@ class ProviderEntryFactory:
 
 
 def _joined(config: ProviderConfig, overrides: OperatorOverrides) -> ProviderOverrides:
-    """What the operator says by handle goes before what the provider's own options say."""
+    """Returns the provider's overrides; the operator's by handle go before those of the provider's own options."""
     own, by_handle = _named_models(config.options), overrides.of_provider(config.name)
     return ProviderOverrides({**own.models, **by_handle.models}, by_handle.price)
 

@@ -1,4 +1,4 @@
-"""The operator's providers and what it says of models, from the environment."""
+"""The operator's providers and overrides of models, from the environment."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,8 +35,8 @@ _PRICE_EXAMPLE = '{"openai/my-model": {"input": 0.15, "output": 0.6}, "groq/*": 
 
 
 def read_providers(env: Env) -> list[ProviderConfig]:
-    """The operator's providers: `loci` always, another type when one of the settings it is present by is set, those of
-    LOCI_PROVIDERS, and those of a recording that is replayed. Raises SettingsError.
+    """Returns the operator's providers: `loci` always, another type when one of the settings it is present by is set,
+    those of LOCI_PROVIDERS, and those of a recording that is replayed. Raises SettingsError.
     """
     types = (row for row in TYPES.values() if row.name == "loci" or any(map(_is_set(env), row.present_by)))
     configs = [_of_type(env, row) for row in types]
@@ -50,7 +50,7 @@ def read_providers(env: Env) -> list[ProviderConfig]:
 
 
 def read_overrides(env: Env) -> OperatorOverrides:
-    """What the operator says of models. Raises SettingsError."""
+    """Returns the operator's overrides of models. Raises SettingsError."""
     example = '{"openai/my-model": 32768}'
     windows = _by_handle(env, WINDOWS_SETTING, window, "model handles and their context windows in tokens", example)
     example = '{"openai/my-model": {"context_window": 32768, "tools": true}}'
@@ -68,7 +68,7 @@ def _with_window(override: Override | None, window: Override) -> Override:
 
 
 def _by_handle(env: Env, name: str, read: Callable[[Any], T], what: str, example: str) -> dict[str, T]:
-    """A JSON object by handle, or the path of a file with it."""
+    """Returns the setting's JSON object by handle; the setting may be the path of a file with it."""
     expected = f"a JSON object of {what}"
     text = env.content(name, default="", secret=False, expected=expected, example=f"'{example}'")
     if not text:
@@ -119,7 +119,7 @@ def _key(env: Env, row: ProviderType) -> str:
 
 
 def _access_key(env: Env, row: ProviderType) -> str:
-    """It belongs to the last of the keys; those before stand alone."""
+    """Returns the access key. It belongs to the last of the keys; those before stand alone."""
     if any(env.text(name, default="") for name in row.key_settings[:-1]):
         return ""
     return _first(env, row.access_key_settings)
@@ -137,7 +137,7 @@ def _first(env: Env, names: Sequence[str]) -> str:
 
 
 def _set_name(env: Env, names: Sequence[str]) -> str:
-    """The name that is set, or else the first."""
+    """Returns the name that is set, or else the first."""
     return next((name for name in names if env.text(name, default="")), names[0] if names else "")
 
 
@@ -152,7 +152,7 @@ def _option(env: Env, option: Option) -> Any:
 
 
 def _listed(env: Env) -> Iterator[ProviderConfig]:
-    """Those of LOCI_PROVIDERS."""
+    """Yields the providers of LOCI_PROVIDERS."""
     text = env.content(PROVIDERS_SETTING, default="", expected="a JSON list of providers", example=f"'{_EXAMPLE}'")
     try:
         items = orjson.loads(text) if text else []

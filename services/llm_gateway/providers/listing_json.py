@@ -10,12 +10,12 @@ _PRICES = ("input", "output", "cached_input", "cache_write")
 
 
 def to_json(models: Iterable[ListedModel]) -> list[dict[str, Any]]:
-    """What is unset is left out."""
+    """Returns the models as JSON; unset fields are left out."""
     return [_to_json(model) for model in models]
 
 
 def from_json(stored: Iterable[Mapping[str, Any]]) -> list[ListedModel]:
-    """What `to_json` made; fields it does not know are passed over."""
+    """Returns the models of what `to_json` returned; unknown fields are passed over."""
     return [_from_json(item) for item in stored]
 
 

@@ -1,7 +1,7 @@
-"""What the endpoint of a provider lists, asked when somebody wants to know.
+"""The list of models of a provider's endpoint, asked for when it is needed.
 
 An answer is used as it is for FRESH_SECONDS; after that it is used while a new one is fetched, and as long as the
-endpoint is away. An endpoint that failed is not asked again for RETRY_SECONDS, so that whoever creates agents never
+endpoint is away. An endpoint that failed is not asked again for RETRY_SECONDS, so that the creation of agents never
 waits for it in a row.
 """
 
@@ -32,7 +32,7 @@ Keep = Callable[["Listing"], Awaitable[None]]
 
 
 async def list_models(provider: Provider, config: ProviderConfig, timeout: float) -> Sequence[ListedModel]:
-    """What the endpoint lists, within `timeout` seconds. Raises LlmError."""
+    """Returns the models that the endpoint lists, within `timeout` seconds. Raises LlmError."""
     try:
         async with asyncio.timeout(timeout):
             with reply_guard(config.name, ""):
@@ -44,7 +44,7 @@ async def list_models(provider: Provider, config: ProviderConfig, timeout: float
 
 
 def plausible(models: Iterable[ListedModel]) -> list[ListedModel]:
-    """What can be kept of a list: models with a name, and figures that are figures. Raises TypeError where a text is
+    """Returns the models of a list that have a name, without figures that are none. Raises TypeError where a text is
     none.
     """
     return [_plausible(model) for model in models if 0 < len(model.name) <= _LONGEST_NAME and model.name.isprintable()]
@@ -107,7 +107,7 @@ class Listing:
         self._measuring: dict[str, asyncio.Task[int]] = {}
 
     def remember(self, models: Iterable[ListedModel] | None, synced_at: datetime | None) -> None:
-        """Begin with an answer that was stored."""
+        """Sets an answer that was stored."""
         self.models = None if models is None else {model.name: model for model in models}
         self.synced_at = synced_at
         if synced_at is not None:
@@ -116,16 +116,16 @@ class Listing:
 
     @property
     def said(self) -> Mapping[str, ListedModel]:
-        """The models by name; none where it never answered."""
+        """Returns the models by name; none where it never answered."""
         return self.models or {}
 
     @property
     def failed(self) -> bool:
-        """Whether the last attempt failed."""
+        """Returns whether the last attempt failed."""
         return self.error is not None
 
     async def renew(self, *, wait: bool = True, if_older_than: float | None = None) -> None:
-        """Ask the endpoint where that is due; with `wait`, wait where there is no earlier answer to use."""
+        """Asks the endpoint where that is due; with `wait`, waits where there is no earlier answer to use."""
         age = time.monotonic() - self._asked_at
         forced = if_older_than is not None and age > if_older_than
         is_due = age > (RETRY_SECONDS if self.failed else FRESH_SECONDS)
@@ -135,13 +135,13 @@ class Listing:
             await asyncio.shield(self._asking)
 
     async def ask(self, timeout: float) -> None:
-        """Ask now, waiting at most `timeout` seconds; `error` tells how it went."""
+        """Asks now, waiting at most `timeout` seconds; `error` tells how it went."""
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask(timeout))
         await asyncio.shield(self._asking)
 
     async def measure(self, name: str, measure: Callable[[], Awaitable[int]]) -> int:
-        """The length that `measure` finds for a model's vectors, measured once. Raises what it raises."""
+        """Returns the length that `measure` finds for a model's vectors, measured once. Raises what it raises."""
         if name not in self.measured:
             if name not in self._measuring:
                 self._measuring[name] = asyncio.create_task(self._measure(name, measure))
@@ -169,5 +169,5 @@ class Listing:
 
     @property
     def error_text(self) -> str:
-        """`error` as it is stored and shown; empty without one."""
+        """Returns `error` as it is stored and shown; empty without one."""
         return "" if self.error is None else self.error.message[:_LONGEST_ERROR].replace("\0", "")

@@ -1,4 +1,4 @@
-"""Where providers of tenants are stored."""
+"""Stored providers of tenants, and the port of their store. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class StoredProvider:
 
     @property
     def mark(self) -> "Mark":
-        """By which a change is seen."""
+        """Returns the mark by which a change is seen."""
         return self.version, self.synced_at
 
 
@@ -50,11 +50,13 @@ class ProviderStore(Protocol):
     """The providers of all tenants. Every method raises Unavailable while the database is away."""
 
     async def list(self, organization_id: UUID) -> Sequence[StoredProvider]:
-        """A tenant's, by name."""
+        """Returns a tenant's providers, by name."""
         ...
 
     async def marks(self, organization_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[UUID, Mark]]:
-        """By which it is seen what changed, by tenant and provider; a tenant without providers is left out."""
+        """Returns the marks by which changes are seen, by tenant and provider; a tenant without providers is
+        left out.
+        """
         ...
 
     async def create(self, provider: StoredProvider) -> tuple[StoredProvider, bool]:

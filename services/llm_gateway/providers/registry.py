@@ -1,4 +1,4 @@
-"""The providers that are configured, each made at its first use."""
+"""The registry of providers, each made at its first use."""
 
 import asyncio
 import importlib
@@ -14,7 +14,7 @@ from services.llm_gateway.recordings.settings import Recordings
 
 
 def construct(config: ProviderConfig) -> Provider:
-    """The provider for a configuration; imports its module and its vendor's SDK. Raises LlmSdkMissing."""
+    """Returns the provider for a configuration; imports its module and its vendor's SDK. Raises LlmSdkMissing."""
     row = TYPES[config.type]
     try:
         constructor = getattr(importlib.import_module(row.module), row.constructor)
@@ -31,7 +31,7 @@ def construct(config: ProviderConfig) -> Provider:
 
 # How long a provider that was replaced or deleted may still be answering.
 RETIRED_SECONDS = 3_600.0
-# Of one tenant. Each has connections and some memory, so whoever changes a provider again and again closes the oldest.
+# Of one tenant. Each has connections and some memory; a provider that is changed again and again closes the oldest.
 MOST_RETIRED = 20
 
 
@@ -52,7 +52,7 @@ class _OldProvider:
 
 
 class ProviderRegistry:
-    """Providers by their configuration; each is kept until a newer version of it comes, or the process ends.
+    """The providers by their configuration; each is kept until a newer version of it comes, or the process ends.
 
     One that was replaced or discarded is closed RETIRED_SECONDS later, so that its calls come to their end; of one
     tenant MOST_RETIRED wait for that.
@@ -65,7 +65,7 @@ class ProviderRegistry:
         self._lock = asyncio.Lock()
 
     async def get(self, config: ProviderConfig) -> Provider:
-        """The provider of this configuration. Raises LlmSdkMissing."""
+        """Returns the provider of this configuration. Raises LlmSdkMissing."""
         made = self._made.get(config.key)
         if made is not None and made[0] == config:
             return made[1]
@@ -79,11 +79,11 @@ class ProviderRegistry:
         return made[1]
 
     async def once(self, config: ProviderConfig) -> Provider:
-        """A provider of one's own, to be closed by whoever asked for it. Raises LlmSdkMissing."""
+        """Returns a provider of one's own, which the caller closes. Raises LlmSdkMissing."""
         return await asyncio.to_thread(construct, self._recordings.applied(config))
 
     def discard(self, config: ProviderConfig) -> None:
-        """Let go of the provider of that name, whichever its version, if one was made."""
+        """Lets go of the provider of that name, whichever its version, if one was made."""
         made = self._made.pop(config.key, None)
         if made is not None:
             theirs = [one for one in self._retired.values() if one.organization_id == config.organization_id]
@@ -95,7 +95,7 @@ class ProviderRegistry:
             task.add_done_callback(lambda done: self._retired.pop(done, None))
 
     async def close(self) -> None:
-        """Close what was made."""
+        """Closes all providers."""
         retired = dict(self._retired)
         for task in retired:
             task.cancel()

@@ -1,4 +1,4 @@
-"""A tenant's providers as its administrators see them: made, changed, checked, deleted."""
+"""The administration of a tenant's providers: they are created, changed, checked, deleted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ class ProviderChange:
 
 
 class ProviderService:
-    """Every method takes the tenant; those of the operator can be read, checked and refreshed by all of them."""
+    """The administration. Every method takes the tenant; all tenants may read, check and refresh the operator's."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class ProviderService:
         return await self._mine(organization_id, provider_id)
 
     async def get(self, organization_id: UUID, provider_id: UUID) -> ProviderEntry:
-        """One. Raises ProviderNotFound."""
+        """Returns one provider. Raises ProviderNotFound."""
         for one in self._operators.values():
             if one.id == provider_id:
                 return one
         return await self._mine(organization_id, provider_id)
 
     async def list(self, organization_id: UUID, name: str, provider_type: str) -> Sequence[ProviderEntry]:
-        """The tenant's and the operator's, by name; perhaps only those of a name or type."""
+        """Returns the tenant's and the operator's, by name; perhaps only those of a name or type."""
         mine = await self._tenants.read(organization_id)
         everything = (*mine.values(), *self._operators.values())
         entries = [
@@ -93,7 +93,7 @@ class ProviderService:
     async def update(
         self, organization_id: UUID, provider_id: UUID, change: ProviderChange, version: int | None
     ) -> ProviderEntry:
-        """Changes what is given, and asks for the models anew where it is reached another way now. Raises
+        """Changes the fields that are set, and asks for the models anew where it is reached another way now. Raises
         ProviderNotFound, ProviderInvalid, ProviderNameTaken, ProviderChanged, ProviderReadOnly.
         """
         self._refuse_operators(provider_id)
@@ -134,12 +134,12 @@ class ProviderService:
         return done
 
     async def check(self, organization_id: UUID, provider_id: UUID) -> int:
-        """How many models a stored one lists. Raises ProviderNotFound, and what the endpoint answers."""
+        """Returns how many models a stored one lists. Raises ProviderNotFound, and what the endpoint answers."""
         one = (await self.get(organization_id, provider_id)).usable()
         return len(await list_models(await self._providers.get(one.config), one.config, ASKED_SECONDS))
 
     async def check_draft(self, organization_id: UUID, draft: ProviderDraft) -> int:
-        """The same of one that is not stored. Raises ProviderInvalid, and what the endpoint answers."""
+        """Returns the same of one that is not stored. Raises ProviderInvalid, and what the endpoint answers."""
         draft = validate(draft, allow_private=self._allow_private)
         row = self._row(draft, organization_id, UUID(int=0))
         config = self._maker.config(row, Credentials(draft.api_key, draft.access_key))
@@ -191,7 +191,9 @@ class ProviderService:
         )
 
     def _draft(self, before: ProviderEntry, change: ProviderChange) -> ProviderDraft:
-        """The provider as it will be. Raises CredentialsUnreadable where an old key is needed and cannot be read."""
+        """Returns the provider as it will be. Raises CredentialsUnreadable where an old key is needed and cannot be
+        read.
+        """
         row = before.stored
         assert row is not None
         try:
@@ -217,13 +219,13 @@ def _chosen(new: str | None, old: str) -> str:
 
 
 def _reached(row: StoredProvider) -> tuple[Any, ...]:
-    """Where its models are listed."""
+    """Returns the settings that decide where its models are listed."""
     options = {name: value for name, value in row.options.items() if name not in ("models", "max_concurrency")}
     return row.base_url, row.region, row.api_version, options
 
 
 def _refuse_elsewhere(old: StoredProvider, row: StoredProvider) -> None:
-    """A key goes to no other address than the one it was given for."""
+    """Raises ProviderInvalid where a stored key would go to another address than the one it was given for."""
     if old.credentials is not None and addresses(row.base_url, row.options) != addresses(old.base_url, old.options):
         raise ProviderInvalid(
             "base_url: with a new address comes a new api_key, so that the stored key is sent nowhere it was not meant "

@@ -23,7 +23,7 @@ _TEXTS = ("name", "api_key", "access_key", "base_url", "region", "api_version")
 
 
 def draft_of(settings: provider_pb2.ProviderSettings, name: str) -> ProviderDraft:
-    """Raises ProviderInvalid for options that are no JSON object."""
+    """Returns the draft. Raises ProviderInvalid for options that are no JSON object."""
     return ProviderDraft(
         name=name,
         type=settings.provider_type,
@@ -37,7 +37,7 @@ def draft_of(settings: provider_pb2.ProviderSettings, name: str) -> ProviderDraf
 
 
 def change_of(message: provider_service_pb2.ProviderChange) -> ProviderChange:
-    """Raises ProviderInvalid for options that are no JSON object."""
+    """Returns the change. Raises ProviderInvalid for options that are no JSON object."""
     # The stub's names are literals, and these are in a loop.
     change: Any = message
     texts = {name: getattr(change, name).strip() for name in _TEXTS if change.HasField(name)}
@@ -45,7 +45,7 @@ def change_of(message: provider_service_pb2.ProviderChange) -> ProviderChange:
 
 
 def provider_message(one: ProviderEntry) -> provider_pb2.Provider:
-    """A provider as it is stored, or as the operator configured it; without its key."""
+    """Returns the message of a provider as it is stored, or as the operator configured it; without its key."""
     config, row, listing = one.config, one.stored, one.listing
     message = provider_pb2.Provider(
         id=to_public("provider", one.id),
@@ -72,7 +72,7 @@ def provider_message(one: ProviderEntry) -> provider_pb2.Provider:
 
 
 def category(is_tenants: bool) -> model_pb2.ProviderCategory.ValueType:
-    """Whose a provider is."""
+    """Returns the category of a tenant's or the operator's provider."""
     return model_pb2.PROVIDER_CATEGORY_BYOK if is_tenants else model_pb2.PROVIDER_CATEGORY_BASE
 
 

@@ -36,7 +36,7 @@ class _Tenant:
 
 
 class TenantProviderCache:
-    """By name, for each tenant."""
+    """The providers by name, for each tenant."""
 
     def __init__(self, store: ProviderStore, maker: ProviderEntryFactory, providers: ProviderRegistry) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class TenantProviderCache:
         self._reads = 0
 
     async def of(self, organization_id: UUID) -> Mapping[str, ProviderEntry]:
-        """From memory; read for a tenant's first call. Raises Unavailable."""
+        """Returns them from memory; they are read for a tenant's first call. Raises Unavailable."""
         tenant = self._tenants.get(organization_id)
         if tenant is not None:
             tenant.used_at = time.monotonic()
@@ -64,7 +64,7 @@ class TenantProviderCache:
             raise Unavailable("the database of the llm gateway does not answer now; try again") from None
 
     async def read(self, organization_id: UUID) -> Mapping[str, ProviderEntry]:
-        """As they are now. Raises Unavailable."""
+        """Reads them anew. Raises Unavailable."""
         self._reads += 1
         number = self._reads
         return self._apply(organization_id, await self._store.list(organization_id), number)
@@ -79,7 +79,7 @@ class TenantProviderCache:
                 logger.warning("providers of tenants cannot be looked over now: %s", error.message)
 
     async def check(self) -> None:
-        """Read anew what others changed, forget who is idle. Raises Unavailable."""
+        """Reads anew the tenants that others changed, forgets idle ones. Raises Unavailable."""
         longest_ago = time.monotonic() - IDLE_SECONDS
         for organization_id in [one for one, tenant in self._tenants.items() if tenant.used_at < longest_ago]:
             self._drop(self._tenants.pop(organization_id).providers, {})
@@ -114,7 +114,7 @@ class TenantProviderCache:
         return tenant.providers
 
     def _drop(self, before: Mapping[str, ProviderEntry], now: Mapping[str, ProviderEntry]) -> None:
-        """Let go of the clients of what is there no more."""
+        """Lets go of the clients of providers that are no more."""
         for name, one in before.items():
             if name not in now:
                 self._made.discard(one.config)

@@ -1,4 +1,4 @@
-"""How a provider may be configured: by a tenant over the API, or by the operator in LOCI_PROVIDERS."""
+"""The rules of a provider's configuration, by a tenant over the API or by the operator in LOCI_PROVIDERS."""
 
 import ipaddress
 import re
@@ -35,7 +35,7 @@ _GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 
 @dataclass(frozen=True, slots=True)
 class ProviderDraft:
-    """A provider as somebody wants it. `base_url` empty: the vendor's own."""
+    """A provider to be created or changed. `base_url` empty: the vendor's own."""
 
     name: str
     type: str
@@ -48,7 +48,7 @@ class ProviderDraft:
 
 
 def validate(draft: ProviderDraft, *, allow_private: bool, is_tenants: bool = True) -> ProviderDraft:
-    """The draft with its base URL in the form that its type keeps. Raises ProviderInvalid."""
+    """Returns the draft with its base URL in the form that its type keeps. Raises ProviderInvalid."""
     if not _NAME.fullmatch(draft.name):
         raise _invalid(
             "name", f"{draft.name[:80]!r} is not 1 to 64 letters, digits, dots, dashes and underscores", draft
@@ -74,12 +74,12 @@ def validate(draft: ProviderDraft, *, allow_private: bool, is_tenants: bool = Tr
 
 
 def addresses(base: str, options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Everything a key is sent to."""
+    """Returns all addresses that a key is sent to."""
     return base, *(options.get(name) for name in sorted(options) if name.endswith("_url"))
 
 
 def is_vendors(provider_type: str, url: str) -> bool:
-    """Whether a base URL is the vendor's own: then its models are what the table says."""
+    """Returns whether a base URL is the vendor's own: then its models are those of the table."""
     row = TYPES[provider_type]
     return row.needs_key and url == base_url(provider_type, "")
 
@@ -130,7 +130,7 @@ def _check_url(what: str, url: str, draft: ProviderDraft, *, allow_private: bool
 
 
 def _is_private(host: str) -> bool:
-    """By its text alone; what a name stands for is looked at when it is called."""
+    """Returns whether the text is of a private address; names are resolved when they are called."""
     try:
         return not is_public(ipaddress.ip_address(host.partition("%")[0]))
     except ValueError:
@@ -153,7 +153,9 @@ def _check_keys(draft: ProviderDraft, row: ProviderType, url: str, *, is_tenants
 
 
 def _check_account(draft: ProviderDraft, *, is_tenants: bool) -> None:
-    """A service account's JSON: other kinds of credentials name files, commands or addresses to ask."""
+    """Raises ProviderInvalid unless the key is a service account's JSON: other kinds name files, commands or
+    addresses.
+    """
     if not draft.api_key:
         return
     try:

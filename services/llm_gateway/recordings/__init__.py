@@ -1,1 +1,1 @@
-"""Calls to providers written down as they were, and answered from what was written."""
+"""Recordings of calls to providers, and their replay."""

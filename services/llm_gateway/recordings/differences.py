@@ -1,4 +1,4 @@
-"""Where a request differs from those that were recorded. Pure."""
+"""Differences between a request and the recorded ones. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ _LONGEST_QUOTE = 60
 
 
 def nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str:
-    """How the recorded request that is most like `request` differs from it, in a few words."""
+    """Returns how the recorded request that is most like `request` differs from it, in a few words."""
     if not recorded:
         return "nothing was recorded"
     alike = [one for one in recorded if one.place == request.place]
@@ -26,7 +26,7 @@ def nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> st
 
 
 def differing(request: RecordedRequest, other: RecordedRequest) -> list[str]:
-    """The places in their bodies where two requests differ."""
+    """Returns the places in their bodies where two requests differ."""
     return [where or "the body" for where, _, _ in _differences(_said(request), _said(other), "")]
 
 
@@ -56,7 +56,7 @@ def _quoted(value: Mapping[str, Any], name: str) -> str:
 
 
 def _shown(before: Any, now: Any) -> tuple[str, str]:
-    """Both, from a little before where they part."""
+    """Returns both, from a little before the place where they part."""
     if not (isinstance(before, str) and isinstance(now, str)):
         return _short(before, 0), _short(now, 0)
     same = next((i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), min(len(before), len(now)))

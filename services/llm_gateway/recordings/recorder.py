@@ -46,7 +46,7 @@ _HIDDEN = re.compile("token|secret|key|header|password", re.IGNORECASE)
 
 
 class RecordingTransport(httpx2.AsyncBaseTransport):
-    """What `client` does, and a record of it in the provider's file."""
+    """The transport of `client`; each exchange is written to the provider's file."""
 
     def __init__(self, client: httpx2.AsyncClient, config: ProviderConfig, *, most_bytes: int = MOST_BYTES) -> None:
         self._client = client
@@ -73,7 +73,7 @@ class RecordingTransport(httpx2.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Close the client, and wait until all is written."""
+        """Closes the client, and waits until all is written."""
         await self._client.aclose()
         await self._recorder.close()
 
@@ -97,7 +97,7 @@ class _Exchange:
         self._chunks.append((self._elapsed(), chunk))
 
     def end(self, how: str | Exception) -> None:
-        """It came to its WHOLE end, or its caller LEFT, or an error ended it; what is told first counts."""
+        """Ends the exchange: it came WHOLE, or its caller LEFT, or an error ended it; the first call counts."""
         if self._ended:
             return
         self._ended = True
@@ -145,11 +145,11 @@ class Recorder:
         self._ended = False
 
     def add(self, exchange: Exchange) -> None:
-        """Have it written."""
+        """Has the exchange written."""
         self._thread.submit(self._write, exchange).add_done_callback(_tell)
 
     async def close(self) -> None:
-        """Wait until all is written."""
+        """Waits until all is written."""
         await asyncio.to_thread(self._thread.shutdown)
         if self._file is not None:
             os.close(self._file)
@@ -179,13 +179,13 @@ class Recorder:
 
 
 def describe(config: ProviderConfig) -> dict[str, Any]:
-    """What a replay needs to know of the provider; nothing secret."""
+    """Returns the fields of the provider that a replay needs; nothing secret."""
     fields = {name: getattr(config, name) for name in DESCRIBED}
     options = {name: value for name, value in config.options.items() if not _HIDDEN.search(name)}
     return fields | {"base_url": public_url(config.base_url), "options": options}
 
 
 def _tell(written: "Future[None]") -> None:
-    """What cannot be written is said once for each line; calls go on."""
+    """Logs a line that cannot be written; calls go on."""
     if error := written.exception():
         logger.error("an exchange with a provider could not be recorded: %s", error)

@@ -1,4 +1,4 @@
-"""What a recording holds: one JSON object per line, first the provider, then its exchanges. Pure.
+"""The form of a recording: one JSON object per line, first the provider, then its exchanges. Pure.
 
 A request is known by its method, path, query and body. Of a body that is JSON the order of keys does not matter, nor do
 the fields by which a vendor is told who asks (ASKERS). A reply is kept as the very bytes that came, in the chunks in
@@ -49,17 +49,17 @@ class RecordedRequest:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Where it goes, whatever it says."""
+        """Returns its method and path."""
         return self.method, self.path
 
     @property
     def key(self) -> bytes:
-        """Equal for requests that are the same."""
+        """Returns a key that is equal for requests that are the same."""
         return orjson.dumps([self.method, self.path, self.query, self.value], option=orjson.OPT_SORT_KEYS)
 
     @property
     def value(self) -> Any:
-        """The body without ASKERS."""
+        """Returns the body without ASKERS."""
         value = _value(self.body)
         return {name: one for name, one in value.items() if name not in ASKERS} if isinstance(value, dict) else value
 
@@ -91,7 +91,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Recording:
-    """What a file holds."""
+    """The contents of a file."""
 
     provider: dict[str, Any] = field(default_factory=dict)
     exchanges: list[Exchange] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Recording:
 
 
 def request_of(method: str, url: str, body: bytes) -> RecordedRequest:
-    """The request to `url`."""
+    """Returns the request to `url`."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
     kept = sorted((name, value) for name, value in query if not _SECRET_QUERY.fullmatch(name))
@@ -108,28 +108,28 @@ def request_of(method: str, url: str, body: bytes) -> RecordedRequest:
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The headers of a reply that matter."""
+    """Returns the headers of a reply that matter."""
     return tuple((name.lower(), value) for name, value in headers if _HEADERS.fullmatch(name))
 
 
 def public_url(url: str) -> str:
-    """A base URL without user, password and query."""
+    """Returns a base URL without user, password and query."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def file_name(provider: str, organization: object | None) -> str:
-    """The file of a provider's recording; a tenant's own has the tenant in its name."""
+    """Returns the name of a provider's file; a tenant's own has the tenant in its name."""
     return f"{quote(provider, safe='')}{f'@{organization}' if organization else ''}.jsonl"
 
 
 def provider_line(fields: Mapping[str, Any]) -> bytes:
-    """The line that says whose exchanges follow."""
+    """Returns the line that says whose exchanges follow."""
     return orjson.dumps({"provider": fields}) + b"\n"
 
 
 def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
-    """The line of an exchange. Should a secret stand in it (a vendor may quote the key it refuses), it is cut out."""
+    """Returns the line of an exchange. A secret in it (a vendor may quote the key it refuses) is cut out."""
     request, reply = exchange.asked, _cleaned(exchange.answered, secrets)
     line = orjson.dumps(
         {
@@ -154,7 +154,7 @@ def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
 
 
 def read(lines: Iterable[bytes]) -> Recording:
-    """What the lines of a file say; torn ones are counted."""
+    """Returns the recording in the lines of a file; torn ones are counted."""
     recorded = Recording()
     for line in lines:
         try:
@@ -169,7 +169,7 @@ def read(lines: Iterable[bytes]) -> Recording:
 
 
 def _value(body: bytes) -> Any:
-    """The body as JSON, or else as text; bytes that are no text by their base64. None for none."""
+    """Returns the body as JSON, or else as text; bytes that are no text as base64. None for none."""
     if not body:
         return None
     try:
@@ -180,7 +180,7 @@ def _value(body: bytes) -> Any:
 
 
 def _packed(data: bytes, *, json: bool = False) -> Any:
-    """Bytes as a text, or where they are none in base64; with `json` what they say is told, as {"json"}."""
+    """Returns bytes as a text, or where they are none in base64; with `json`, JSON as {"json"}."""
     if json and data:
         try:
             return {"json": orjson.loads(data)}
@@ -199,13 +199,13 @@ def _unpacked(packed: Any) -> bytes:
 
 
 def _spelled(secrets: Iterable[str]) -> list[bytes]:
-    """Secrets as they stand in bytes and in JSON."""
+    """Returns the secrets as they stand in bytes and in JSON."""
     long = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     return [form for secret in long for form in {secret.encode(), orjson.dumps(secret)[1:-1]}]
 
 
 def _cleaned(reply: RecordedReply, secrets: Sequence[str]) -> RecordedReply:
-    """A reply in which no secret stands, neither torn between two chunks nor compressed."""
+    """Returns the reply without secrets, whether torn between two chunks or compressed."""
     whole = plain = b"".join(chunk for _, chunk in reply.chunks)
     headers = dict(reply.headers)
     if headers.pop("content-encoding", "") in _ZLIB:

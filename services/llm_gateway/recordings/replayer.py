@@ -1,7 +1,7 @@
 """Answers calls from a recording (LOCI_LLM_REPLAY), with the network closed; recording.py says what one holds.
 
 Equal requests are answered in recorded order, the last answer again and again. With LOCI_LLM_REPLAY_MATCH=order a
-request that nobody made before is answered by the next exchange at its place: an agent's prompt says the time, so what
+request that was not recorded is answered by the next exchange at its place: an agent's prompt says the time, so what
 it asks on another day is never quite the same.
 """
 
@@ -43,7 +43,7 @@ class ReplayingTransport(httpx2.AsyncBaseTransport):
         self._lock = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The reply that was recorded. Raises LlmReplayMissing, or the error of HTTP that was recorded."""
+        """Returns the reply that was recorded. Raises LlmReplayMissing, or the error of HTTP that was recorded."""
         asked = request_of(request.method, str(request.url), await request.aread())
         async with self._lock:
             if self._exchanges is None:
@@ -92,7 +92,7 @@ class _Exchanges:
         self._used: set[int] = set()
 
     def next(self, asked: RecordedRequest, *, in_order: bool) -> Exchange | None:
-        """What answers this request; None: nothing was recorded for it."""
+        """Returns the exchange that answers this request; None: nothing was recorded for it."""
         answers = self._by_key.get(asked.key)
         exchange = answers.next() if answers else self._next_at(asked) if in_order else None
         if exchange is not None:
@@ -124,7 +124,7 @@ class _ReplayedStream(httpx2.AsyncByteStream):
 
 
 def recordings(config: ProviderConfig) -> list[Recording]:
-    """The provider's recording. That of a tenant's provider also answers for one of the same name that is the
+    """Returns the provider's recording. That of a tenant's provider also answers for one of the same name that is the
     operator's: where it is replayed there may be no such tenant.
     """
     folder = Path(config.replay_from)
@@ -134,7 +134,7 @@ def recordings(config: ProviderConfig) -> list[Recording]:
 
 
 def all_recordings(folder: str) -> list[Recording]:
-    """Every provider's recording in a folder."""
+    """Returns every provider's recording in a folder."""
     return [_file(path) for path in sorted(Path(folder).glob("*.jsonl"))]
 
 
@@ -147,14 +147,14 @@ def _file(path: Path) -> Recording:
 
 
 def _kind(asked: RecordedRequest) -> object:
-    """What must be equal for one exchange to answer for another, even in order: place, model, streaming or not."""
+    """Returns what two exchanges must share for one to answer for the other, even in order: place, model, streaming."""
     value = asked.value
     about = (value.get("model"), value.get("stream")) if isinstance(value, dict) else ()
     return asked.place, about
 
 
 def _error(answered: RecordedReply, request: httpx2.Request) -> httpx2.TransportError:
-    """The error of HTTP by which an exchange ended."""
+    """Returns the error of HTTP by which an exchange ended."""
     if answered.end == LEFT:
         return httpx2.ReadError("the recording ends here, because its caller left", request=request)
     kind = getattr(httpx2, answered.end, httpx2.ConnectError)

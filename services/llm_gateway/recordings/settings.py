@@ -1,4 +1,4 @@
-"""Whether calls are recorded, or answered from a recording: two settings that concern every provider."""
+"""The settings of recording calls and of replaying them, for every provider."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -37,13 +37,13 @@ class Recordings:
         return cls(record, replay, in_order)
 
     def applied(self, config: ProviderConfig) -> ProviderConfig:
-        """The provider as it is to be made."""
+        """Returns the provider as it is to be made."""
         if not self.record_to and not self.replay_from:
             return config
         return replace(config, record_to=self.record_to, replay_from=self.replay_from, replay_in_order=self.in_order)
 
     def joined(self, configs: Iterable[ProviderConfig]) -> Iterator[ProviderConfig]:
-        """The configured providers; where it replays those that were recorded come instead of their namesakes."""
+        """Yields the configured providers; in a replay those that were recorded come instead of their namesakes."""
         recorded = {config.name: config for config in self._recorded()}
         yield from (config for config in configs if config.name not in recorded)
         yield from recorded.values()
@@ -55,7 +55,7 @@ class Recordings:
 
 
 def _config(described: dict[str, Any]) -> ProviderConfig:
-    """A provider as recorder.py described it."""
+    """Returns a provider as recorder.py described it."""
     row = TYPES[described["type"]]
     return ProviderConfig(
         **{name: described[name] for name in DESCRIBED},

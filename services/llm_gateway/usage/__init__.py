@@ -1,1 +1,1 @@
-"""What calls cost: single calls, their sums, and reports."""
+"""The usage of calls: rows, their sums, and reports."""

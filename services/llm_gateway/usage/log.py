@@ -20,7 +20,7 @@ _BATCH = 500
 
 
 class UsageLog:
-    """Takes rows at once and writes them later."""
+    """The log of usage: it takes rows at once and writes them later."""
 
     def __init__(self, store: UsageStore) -> None:
         self._store = store
@@ -30,17 +30,17 @@ class UsageLog:
 
     @property
     def waiting(self) -> Iterable[UsageRow]:
-        """What is not written; while rows are being written, those are in neither place: see `still`."""
+        """Returns the rows that are not written; rows that are being written are in neither place: see `still`."""
         return self._waiting
 
     @asynccontextmanager
     async def still(self) -> AsyncIterator[None]:
-        """Inside, nothing is being written: a row either waits or is in the store."""
+        """Keeps rows from being written inside: a row either waits or is in the store."""
         async with self._writing:
             yield
 
     def add(self, row: UsageRow) -> None:
-        """Account for one call."""
+        """Adds the row of a call."""
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             self._dropped += 1
@@ -53,14 +53,16 @@ class UsageLog:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what waits, as far as the database takes it."""
+        """Writes the rows that wait, as far as the database takes them."""
         while self._waiting:
             async with self._writing:
                 if not await self._write_batch():
                     return
 
     async def _write_batch(self) -> bool:
-        """Whether to go on with the next. One row that the database refuses does not take others along."""
+        """Writes a batch; returns whether to go on with the next. A row that the database refuses does not take others
+        along.
+        """
         parts = deque([[self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]])
         if not parts[0]:  # another flush was first
             return False

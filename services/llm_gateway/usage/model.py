@@ -1,4 +1,4 @@
-"""What this service needs from outside, beside the providers (provider.py)."""
+"""Usage: rows of calls, reports of their sums, and the ports of their store. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _MOST_DAYS_BY_HOUR = 31
 
 
 class Group(Enum):
-    """What sums are grouped by. Hours and days are UTC's."""
+    """The groups of sums. Hours and days are UTC's."""
 
     HOUR = "hour"
     DAY = "day"
@@ -82,7 +82,7 @@ def build_query(
     kind: str,
     now: datetime,
 ) -> ReportQuery:
-    """What is left unset is the last 30 days. Raises UsageQueryInvalid."""
+    """Returns the query; without times it is of the last 30 days. Raises UsageQueryInvalid."""
     end = until or now
     start = since or end - timedelta(days=_USUAL_DAYS)
     if start >= end:
@@ -100,7 +100,7 @@ def build_query(
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """What one call to a provider cost. `kind` is chat or embedding; `milliseconds` is how long it took."""
+    """The usage of one call to a provider. `kind` is chat or embedding; `milliseconds` is how long it took."""
 
     organization_id: UUID
     id: UUID
@@ -123,26 +123,26 @@ class UsageRow:
 
 
 class UsageStore(Protocol):
-    """Where usage is kept."""
+    """The store of usage."""
 
     async def write(self, rows: Sequence[UsageRow]) -> None:
-        """Store rows; writing one twice is as writing it once. Raises StoreUnavailable, StoreRefused."""
+        """Stores rows; writing one twice is as writing it once. Raises StoreUnavailable, StoreRefused."""
         ...
 
 
 class UsageReports(Protocol):
-    """What is asked of the usage that is written. Everything raises StoreUnavailable."""
+    """The reports of stored usage. Everything raises StoreUnavailable."""
 
     async def of_run(self, organization_id: UUID, run_id: UUID) -> Report:
-        """All calls of a run, by model, the costliest first."""
+        """Returns the sums of all calls of a run, by model, the costliest first."""
         ...
 
     async def report(self, organization_id: UUID, query: ReportQuery) -> Report:
-        """Sums by `query.group_by`, at most MOST_ROWS of them."""
+        """Returns sums by `query.group_by`, at most MOST_ROWS of them."""
         ...
 
     async def forget_before(self, moment: datetime) -> int:
-        """Delete rows of calls before `moment`, a part of them; how many. 0: there are none."""
+        """Deletes rows of calls before `moment`, a part of them; returns how many. 0: there are none."""
         ...
 
 

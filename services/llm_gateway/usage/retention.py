@@ -31,7 +31,7 @@ class Retention:
                 logger.warning("old usage cannot be deleted now: %s", error)
 
     async def run_once(self) -> int:
-        """All that is too old; how many. Raises StoreUnavailable, StoreRefused."""
+        """Deletes all rows that are too old; returns how many. Raises StoreUnavailable, StoreRefused."""
         total = 0
         while gone := await self._reports.forget_before(datetime.now(UTC) - timedelta(days=self._days)):
             total += gone

@@ -48,7 +48,7 @@ _TIMES = {Group.HOUR: "%Y-%m-%dT%H:%M:%SZ", Group.DAY: "%Y-%m-%d"}
 
 
 def report_query(message: usage_pb.ReportUsageRequest, now: datetime) -> ReportQuery:
-    """Raises UsageQueryInvalid, InvalidArgument."""
+    """Returns the query. Raises UsageQueryInvalid, InvalidArgument."""
     if unknown := [number for number in message.group_by if number not in _GROUPS]:
         raise UsageQueryInvalid(f"There is nothing numbered {unknown[0]} to group usage by.")
     return build_query(
@@ -70,12 +70,12 @@ def _moment(stamp: Timestamp) -> datetime:
 
 
 def totals_message(totals: Totals) -> usage_pb.UsageTotals:
-    """Sums."""
+    """Returns the message of sums."""
     return usage_pb.UsageTotals(**{name: getattr(totals, name) for name in Totals.__dataclass_fields__})
 
 
 def row_messages(report: Report, groups: Iterable[Group]) -> list[usage_pb.UsageRow]:
-    """The rows of a report by these groups."""
+    """Returns the rows of a report by these groups."""
     kinds = tuple(groups)
     return [_row_message(row, kinds) for row in report.rows]
 
@@ -92,7 +92,7 @@ def _text(group: Group, value: str | datetime | UUID | None) -> str:
 
 
 def budget_of(message: usage_pb.Budget) -> Budget:
-    """Raises BudgetInvalid."""
+    """Returns the budget. Raises BudgetInvalid."""
     return Budget(
         period_of(message.period),
         message.max_requests if message.HasField("max_requests") else None,
@@ -102,7 +102,7 @@ def budget_of(message: usage_pb.Budget) -> Budget:
 
 
 def period_of(number: int) -> Period:
-    """Raises BudgetInvalid."""
+    """Returns the period. Raises BudgetInvalid."""
     period = _PERIODS.get(usage_pb.BudgetPeriod.ValueType(number))
     if period is None:
         raise BudgetInvalid("A budget is for one minute, hour, day or month.")
@@ -110,7 +110,7 @@ def period_of(number: int) -> Period:
 
 
 def state_message(state: BudgetState) -> usage_pb.BudgetState:
-    """A budget and what is spent of it."""
+    """Returns the message of a budget and what is spent of it."""
     budget, spent = state.budget, state.spent
     return usage_pb.BudgetState(
         budget=usage_pb.Budget(

@@ -1,4 +1,4 @@
-"""Usage rows in Postgres (schema llm_gateway), and what failures of the database mean here."""
+"""Usage rows in Postgres (schema llm_gateway), their sums and their end."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ ON CONFLICT (organization_id, hour) DO UPDATE SET
 
 @contextmanager
 def store_errors() -> Iterator[None]:
-    """What the database raises inside, as StoreUnavailable or StoreRefused."""
+    """Turns errors of the database into StoreUnavailable or StoreRefused."""
     try:
         yield
     except Exception as error:
@@ -162,7 +162,7 @@ class PostgresUsageReports:
 
 
 def _statement(groups: tuple[Group, ...], condition: str) -> str:
-    """Sums by group and over all of it, in one pass over the rows."""
+    """Returns the statement of sums by group and over all of it, in one pass over the rows."""
     names = [f"g{n}" for n in range(len(groups))]
     values = "".join(f", {_VALUES[group]} AS {name}" for group, name in zip(groups, names, strict=True))
     columns = ", ".join(names)

@@ -32,7 +32,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """What an agent may have in view: so many files, so many characters of each."""
+    """The limits of an agent's view: so many files, so many characters of each."""
 
     most_open: int = 5
     view_chars: int = 50_000
@@ -62,7 +62,7 @@ class FileRange:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What came of opening files: each with its path, as asked; and the paths of those that were closed."""
+    """The result of opening files: each view with its path, in the order of the request; the paths that were closed."""
 
     opened: Sequence[tuple[str, View]]
     closed: Sequence[str]
@@ -70,7 +70,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Where a passage stands that is a piece of a file."""
+    """The place in a file of a passage that is a piece of it."""
 
     path: str
     first_line: int

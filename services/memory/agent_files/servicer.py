@@ -118,13 +118,13 @@ _USUAL = FileLimits()
 
 
 def file_limits(message: folder_service_pb2.FileLimits | agent_memory_service_pb2.ApplyToolRequest) -> FileLimits:
-    """What an agent may have in view; what is not said is as usual."""
+    """Returns the limits of an agent's view; defaults stand for what is not set."""
     most_open = message.max_files_open if message.HasField("max_files_open") else _USUAL.most_open
     return FileLimits(max(most_open, 0), max(message.per_file_view_chars, 0) or _USUAL.view_chars)
 
 
 def agent_file_message(agent_id: UUID, file: AgentFile) -> folder_pb2.AgentFile:
-    """A file as an agent sees it, on the wire."""
+    """Returns a file as an agent sees it, on the wire."""
     message = folder_pb2.AgentFile(
         id=to_public("file_agent", id_of_agent_file(agent_id, file.file_id)),
         file_id=to_public("file", file.file_id),
@@ -141,7 +141,7 @@ def agent_file_message(agent_id: UUID, file: AgentFile) -> folder_pb2.AgentFile:
 
 
 def directory_message(directory: Directory) -> folder_pb2.Directory:
-    """A folder as the prompt shows it, on the wire."""
+    """Returns a folder as the prompt shows it, on the wire."""
     return folder_pb2.Directory(
         name=directory.name,
         description=directory.description,

@@ -12,7 +12,7 @@ _MOST = 100
 
 
 class _Interrupted(Exception):
-    """Who was about to answer was interrupted; ask again."""
+    """The task that was about to answer was interrupted; ask again."""
 
 
 @dataclass(eq=False, slots=True)
@@ -23,12 +23,12 @@ class Waiter(Generic[A, B]):
     answer: asyncio.Future[B]
 
     def tell(self, answer: B) -> None:
-        """The answer, unless nobody waits for it any more."""
+        """Returns the answer, unless nobody waits for it any more."""
         if not self.answer.done():
             self.answer.set_result(answer)
 
     def refuse(self, error: Exception) -> None:
-        """An error for an answer."""
+        """Returns an error for an answer."""
         if not self.answer.done():
             self.answer.set_exception(error)
             self.answer.exception()  # who asked may be gone, and nobody else misses it
@@ -43,7 +43,7 @@ class Batcher(Generic[A, B]):
         self._waiting: list[Waiter[A, B]] = []
 
     async def ask(self, question: A) -> B:
-        """The answer. Raises what it was refused with; what `serve` raises comes to the one who called it."""
+        """Returns the answer. Raises what it was refused with; what `serve` raises comes to the one who called it."""
         while True:
             try:
                 return await self._once(Waiter(question, asyncio.get_running_loop().create_future()))

@@ -39,7 +39,7 @@ _EditWaiter = Waiter[_Edit, EditResult]
 
 @dataclass(slots=True)
 class _Round:
-    """What is stored at once, who is told something else when it is, and who is left for the next round."""
+    """Edits that are stored at once, those answered when that is done, and those left for the next round."""
 
     changes: list[tuple[_EditWaiter, ValueEdit]] = field(default_factory=list)
     no_ops: list[tuple[_EditWaiter, ValueEdit]] = field(default_factory=list)
@@ -47,7 +47,7 @@ class _Round:
     left: Sequence[_EditWaiter] = ()
 
     def tell(self, stored: Sequence[Block]) -> None:
-        """The answers, when it is done."""
+        """Returns the answers, when it is done."""
         for (one, edit), block in zip(self.changes, stored, strict=True):
             one.tell((edit, block))
         for one, edit in self.no_ops:
@@ -66,7 +66,7 @@ class EditQueues:
         self._queues: WeakValueDictionary[tuple[UUID, UUID], _BlockQueue] = WeakValueDictionary()
 
     async def look(self, organization_id: UUID, look: EditLookup) -> EditContext:
-        """What an edit has to know."""
+        """Returns what an edit has to know."""
         batches = self._tenant_batches(organization_id)  # held, so that others find it
         return await batches.looks.ask(look)
 
@@ -107,7 +107,7 @@ class _TenantBatches:
 
 
 class _BlockQueue(Batcher[_Edit, EditResult]):
-    """Of one block."""
+    """The queue of one block."""
 
     def __init__(self, batches: _TenantBatches) -> None:
         super().__init__(self._apply)
@@ -137,7 +137,7 @@ class _BlockQueue(Batcher[_Edit, EditResult]):
 
 
 def _round(block: Block, waiters: Sequence[_EditWaiter]) -> _Round:
-    """As many edits as may be stored at once, each made of what the one before left."""
+    """Returns as many edits as may be stored at once, each made of what the one before left."""
     result, characters, keys = _Round(), 0, set[str]()
     for number, one in enumerate(waiters):
         question = one.question

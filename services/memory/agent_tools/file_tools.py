@@ -14,7 +14,7 @@ from services.memory.core.file_text.lookup import KnownFile, named, spellings
 from services.memory.core.file_text.views import View
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.calls import CallStore
-from services.memory.core.storable import JsonObject
+from services.memory.core.rules import JsonObject
 from services.memory.core.tools.arguments import Arguments
 from services.memory.passages.model import FoldersOfAgent, PassageQuery
 from services.memory.search.service import PassageSearch, SearchResult
@@ -115,7 +115,7 @@ class FileTools:
         return render_result(grep, looked=looked, files=len(files), whole=whole)
 
     async def _look(self, call: ToolCall, files: Sequence[KnownFile], grep: Grep) -> tuple[int, bool]:
-        """How many files were looked through, and whether that was all there is."""
+        """Returns how many files were looked through, and whether that was all there is."""
         until = time.monotonic() + self._grep_seconds
         places = {file.id: place for place, file in enumerate(files)}
         looked = 0
@@ -144,7 +144,7 @@ class FileTools:
 
 
 def _request(arguments: Arguments) -> tuple[str, int, int | None]:
-    """File name, lines to skip, lines to show."""
+    """Returns file name, lines to skip, lines to show."""
     offset, length = arguments.integer("offset", 0), arguments.integer("length", 0)
     if offset < 0 or length < 0:
         raise Refused("TOOL_REFUSED", '"offset" and "length" count lines and are not negative.')
@@ -152,7 +152,7 @@ def _request(arguments: Arguments) -> tuple[str, int, int | None]:
 
 
 def _render_opening(opening: Opening) -> str:
-    """What the model reads: which files are open now, what is in view of them, which were closed for them."""
+    """Returns what the model reads: the files that are open now, their views, and the files closed for them."""
     most = _share([len(view.text) for _, view in opening.opened])
     parts = ["In view from now on; from the next message on your prompt shows them, too:"]
     parts += [f"{path}\n{_shown(path, view, most)}" for path, view in opening.opened]
@@ -162,7 +162,7 @@ def _render_opening(opening: Opening) -> str:
 
 
 def _share(sizes: Sequence[int]) -> int:
-    """How much each may show so that all together show SHOWN_CHARS: the longest lose first."""
+    """Returns how much each may show so that all together show SHOWN_CHARS: the longest lose first."""
     room = SHOWN_CHARS
     ordered = sorted(sizes)
     for place, size in enumerate(ordered):

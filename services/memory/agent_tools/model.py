@@ -33,7 +33,7 @@ class ToolCall:
 
     @property
     def origin(self) -> Origin:
-        """For the history row."""
+        """Returns the origin of its changes, for history."""
         return Origin(
             actor_id=self.user_id,
             agent_id=self.agent_id,
@@ -45,7 +45,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
-    """What is kept under a call key: a fingerprint of the question, and the answer."""
+    """The record under a call key: a fingerprint of the question, and the answer."""
 
     call_key: str
     agent_id: UUID
@@ -76,7 +76,7 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What the model is told, and the blocks the call changed as they are now."""
+    """The answer for the model, and the blocks that the call changed as they are now."""
 
     tool_return: str
     is_error: bool
@@ -85,7 +85,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class EditLookup:
-    """What an edit by a tool asks for: whose block of which label, and whether the call was applied."""
+    """The question of an edit by a tool: whose block of which label, and whether the call was applied."""
 
     agent_id: UUID
     call_key: str
@@ -95,7 +95,7 @@ class EditLookup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
-    """What an edit by a tool has to know: the answer if it was applied, the agent's labels, the block."""
+    """The knowledge that an edit by a tool needs: the answer if it was applied, the agent's labels, the block."""
 
     record: CallRecord | None
     labels: tuple[str, ...]

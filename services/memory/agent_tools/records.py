@@ -19,7 +19,7 @@ def check_same_call(record: CallRecord, arguments_hash: bytes) -> None:
 
 
 def record_of(call: ToolCall, answer: str, *, is_error: bool) -> CallRecord:
-    """The call and what the model is told."""
+    """Returns the call and what the model is told."""
     return CallRecord(
         call_key=call.call_key,
         agent_id=call.agent_id,
@@ -31,12 +31,12 @@ def record_of(call: ToolCall, answer: str, *, is_error: bool) -> CallRecord:
 
 
 def fingerprint(call: ToolCall) -> bytes:
-    """Of what is asked: calls of one key ask the same."""
+    """Returns the hash of the question: calls of one key ask the same."""
     return sha256("\n".join((call.tool_name, str(call.agent_id), call.arguments_json)).encode()).digest()
 
 
 def zone_of(name: str) -> tzinfo:
-    """The timezone of that IANA name; UTC where there is none."""
+    """Returns the timezone of that IANA name; UTC where there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -51,7 +51,7 @@ def _local(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def render_result(result: SearchResult, zone: tzinfo) -> str:
-    """What the model reads: a JSON object of count, results (id, timestamp, content, tags), perhaps a note."""
+    """Returns what the model reads: a JSON object of count, results (id, timestamp, content, tags), perhaps a note."""
     results = [
         {
             "id": f"passage-{hit.passage.id}",

@@ -16,7 +16,7 @@ from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, 
 from services.memory.agent_tools.records import check_same_call, fingerprint, record_of, render_result, zone_of
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.conflicts import EditRetries, retry_on_conflict
-from services.memory.blocks.model import Block, BlockDraft, validate_draft
+from services.memory.blocks.model import Block, BlockDraft, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.patches import Plan
 from services.memory.core.errors import DuplicateCall, Refused, VersionConflict
@@ -51,16 +51,16 @@ class ToolService:
         calls: CallStore,
         passages: PassageService,
         search: PassageSearch,
-        conflicts: EditRetries,
+        retries: EditRetries,
         files: FileTools,
     ) -> None:
-        self._lines = lines
+        self._edit_queues = lines
         self._agents = agents
         self._copies = copies
         self._calls = calls
         self._passages = passages
         self._passage_search = search
-        self._conflicts = conflicts
+        self._retries = retries
         self._files = files
 
     async def apply(self, call: ToolCall) -> ToolResult:
@@ -104,14 +104,14 @@ class ToolService:
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         async def once() -> ToolResult:
             look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id)
-            view = await self._lines.look(call.organization_id, look)
+            view = await self._edit_queues.look(call.organization_id, look)
             if view.record is not None:
                 return await self._repeat(call, view.record)
             if view.block is None:
                 if _may_create(call):
                     return await self._create(call, label, operation)
                 raise edits.unknown_label(label, view.labels)
-            edit, stored = await self._lines.edit(call.organization_id, call.call_key, view.block, make)
+            edit, stored = await self._edit_queues.edit(call.organization_id, call.call_key, view.block, make)
             if stored is None:
                 return await self._answer(call, edit.record.tool_return, is_error=False)
             return ToolResult(tool_return=edit.record.tool_return, is_error=False, changed_blocks=(stored,))
@@ -124,7 +124,7 @@ class ToolService:
         return await retry_on_conflict(once)
 
     async def _carry_out(self, call: ToolCall, plan_of: Callable[[AgentMemory], Plan]) -> ToolResult:
-        """What is planned for several blocks, or for which blocks there are: all of it or nothing."""
+        """Applies a plan for several blocks, or for which blocks there are: all of it or nothing."""
 
         async def once() -> ToolResult:
             earlier = await self._calls.find(call.organization_id, call.call_key)
@@ -139,12 +139,12 @@ class ToolService:
                 raise Refused("TOOL_REFUSED", f"Nothing was changed: {error.message}.") from None
             return await self._repeat(call, record)
 
-        return await self._conflicts.settle(once)
+        return await self._retries.run(once)
 
     async def _create(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
-        """The block that the platform writes to, when it writes for the first time."""
+        """Returns the block that the platform writes to, when it writes for the first time."""
         block_id = uuid7()
-        draft = validate_draft(
+        draft = validate(
             BlockDraft(id=block_id, label=label, value=operation("").value, description=_SUMMARY_DESCRIPTION)
         )
         answer = f'The memory block "{label}" was created ({len(draft.value)} of {draft.limit} characters).'

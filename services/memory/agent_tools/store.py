@@ -2,19 +2,23 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 
+from services.common import records
+from services.common.records import columns, names_in
+from services.common.statements import Statement
 from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
+from services.memory.agent_tools.tables import applied_calls
 from services.memory.blocks.model import Block
 from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
+from services.memory.core.errors import DuplicateCall
+from services.memory.sql.columns import select_list
 from services.memory.sql.rows import Row
 
-RECORD_COLUMNS = (
-    "c.call_key, c.agent_id AS call_agent_id, c.tool_name, c.arguments_hash, c.tool_return, c.is_error, "
-    "c.changed_block_ids"
-)
+RECORD_COLUMNS = select_list("c", CallRecord, applied_calls)
 # The inner query stays as it is written, so that each look is a few steps down indexes, however many there are. Ids
 # come as texts: about arrays of other types a new connection first has to ask.
 _VIEWS = f"""
@@ -40,13 +44,13 @@ LEFT JOIN LATERAL (
 ORDER BY look.place
 """
 _FIND = f"SELECT {RECORD_COLUMNS} FROM memory.applied_calls c WHERE c.organization_id = $1 AND c.call_key = $2"
-RECORD = """
-INSERT INTO memory.applied_calls (
-    organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, is_error, changed_block_ids)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+_NAMES = names_in(CallRecord, applied_calls.c.keys())
+_RECORD = Statement(f"""
+INSERT INTO memory.applied_calls (organization_id, {", ".join(_NAMES)})
+VALUES (:organization_id, {", ".join(f":{name}" for name in _NAMES)})
 ON CONFLICT (organization_id, call_key) DO NOTHING
 RETURNING call_key
-"""
+""")
 _BLOCKS = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = ANY($2)"
 _FORGET = """
 DELETE FROM memory.applied_calls WHERE (organization_id, call_key) IN (
@@ -62,11 +66,11 @@ class PostgresCalls:
         self._pool = pool
 
     async def views(self, organization_id: UUID, looks: Sequence[EditLookup]) -> list[EditContext]:
-        columns = zip(
+        questions = zip(
             *((str(look.agent_id), look.call_key, look.label, id_text(look.conversation_id)) for look in looks),
             strict=True,
         )
-        rows = await self._pool.fetch(_VIEWS, organization_id, *columns)
+        rows = await self._pool.fetch(_VIEWS, organization_id, *questions)
         return [
             EditContext(
                 record=record_of_row(row),
@@ -81,7 +85,7 @@ class PostgresCalls:
         return None if row is None else record_of_row(row)
 
     async def record(self, organization_id: UUID, record: CallRecord) -> CallRecord:
-        if await self._pool.fetchrow(RECORD, *record_values(organization_id, record)) is not None:
+        if await _insert(self._pool, organization_id, record):
             return record
         earlier = await self.find(organization_id, record.call_key)
         return record if earlier is None else earlier
@@ -96,34 +100,21 @@ class PostgresCalls:
 
 
 def id_text(value: UUID | None) -> str | None:
-    """An id in an array of texts."""
+    """Returns an id in an array of texts."""
     return None if value is None else str(value)
 
 
-def record_values(organization_id: UUID, record: CallRecord) -> tuple[object, ...]:
-    """The parameters of RECORD."""
-    return (
-        organization_id,
-        record.call_key,
-        record.agent_id,
-        record.tool_name,
-        record.arguments_hash,
-        record.tool_return,
-        record.is_error,
-        record.changed_block_ids,
-    )
+async def keep_record(connection: Any, organization_id: UUID, record: CallRecord) -> None:
+    """Stores a result within the caller's transaction. A second call waits here, and raises DuplicateCall."""
+    if not await _insert(connection, organization_id, record):
+        raise DuplicateCall
+
+
+async def _insert(executor: Any, organization_id: UUID, record: CallRecord) -> bool:
+    statement = _RECORD.bind(organization_id=organization_id, **columns(record, _NAMES))
+    return await executor.fetchrow(*statement) is not None
 
 
 def record_of_row(row: Row) -> CallRecord | None:
-    """A row with RECORD_COLUMNS; None where an outer join found no call."""
-    if row["call_key"] is None:
-        return None
-    return CallRecord(
-        call_key=row["call_key"],
-        agent_id=row["call_agent_id"],
-        tool_name=row["tool_name"],
-        arguments_hash=row["arguments_hash"],
-        tool_return=row["tool_return"],
-        is_error=row["is_error"],
-        changed_block_ids=tuple(row["changed_block_ids"]),
-    )
+    """Returns the record in a row with RECORD_COLUMNS; None where an outer join found no call."""
+    return None if row["call_key"] is None else records.record(CallRecord, row)

@@ -1,1 +1,1 @@
-"""What an agent remembers as a whole."""
+"""The memory of an agent as a whole."""

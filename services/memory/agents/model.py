@@ -1,4 +1,4 @@
-"""What an agent remembers as a whole, and requests about it."""
+"""The memory of an agent as a whole, and requests about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from services.memory.blocks.model import Block, Origin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMemory:
-    """What one agent remembers: blocks in the order of attachment, archives with the default one first.
+    """The memory of one agent: blocks in the order of attachment, archives with the default one first.
 
     isolated_block_ids: those of the blocks that are copies of the conversation that was asked for.
     """

@@ -24,7 +24,7 @@ class VersionService:
         self._agents = agents
 
     async def restore(self, request: RestoreRequest) -> tuple[list[Block], list[UUID]]:
-        """The blocks as they are now, and the ids of those that the owners have no more.
+        """Returns the blocks as they are now, and the ids of those that the owners have no more.
 
         Raises NotFound (BLOCK_VERSION_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED).
         """
@@ -36,7 +36,7 @@ class VersionService:
         return await self._blocks(request.organization_id, record), missing
 
     async def copy(self, request: CopyRequest) -> list[Block]:
-        """The new blocks, in order.
+        """Returns the new blocks, in order.
 
         Raises NotFound (BLOCK_VERSION_NOT_FOUND), AlreadyExists (BLOCK_LABEL_TAKEN), FailedPrecondition
         (CALL_KEY_REUSED).
@@ -74,7 +74,7 @@ class VersionService:
     async def _once(
         self, organization_id: UUID, request_id: str, fingerprint: bytes, act: Callable[[], Awaitable[CallRecord]]
     ) -> CallRecord:
-        """What `act` answers, or answered when the same was asked before."""
+        """Returns the record that `act` makes, or made when the same was asked before."""
         record = await self._calls.find(organization_id, request_id)
         if record is None:
             try:
@@ -86,7 +86,7 @@ class VersionService:
         return record
 
     async def _blocks(self, organization_id: UUID, record: CallRecord) -> list[Block]:
-        """Those that the record names, in its order."""
+        """Returns those that the record names, in its order."""
         blocks = await self._calls.blocks(organization_id, record.changed_block_ids)
         return sorted(blocks, key=lambda block: record.changed_block_ids.index(block.id))
 

@@ -6,10 +6,12 @@ from uuid import UUID
 
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
+from services.common.codec import Codec
 from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.purging import organization_to_purge
+from services.common.storable import storable
 from services.memory import wire
 from services.memory.agent_files.servicer import directory_message, file_limits
 from services.memory.agent_tools.model import ToolCall, ToolResult
@@ -18,14 +20,15 @@ from services.memory.agents.model import AgentMemory, BlockEdit, CopyRequest, Re
 from services.memory.agents.service import VersionService
 from services.memory.archives.servicer import archive_message
 from services.memory.blocks.convert import block_draft, block_message
-from services.memory.blocks.model import Origin, validate_draft
+from services.memory.blocks.model import Origin, validate
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.agents import AgentStore, CopyStore
-from services.memory.core.storable import without_nul
 from services.memory.folders.convert import folder_message
 from services.memory.folders.model import Folder
 
 _MOST_AGENTS = _MOST_RUNS = 1_000
+
+_EDITS = Codec(BlockEdit, agent_pb.BlockEdit)
 
 
 class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
@@ -73,7 +76,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         caller = current()
         agent_id = wire.agent_id(request.agent_id)
         with wire.refusals():
-            drafts = [validate_draft(block_draft(draft, id_needed=True)) for draft in request.blocks]
+            drafts = [validate(block_draft(draft, id_needed=True)) for draft in request.blocks]
         block_ids = [wire.block_id(text) for text in request.block_ids]
         await self._store.create(caller.organization_id, caller.user_id, agent_id, drafts, block_ids)
         memory = await self._store.memory(caller.organization_id, agent_id)
@@ -100,7 +103,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
             caller.user_id,
             agent_id,
             conversation_id,
-            list(dict.fromkeys(without_nul(label) for label in request.labels)),
+            list(dict.fromkeys(storable(label) for label in request.labels)),
             wire.conversation_id(request.source_conversation_id),
             versions_by_block(request.versions),
         )
@@ -153,7 +156,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
             )
         run_ids = [from_public("run", text) for text in request.run_ids]
         edits = await self._copies.edits(current().organization_id, run_ids)
-        return agent_pb.ListBlockEditsResponse(edits=map(edit_message, edits))
+        return agent_pb.ListBlockEditsResponse(edits=map(_EDITS.encode, edits))
 
     async def PurgeOrganization(
         self, request: agent_pb.PurgeOrganizationRequest, context: Any
@@ -176,7 +179,7 @@ def tool_call(request: agent_pb.ApplyToolRequest, organization_id: UUID, user_id
         call_key=_key(request.call_key),
         tool_name=request.tool_name,
         arguments_json=request.arguments_json,
-        embedding=without_nul(request.embedding),
+        embedding=storable(request.embedding),
         timezone=request.timezone or "UTC",
         conversation_id=wire.conversation_id(request.conversation_id),
         create_missing_block=request.create_missing_block,
@@ -212,7 +215,7 @@ def copy_request(request: agent_pb.CopyBlocksRequest, organization_id: UUID, use
 
 
 def memory_message(memory: AgentMemory, folders: Sequence[Folder] = ()) -> agent_pb.AgentMemory:
-    """An agent's memory on the wire, in a batch with its folders."""
+    """Returns an agent's memory on the wire, in a batch with its folders."""
     return agent_pb.AgentMemory(
         agent_id=to_public("agent", memory.agent_id),
         blocks=[block_message(block) for block in memory.blocks],
@@ -226,21 +229,11 @@ def memory_message(memory: AgentMemory, folders: Sequence[Folder] = ()) -> agent
 
 
 def result_message(result: ToolResult) -> agent_pb.ApplyToolResponse:
-    """A tool's result on the wire."""
+    """Returns a tool's result on the wire."""
     return agent_pb.ApplyToolResponse(
         tool_return=result.tool_return,
         is_error=result.is_error,
         changed_blocks=[block_message(block) for block in result.changed_blocks],
-    )
-
-
-def edit_message(edit: BlockEdit) -> agent_pb.BlockEdit:
-    """A version that a run made, on the wire."""
-    return agent_pb.BlockEdit(
-        block_id=to_public("block", edit.block_id),
-        version=edit.version,
-        run_id=to_public("run", edit.run_id),
-        step_id="" if edit.step_id is None else to_public("step", edit.step_id),
     )
 
 
@@ -253,5 +246,5 @@ def _key(text: str) -> str:
 
 
 def versions_by_block(versions: Mapping[str, int]) -> dict[UUID, int]:
-    """Version by block id. Raises InvalidArgument (INVALID_ID)."""
+    """Returns version by block id. Raises InvalidArgument (INVALID_ID)."""
     return {wire.block_id(text): version for text, version in versions.items()}

@@ -1,34 +1,35 @@
 """loci.memory.v1.ArchiveService."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from loci.memory.v1 import archive_service_pb2 as archive_pb
-from loci.memory.v1 import archive_service_pb2 as archive_service_pb
 from loci.memory.v1 import passage_pb2
+from services.common.codec import Codec
 from services.common.context import current
-from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import to_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.archives.model import (
     Archive,
-    ArchiveChanges,
     ArchiveDraft,
     ArchiveList,
+    ArchiveSettings,
     validate_changes,
     validate_draft,
 )
 from services.memory.core.ports.archives import ArchiveStore
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.passages import PassageLists
-from services.memory.core.storable import without_nul
 from services.memory.embedding_changes.service import EmbeddingChangeService
 from services.memory.embedding_changes.servicer import EmbeddingChangeServicer
 
 _ARCHIVES_PER_PAGE = 50
 _CHECK_SECONDS = 10.0
+
+_LISTS = Codec(ArchiveList, archive_pb.ListArchivesRequest)
+_ARCHIVES = Codec(Archive, passage_pb2.Archive, leave=("model", "word_count"))
+_DRAFTS = wire.settings(ArchiveDraft, passage_pb2.Archive, "ARCHIVE_INVALID", leave=("id",))
+_SETTINGS = wire.settings(ArchiveSettings, passage_pb2.Archive, "ARCHIVE_INVALID")
 
 
 class ArchiveServicer(EmbeddingChangeServicer):
@@ -62,7 +63,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
     ) -> archive_pb.ListArchivesResponse:
         with wire.refusals():
             filters, page = (
-                archive_list(request),
+                _LISTS.decode(request),
                 page_by_id(request.page, "archive", _ARCHIVES_PER_PAGE, ascending=True),
             )
             result = await self._lists.archives(current().organization_id, filters, page)
@@ -75,7 +76,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
     ) -> archive_pb.UpdateArchiveResponse:
         caller, archive_id = current(), wire.archive_id(request.archive_id)
         with wire.refusals():
-            changes = validate_changes(archive_changes(request.archive, request.update_mask.paths))
+            changes = validate_changes(wire.changes(_SETTINGS, request.archive, request.update_mask.paths))
         archive = await self._archives.update(caller.organization_id, caller.user_id, archive_id, changes)
         return archive_pb.UpdateArchiveResponse(archive=archive_message(archive))
 
@@ -106,56 +107,11 @@ class ArchiveServicer(EmbeddingChangeServicer):
         return archive_pb.ListArchiveAgentsResponse(agent_ids=[to_public("agent", agent_id) for agent_id in agents])
 
 
-def archive_draft(draft: archive_service_pb.ArchiveDraft) -> ArchiveDraft:
-    """Raises InvalidArgument (INVALID_ID), Refused (ARCHIVE_INVALID)."""
-    return ArchiveDraft(
-        id=from_public("archive", draft.id) if draft.id else uuid7(),
-        name=draft.name,
-        description=wire.text(draft, "description"),
-        embedding=without_nul(draft.embedding),
-        metadata=wire.json_object(draft.metadata_json, "ARCHIVE_INVALID"),
-        dimensions=draft.dimensions,
-    )
-
-
-def archive_changes(draft: archive_service_pb.ArchiveDraft, paths: Sequence[str]) -> ArchiveChanges:
-    """The fields of a mask. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused (ARCHIVE_INVALID)."""
-    changes = ArchiveChanges()
-    for path in paths:
-        match path:
-            case "name":
-                changes["name"] = draft.name
-            case "description":
-                changes["description"] = wire.text(draft, "description")
-            case "metadata_json":
-                changes["metadata"] = wire.json_object(draft.metadata_json, "ARCHIVE_INVALID")
-            case _:
-                raise InvalidArgument(
-                    f"the field {path!r} of an archive cannot be changed here", reason="UPDATE_MASK_INVALID"
-                )
-    return changes
-
-
-def archive_list(request: archive_service_pb.ListArchivesRequest) -> ArchiveList:
-    """What a list asks for. Raises InvalidArgument (INVALID_ID)."""
-    return ArchiveList(
-        name=wire.text(request, "name"),
-        agent_id=wire.agent_id(request.agent_id) if request.HasField("agent_id") else None,
-    )
+def archive_draft(archive: passage_pb2.Archive) -> ArchiveDraft:
+    """Returns an archive to create. Raises InvalidArgument (INVALID_ID), Refused (ARCHIVE_INVALID)."""
+    return _DRAFTS.decode(archive, id=wire.archive_id(archive.id) if archive.id else uuid7())
 
 
 def archive_message(archive: Archive) -> passage_pb2.Archive:
-    """An archive on the wire."""
-    return passage_pb2.Archive(
-        id=to_public("archive", archive.id),
-        name=archive.name,
-        description=archive.description,
-        embedding=archive.embedding or "",
-        dimensions=0 if archive.model is None else archive.model.dimensions,
-        metadata_json=wire.json_text(archive.metadata),
-        created_at=timestamp(archive.created_at),
-        updated_at=timestamp(archive.updated_at),
-        created_by_id=to_public("user", archive.created_by_id),
-        last_updated_by_id=to_public("user", archive.last_updated_by_id),
-        passage_count=archive.passage_count,
-    )
+    """Returns an archive on the wire."""
+    return _ARCHIVES.encode(archive, dimensions=0 if archive.model is None else archive.model.dimensions)

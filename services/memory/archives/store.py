@@ -1,40 +1,33 @@
 """Archives on Postgres."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from services.common.errors import AlreadyExists, NotFound
-from services.memory.archives.model import Archive, ArchiveChanges, ArchiveDraft, EmbeddingModel
+from services.common.records import record
+from services.memory.archives.model import Archive, ArchiveDraft, EmbeddingModel
+from services.memory.archives.tables import archives
 from services.memory.jobs.store import add_job
+from services.memory.sql.columns import select_list
 from services.memory.sql.rows import Row
+from services.memory.sql.statements import Values
 
-ARCHIVE_COLUMNS = (
-    "a.id, a.name, a.description, a.embedding, a.model_id, e.handle, e.dimensions, a.metadata, a.passage_count, "
-    "a.word_count, a.created_by_id, a.last_updated_by_id, a.created_at, a.updated_at"
-)
+ERASE_JOB = "erase_archive"
+# Passages that are erased in one statement: a few tenths of a second with their vectors.
+_PORTION = 1_000
+
+ARCHIVE_COLUMNS = f"{select_list('a', Archive, archives)}, a.model_id, e.handle, e.dimensions"
 
 
 def archive_of_row(row: Row) -> Archive:
-    """A row with ARCHIVE_COLUMNS."""
+    """Returns the archive in a row with ARCHIVE_COLUMNS."""
     model = None
     if row["model_id"] is not None:
         model = EmbeddingModel(id=row["model_id"], handle=row["handle"], dimensions=row["dimensions"])
-    return Archive(
-        id=row["id"],
-        name=row["name"],
-        description=row["description"],
-        embedding=row["embedding"],
-        model=model,
-        metadata=row["metadata"],
-        passage_count=row["passage_count"],
-        word_count=row["word_count"],
-        created_by_id=row["created_by_id"],
-        last_updated_by_id=row["last_updated_by_id"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )
+    return record(Archive, {**row, "model": model})
 
 
 _MODEL = "SELECT id FROM memory.embedding_models WHERE handle = $1 AND dimensions = $2"
@@ -42,7 +35,7 @@ _NEW_MODEL = "INSERT INTO memory.embedding_models (handle, dimensions) VALUES ($
 
 
 async def embedding_model_id(pool: asyncpg.Pool, handle: str, dimensions: int) -> int:
-    """Known from now on, if it was not. Rows of this table never change."""
+    """Returns the number of a model, and stores it if it is new. Rows of this table never change."""
     number = await pool.fetchval(_MODEL, handle, dimensions)
     if number is None:
         await pool.execute(_NEW_MODEL, handle, dimensions)
@@ -50,10 +43,6 @@ async def embedding_model_id(pool: asyncpg.Pool, handle: str, dimensions: int) -
     assert isinstance(number, int)
     return number
 
-
-ERASE_JOB = "erase_archive"
-# Passages that are erased in one statement: a few tenths of a second with their vectors.
-_PORTION = 1_000
 
 _GET = f"""
 SELECT {ARCHIVE_COLUMNS}
@@ -68,11 +57,8 @@ ON CONFLICT (organization_id, id) DO NOTHING
 RETURNING id
 """
 _UPDATE = """
-UPDATE memory.archives
-SET name = coalesce($3, name), description = CASE WHEN $4 THEN $5 ELSE description END,
-    metadata = coalesce($6::jsonb, metadata), last_updated_by_id = $7, updated_at = now()
+UPDATE memory.archives SET {changes}last_updated_by_id = $3, updated_at = now()
 WHERE organization_id = $1 AND id = $2 AND kind = 1
-RETURNING id
 """
 
 # Whoever changes a passage locks it before its archive, so what is erased with the archive is locked first.
@@ -139,17 +125,11 @@ class PostgresArchives:
             raise error
         return archive
 
-    async def update(self, organization_id: UUID, user_id: UUID, archive_id: UUID, changes: ArchiveChanges) -> Archive:
-        await self._pool.execute(
-            _UPDATE,
-            organization_id,
-            archive_id,
-            changes.get("name"),
-            "description" in changes,
-            changes.get("description"),
-            changes.get("metadata"),
-            user_id,
-        )
+    async def update(
+        self, organization_id: UUID, user_id: UUID, archive_id: UUID, changes: Mapping[str, Any]
+    ) -> Archive:
+        values = Values(organization_id, archive_id, user_id)
+        await self._pool.execute(_UPDATE.format(changes=values.assign(changes)), *values.all)
         return await self.get(organization_id, archive_id)
 
     async def delete(self, organization_id: UUID, archive_id: UUID) -> None:

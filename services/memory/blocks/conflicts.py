@@ -1,7 +1,6 @@
-"""How edits of one block that happen at the same time all come to pass."""
+"""Concurrent edits of one block, all of which come to pass."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from uuid import UUID
@@ -10,6 +9,7 @@ from weakref import WeakValueDictionary
 from services.common.errors import Aborted
 from services.memory.blocks.model import Block
 from services.memory.core.errors import VersionConflict
+from services.memory.retries import retry
 
 T = TypeVar("T")
 _ATTEMPTS = 200
@@ -21,13 +21,11 @@ async def retry_on_conflict(edit: Callable[[], Awaitable[T]]) -> T:
 
     Raises Aborted (BLOCK_VERSION_CONFLICT) when that takes seconds.
     """
-    for attempt in range(_ATTEMPTS):
-        try:
-            return await edit()
-        except VersionConflict as conflict:
-            block_id = conflict.block_id
-            await asyncio.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.001 * attempt)))
-    raise Aborted(f"block block-{block_id} is changed by too many at once", reason="BLOCK_VERSION_CONFLICT")
+    try:
+        return await retry(edit, VersionConflict, attempts=_ATTEMPTS, longest_pause=_LONGEST_PAUSE)
+    except VersionConflict as conflict:
+        sentence = f"block block-{conflict.block_id} is changed by too many at once"
+        raise Aborted(sentence, reason="BLOCK_VERSION_CONFLICT") from None
 
 
 class EditRetries:
@@ -38,15 +36,15 @@ class EditRetries:
     """
 
     def __init__(self) -> None:
-        self._lines: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
+        self._edit_queues: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
 
-    async def settle(self, edit: Callable[[], Awaitable[T]]) -> T:
-        """As `retry_on_conflict`."""
+    async def run(self, edit: Callable[[], Awaitable[T]]) -> T:
+        """Awaits `edit` as `retry_on_conflict` does."""
         try:
             return await edit()
         except VersionConflict as conflict:
             block_id = conflict.block_id
-        line = self._lines.setdefault(block_id, asyncio.Lock())
+        line = self._edit_queues.setdefault(block_id, asyncio.Lock())
         async with line:
             return await retry_on_conflict(edit)
 

@@ -1,13 +1,14 @@
 """Blocks and their versions: plain values, and what may be stored."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import IntEnum
-from typing import TypedDict, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
+from services.common.storable import storable_json
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
+from services.memory.core.rules import JsonObject, unique_tags
 
 DEFAULT_LIMIT = 100_000
 LONGEST_LABEL = 100
@@ -15,7 +16,7 @@ LARGEST_LIMIT = 10_000_000
 
 
 class Operation(IntEnum):
-    """How a version of a block came to be; the numbers are those of BlockOperation in the proto, and stored."""
+    """The origin of a version of a block; the numbers are those of BlockOperation in the proto, and stored."""
 
     CREATE = 1
     SET = 2
@@ -29,33 +30,11 @@ class Operation(IntEnum):
     REDO = 10
 
 
-class BlockChanges(TypedDict, total=False):
-    """New values of those fields of a block that a client may set."""
-
-    label: str
-    value: str
-    limit: int
-    description: str | None
-    read_only: bool
-    hidden: bool
-    metadata: JsonObject
-    tags: tuple[str, ...]
-    project_id: str | None
-    template_name: str | None
-    is_template: bool
-    template_id: str | None
-    base_template_id: str | None
-    deployment_id: str | None
-    entity_id: str | None
-    preserve_on_migration: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockDraft:
-    """A block to create. `id` is None where the service mints it."""
+class BlockSettings:
+    """The fields of a block that a client may set; see loci.memory.v1.Block."""
 
-    id: UUID | None
-    label: str
+    label: str = ""
     value: str = ""
     limit: int = DEFAULT_LIMIT
     description: str | None = None
@@ -74,31 +53,22 @@ class BlockDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """A block as stored; see loci.memory.v1.Block for the fields."""
+class BlockDraft(BlockSettings):
+    """A block to create. `id` is None where the service mints it."""
+
+    id: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block(BlockSettings):
+    """A block as stored."""
 
     id: UUID
-    label: str
-    value: str
-    limit: int
-    description: str | None
-    read_only: bool
-    hidden: bool
-    metadata: JsonObject
-    tags: tuple[str, ...]
-    project_id: str | None
-    template_name: str | None
-    is_template: bool
     created_by_id: UUID
     last_updated_by_id: UUID
     created_at: datetime
     updated_at: datetime
     version: int
-    template_id: str | None = None
-    base_template_id: str | None = None
-    deployment_id: str | None = None
-    entity_id: str | None = None
-    preserve_on_migration: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +99,7 @@ class BlockVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
-    """What history says of a version that brings an earlier value back; see BlockVersion."""
+    """The part of history's row that says which earlier value came back; see BlockVersion."""
 
     version: int
     redo_version: int | None = None
@@ -137,7 +107,7 @@ class Restoration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Who makes a change, for history."""
+    """The author of a change, for history."""
 
     actor_id: UUID
     agent_id: UUID | None = None
@@ -188,45 +158,20 @@ class BlockList:
 
     @property
     def counts_agents(self) -> bool:
-        """Whether it matters how many agents a block is attached to."""
+        """Returns whether it matters how many agents a block is attached to."""
         return self.more_agents_than is not None or self.fewer_agents_than is not None or bool(self.agent_counts)
 
 
 B = TypeVar("B", Block, BlockDraft)
 
 
-def validate_draft(draft: BlockDraft) -> BlockDraft:
-    """The draft as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
-    return _validate(draft)
-
-
-def apply_changes(block: Block, changes: BlockChanges) -> Block:
-    """The block with new values in the fields that `changes` names. Raises Refused as `validate_draft`."""
-    return _validate(replace(block, **changes))
-
-
-def _validate(block: B) -> B:
-    """Raises Refused as `validate_draft`."""
-    block = replace(
-        block,
-        label=without_nul(block.label),
-        value=without_nul(block.value),
-        description=_optional(block.description),
-        metadata=json_without_nul(block.metadata),
-        tags=unique_tags(block.tags, "BLOCK_INVALID"),
-        project_id=_optional(block.project_id),
-        template_name=_optional(block.template_name),
-        template_id=_optional(block.template_id),
-        base_template_id=_optional(block.base_template_id),
-        deployment_id=_optional(block.deployment_id),
-        entity_id=_optional(block.entity_id),
-    )
+def validate(block: B) -> B:
+    """Returns the block as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
+    values = ((each.name, getattr(block, each.name)) for each in fields(BlockSettings))
+    stored = {name: storable_json(value) for name, value in values if isinstance(value, str | dict)}
+    block = replace(block, **stored, tags=unique_tags(block.tags, "BLOCK_INVALID"))
     _check(block.label, block.value, block.limit)
     return block
-
-
-def _optional(text: str | None) -> str | None:
-    return None if text is None else without_nul(text)
 
 
 def _check(label: str, value: str, limit: int) -> None:

@@ -1,20 +1,22 @@
 """Blocks changed by the API, and journeys through the history of one."""
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from services.common.errors import FailedPrecondition
 from services.memory.blocks.conflicts import EditRetries, check_version
 from services.memory.blocks.model import (
     Block,
-    BlockChanges,
     BlockKey,
     BlockVersion,
     Operation,
     Origin,
     Restoration,
-    apply_changes,
+    validate,
 )
 from services.memory.core.editing import undo
 from services.memory.core.editing.comparison import Difference, difference
@@ -24,48 +26,40 @@ from services.memory.core.ports.blocks import BlockStore, HistoryStore
 VersionKey = int | datetime
 
 
-async def update_block(
-    store: BlockStore,
-    conflicts: EditRetries,
-    organization_id: UUID,
-    user_id: UUID,
-    key: BlockKey,
-    changes: BlockChanges,
-    expected_version: int | None,
-) -> Block:
-    """One new version with these changes; none where they change nothing.
-
-    Raises NotFound, Refused, AlreadyExists (BLOCK_LABEL_TAKEN), Aborted (BLOCK_VERSION_CONFLICT).
-    """
-
-    async def once() -> Block:
-        before = await store.get(organization_id, key)
-        check_version(before, expected_version)
-        after = apply_changes(before, changes)
-        if after == before:
-            return before
-        return await store.commit(organization_id, after, Operation.SET, Origin(actor_id=user_id))
-
-    return await conflicts.settle(once)
-
-
-class BlockHistory:
+class BlockService:
     """Every method raises NotFound (BLOCK_NOT_FOUND, BLOCK_VERSION_NOT_FOUND). Those that change a block make a version
     by the user, and raise Aborted (BLOCK_VERSION_CONFLICT) where `expected` is not None and not the block's version.
     """
 
-    def __init__(self, store: BlockStore, history: HistoryStore, conflicts: EditRetries) -> None:
+    def __init__(self, store: BlockStore, history: HistoryStore, retries: EditRetries) -> None:
         self._store = store
         self._history = history
-        self._conflicts = conflicts
+        self._retries = retries
+
+    async def update(
+        self, organization_id: UUID, user_id: UUID, key: BlockKey, changes: Mapping[str, Any], expected: int | None
+    ) -> Block:
+        """Makes one new version with these changes; none where they change nothing.
+
+        Raises Refused, AlreadyExists (BLOCK_LABEL_TAKEN), too.
+        """
+
+        async def once() -> Block:
+            before = await self._current(organization_id, key, expected)
+            after = validate(replace(before, **changes))
+            if after == before:
+                return before
+            return await self._store.commit(organization_id, after, Operation.SET, Origin(actor_id=user_id))
+
+        return await self._retries.run(once)
 
     async def version(self, organization_id: UUID, key: BlockKey, which: VersionKey) -> BlockVersion:
-        """One version."""
+        """Returns one version."""
         block = await self._store.get(organization_id, key)
         return await self._find(organization_id, block, which)
 
     async def diff(self, organization_id: UUID, key: BlockKey, earlier: int, later: int) -> Difference:
-        """What changed between two versions; 0 stands for the newest as the later one."""
+        """Returns the changes between two versions; 0 stands for the newest as the later one."""
         block = await self._store.get(organization_id, key)
         one = await self._find(organization_id, block, earlier)
         other = await self._find(organization_id, block, later or block.version)
@@ -83,7 +77,7 @@ class BlockHistory:
             restored = Restoration(version=then.version)
             return await self._bring_back(organization_id, user_id, block, then, Operation.RESTORE, restored)
 
-        return await self._conflicts.settle(once)
+        return await self._retries.run(once)
 
     async def undo(self, organization_id: UUID, user_id: UUID, key: BlockKey, expected: int | None) -> Block:
         """Takes the newest change of the value back. Raises FailedPrecondition (BLOCK_NOTHING_TO_UNDO)."""
@@ -102,7 +96,7 @@ class BlockHistory:
                 organization_id, user_id, block, then, Operation.UNDO, undo.undo_restoration(now, then)
             )
 
-        return await self._conflicts.settle(once)
+        return await self._retries.run(once)
 
     async def redo(self, organization_id: UUID, user_id: UUID, key: BlockKey, expected: int | None) -> Block:
         """Makes the change again that was taken back. Raises FailedPrecondition (BLOCK_NOTHING_TO_REDO)."""
@@ -120,7 +114,7 @@ class BlockHistory:
                 organization_id, user_id, block, then, Operation.REDO, undo.redo_restoration(then)
             )
 
-        return await self._conflicts.settle(once)
+        return await self._retries.run(once)
 
     async def _current(self, organization_id: UUID, key: BlockKey, expected: int | None) -> Block:
         block = await self._store.get(organization_id, key)

@@ -8,14 +8,13 @@ from services.common.context import current
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
 from services.common.page_requests import allow, page_by, page_by_id
+from services.common.storable import storable
 from services.memory import wire
 from services.memory.blocks import convert
-from services.memory.blocks.conflicts import EditRetries
-from services.memory.blocks.model import validate_draft
-from services.memory.blocks.service import BlockHistory, update_block
+from services.memory.blocks.model import validate
+from services.memory.blocks.service import BlockService
 from services.memory.core.paging import version_of
 from services.memory.core.ports.blocks import BlockLists, BlockStore, IdentityStore
-from services.memory.core.storable import without_nul
 
 _BLOCKS_PER_PAGE = 50
 _MOST_IDENTITIES = 1_000
@@ -28,14 +27,12 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self,
         store: BlockStore,
         lists: BlockLists,
-        conflicts: EditRetries,
-        history: BlockHistory,
+        service: BlockService,
         identities: IdentityStore,
     ) -> None:
         self._store = store
         self._lists = lists
-        self._conflicts = conflicts
-        self._history = history
+        self._service = service
         self._identities = identities
 
     async def GetBlock(self, request: block_pb.GetBlockRequest, context: Any) -> block_pb.GetBlockResponse:
@@ -60,23 +57,21 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     ) -> block_pb.ListBlockTagsResponse:
         with wire.refusals():
             allow(request.page, "page_size", "after", "before", "order")
-            page = page_by(request.page, without_nul, _BLOCKS_PER_PAGE, ascending=True)
-        tags = await self._lists.block_tags(current().organization_id, page, without_nul(request.query_text))
+            page = page_by(request.page, storable, _BLOCKS_PER_PAGE, ascending=True)
+        tags = await self._lists.block_tags(current().organization_id, page, storable(request.query_text))
         return block_pb.ListBlockTagsResponse(tags=tags)
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
         with wire.refusals():
-            draft = validate_draft(convert.block_draft(request.block))
+            draft = validate(convert.block_draft(request.block))
         block = await self._store.create(caller.organization_id, caller.user_id, draft)
         return block_pb.CreateBlockResponse(block=convert.block_message(block))
 
     async def UpdateBlock(self, request: block_pb.UpdateBlockRequest, context: Any) -> block_pb.UpdateBlockResponse:
         caller = current()
         with wire.refusals():
-            block = await update_block(
-                self._store,
-                self._conflicts,
+            block = await self._service.update(
                 caller.organization_id,
                 caller.user_id,
                 convert.block_key(request.key),
@@ -119,7 +114,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def GetBlockVersion(
         self, request: block_pb.GetBlockVersionRequest, context: Any
     ) -> block_pb.GetBlockVersionResponse:
-        version = await self._history.version(
+        version = await self._service.version(
             current().organization_id, convert.block_key(request.key), convert.version_key(request)
         )
         return block_pb.GetBlockVersionResponse(version=convert.version_message(version))
@@ -127,7 +122,7 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def DiffBlockVersions(
         self, request: block_pb.DiffBlockVersionsRequest, context: Any
     ) -> block_pb.DiffBlockVersionsResponse:
-        difference = await self._history.diff(
+        difference = await self._service.diff(
             current().organization_id, convert.block_key(request.key), request.from_version, request.to_version
         )
         return block_pb.DiffBlockVersionsResponse(
@@ -137,19 +132,19 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def RestoreBlock(self, request: block_pb.RestoreBlockRequest, context: Any) -> block_pb.RestoreBlockResponse:
         caller, key = current(), convert.block_key(request.key)
         which, expected = convert.version_key(request), convert.expected_version(request)
-        block = await self._history.restore(caller.organization_id, caller.user_id, key, which, expected)
+        block = await self._service.restore(caller.organization_id, caller.user_id, key, which, expected)
         return block_pb.RestoreBlockResponse(block=convert.block_message(block))
 
     async def UndoBlock(self, request: block_pb.UndoBlockRequest, context: Any) -> block_pb.UndoBlockResponse:
         caller, key = current(), convert.block_key(request.key)
         expected = convert.expected_version(request)
-        block = await self._history.undo(caller.organization_id, caller.user_id, key, expected)
+        block = await self._service.undo(caller.organization_id, caller.user_id, key, expected)
         return block_pb.UndoBlockResponse(block=convert.block_message(block))
 
     async def RedoBlock(self, request: block_pb.RedoBlockRequest, context: Any) -> block_pb.RedoBlockResponse:
         caller, key = current(), convert.block_key(request.key)
         expected = convert.expected_version(request)
-        block = await self._history.redo(caller.organization_id, caller.user_id, key, expected)
+        block = await self._service.redo(caller.organization_id, caller.user_id, key, expected)
         return block_pb.RedoBlockResponse(block=convert.block_message(block))
 
     async def AttachIdentity(

@@ -1,1 +1,1 @@
-"""What decides: it neither waits nor does I/O."""
+"""The deciding part: it neither waits nor does I/O."""

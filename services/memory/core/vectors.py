@@ -10,13 +10,13 @@ Vector = Sequence[float]
 
 
 def to_embed(text: str) -> str:
-    """The part of a text that is embedded: its first 20,000 bytes. The whole of it is found by its words."""
+    """Returns the part of a text that is embedded: its first 20,000 bytes. The whole of it is found by its words."""
     encoded = text.encode()
     return text if len(encoded) <= _EMBEDDED_BYTES else encoded[:_EMBEDDED_BYTES].decode(errors="ignore")
 
 
 def unit_vector(values: Vector) -> list[float] | None:
-    """The vector at length 1, which fits 16-bit floats; None for a zero vector, which has no direction.
+    """Returns the vector at length 1, which fits 16-bit floats; None for a zero vector, which has no direction.
 
     Raises ValueError when a component is not a finite number.
     """

@@ -79,7 +79,7 @@ class EmbeddingChangeJob:
         return Reschedule(0.0)
 
     async def _move(self, run: _Slice, change: EmbeddingChange) -> Reschedule | None:
-        """Until it is done, does not run any more, must wait, or the slice is over."""
+        """Goes on until it is done, does not run any more, must wait, or the slice is over."""
         handle, organization_id = change.after.embedding, run.job.organization_id
         if handle is not None and change.after.model_id is None:
             model = await self._calls.model(handle)
@@ -148,7 +148,7 @@ class EmbeddingChangeJob:
         return await self._calls.embed(handle, model_id, texts, seconds)
 
     def _most(self, run: _Slice) -> int:
-        """Fewer at a time where calls fail: a slow model may not get through more."""
+        """Returns the texts per call: fewer where calls fail, since a slow model may not get through more."""
         return max(1, _TEXTS_PER_CALL >> min(run.job.failures, 7))
 
     async def _erase(self, run: _Slice, change: EmbeddingChange) -> Reschedule | None:
@@ -161,7 +161,7 @@ class EmbeddingChangeJob:
 
 
 def _calls(texts: Sequence[TextToEmbed]) -> list[list[TextToEmbed]]:
-    """As many texts at a time as a model reads in a reasonable time."""
+    """Returns as many texts at a time as a model reads in a reasonable time."""
     calls: list[list[TextToEmbed]] = []
     characters = 0
     for text in texts:

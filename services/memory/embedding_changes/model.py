@@ -36,7 +36,7 @@ class ChangeFinished(ChangeError):
 
 
 class ChangeState(IntEnum):
-    """How far a change is; the numbers are those of EmbeddingChangeState in the proto, and stored."""
+    """The state of a change; the numbers are those of EmbeddingChangeState in the proto, and stored."""
 
     RUNNING = 1
     COMPLETED = 2
@@ -78,7 +78,7 @@ class EmbeddingChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveState:
-    """What an archive uses now, and its newest change."""
+    """The model that an archive uses now, and its newest change."""
 
     now: Target
     newest: EmbeddingChange | None
@@ -105,7 +105,7 @@ class PassageCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelCoverage:
-    """How many passages of an archive have a vector of a model that is not the one in use."""
+    """The number of passages of an archive with a vector of a model that is not the one in use."""
 
     archive_id: UUID
     passages: int
@@ -114,7 +114,7 @@ class ModelCoverage:
 
 
 def begin(standing: ArchiveState, draft: EmbeddingChange) -> EmbeddingChange:
-    """The change that answers a wish for `draft`: that, from what is used now, or the newest where it is the same.
+    """Returns the change that answers a wish for `draft`: that, from the model in use, or the newest if it is the same.
 
     Wishing for the model in use gives up a rollback that waits. Raises ChangeRuns.
     """
@@ -136,7 +136,7 @@ def begin(standing: ArchiveState, draft: EmbeddingChange) -> EmbeddingChange:
 
 
 def roll_back_change(newest: EmbeddingChange) -> EmbeddingChange:
-    """The change once it is asked to go back. Raises ChangeFinished."""
+    """Returns the change once it is asked to go back. Raises ChangeFinished."""
     match newest.state:
         case ChangeState.RUNNING if not newest.rolling_back:
             return replace(newest, state=ChangeState.ROLLED_BACK, error="")
@@ -151,27 +151,27 @@ def roll_back_change(newest: EmbeddingChange) -> EmbeddingChange:
 
 
 def finished(newest: EmbeddingChange) -> EmbeddingChange:
-    """The change once the vectors that are not used may go. Raises ChangeRuns."""
+    """Returns the change once the vectors that are not used may go. Raises ChangeRuns."""
     if newest.state is ChangeState.RUNNING:
         raise ChangeRunning("the change still runs; wait until it is completed, or roll it back")
     return replace(newest, state=ChangeState.FINISHED) if newest.state is ChangeState.COMPLETED else newest
 
 
 def switch(change: EmbeddingChange, now: Target) -> EmbeddingChange:
-    """The change once searches use the model after; `now` is what they used."""
+    """Returns the change once searches use the model after; `now` is what they used."""
     if change.rolling_back:
         return _exchange(change, ChangeState.ROLLED_BACK, rolling_back=False)
     return replace(change, state=ChangeState.COMPLETED, before=now, error="", reached=None)
 
 
 def next_batch(walked: Sequence[PassageCheck], most: int) -> tuple[list[UUID], Position]:
-    """Ids of the first passages that lack a vector, at most so many, and how far that is."""
+    """Returns ids of the first passages that lack a vector, at most so many, and how far that is."""
     lacking = [one.place for one in walked if one.lacks][:most]
     return [place.passage_id for place in lacking], lacking[-1] if len(lacking) == most else walked[-1].place
 
 
 def usable_alternatives(sides: Iterable[ModelCoverage]) -> dict[EmbeddingModel, Part]:
-    """The models that can stand in for those of archives: nearly all passages there have vectors of them."""
+    """Returns the models that can stand in for those of archives: nearly all passages there have vectors of them."""
     best: dict[UUID, ModelCoverage] = {}
     for side in sides:
         if side.passages and side.covered >= _NEARLY_ALL * side.passages:

@@ -1,4 +1,4 @@
-"""What clients ask of a change of an archive's embedding model."""
+"""Changes of an archive's embedding model, as clients ask for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ArchiveRef:
 
     @property
     def name(self) -> str:
-        """For sentences."""
+        """Returns its name for sentences."""
         return f"{'Folder source' if self.folder else 'Archive archive'}-{self.archive_id}"
 
 
@@ -45,51 +45,51 @@ class EmbeddingChangeService:
     """
 
     def __init__(self, store: ChangeStore, calls: TextEmbedder, wake: Callable[[], None]) -> None:
-        """`wake`: there is a job to do."""
+        """Takes `wake`, which says that there is a job to do."""
         self._store = store
         self._calls = calls
         self._wake = wake
 
-    async def change(self, whose: ArchiveRef, embedding: str | None) -> Progress:
+    async def change(self, ref: ArchiveRef, embedding: str | None) -> Progress:
         """Begins a change to this handle. Raises NotFound (MODEL_NOT_FOUND), Aborted (EMBEDDING_CHANGE_RUNNING)."""
-        await self._check(whose)
+        await self._check(ref)
         model_id, error = await self._asked(embedding)
         draft = EmbeddingChange(
             id=uuid7(),
-            archive_id=whose.archive_id,
+            archive_id=ref.archive_id,
             before=Target(embedding=None, model_id=None),
             after=Target(embedding=embedding, model_id=model_id),
             error=error,
         )
-        await self._decide(whose, partial(begin, draft=draft))
-        return await self.progress(whose)
+        await self._decide(ref, partial(begin, draft=draft))
+        return await self.progress(ref)
 
-    async def progress(self, whose: ArchiveRef) -> Progress:
-        """The newest change."""
-        progress = await self._store.progress(whose.organization_id, whose.archive_id, folder=whose.folder)
+    async def progress(self, ref: ArchiveRef) -> Progress:
+        """Returns the newest change."""
+        progress = await self._store.progress(ref.organization_id, ref.archive_id, folder=ref.folder)
         if progress is None:
-            await self._check(whose)
-            raise _no_change(whose)
+            await self._check(ref)
+            raise _no_change(ref)
         return progress
 
-    async def roll_back(self, whose: ArchiveRef) -> Progress:
+    async def roll_back(self, ref: ArchiveRef) -> Progress:
         """Takes the newest change back. Raises FailedPrecondition (EMBEDDING_CHANGE_FINISHED)."""
-        await self._check(whose)
-        change = await self._decide(whose, lambda standing: roll_back_change(_newest(whose, standing)))
+        await self._check(ref)
+        change = await self._decide(ref, lambda standing: roll_back_change(_newest(ref, standing)))
         if change.rolling_back:
-            async with self._store.lock(whose.organization_id, change) as locked:
+            async with self._store.lock(ref.organization_id, change) as locked:
                 if locked is not None and (change.after.embedding is None or not await locked.lacking(1)):
                     await locked.switch()
-        return await self.progress(whose)
+        return await self.progress(ref)
 
-    async def finish(self, whose: ArchiveRef) -> Progress:
-        """Lets the vectors that are not used go. Raises Aborted (EMBEDDING_CHANGE_RUNNING)."""
-        await self._check(whose)
-        await self._decide(whose, lambda standing: finished(_newest(whose, standing)))
-        return await self.progress(whose)
+    async def finish(self, ref: ArchiveRef) -> Progress:
+        """Erases the vectors that are not used. Raises Aborted (EMBEDDING_CHANGE_RUNNING)."""
+        await self._check(ref)
+        await self._decide(ref, lambda standing: finished(_newest(ref, standing)))
+        return await self.progress(ref)
 
     async def _asked(self, embedding: str | None) -> tuple[int | None, str]:
-        """The model's number, or why it does not answer now: the job will ask again."""
+        """Returns the model's number, or why it does not answer now: the job will ask again."""
         if embedding is None:
             return None, ""
         try:
@@ -99,14 +99,14 @@ class EmbeddingChangeService:
         except LociError as error:
             return None, error.message
 
-    async def _check(self, whose: ArchiveRef) -> None:
-        if not await self._store.exists(whose.organization_id, whose.archive_id, folder=whose.folder):
-            reason = "FOLDER_NOT_FOUND" if whose.folder else "ARCHIVE_NOT_FOUND"
-            raise NotFound(f"{whose.name} not found", reason=reason)
+    async def _check(self, ref: ArchiveRef) -> None:
+        if not await self._store.exists(ref.organization_id, ref.archive_id, folder=ref.folder):
+            reason = "FOLDER_NOT_FOUND" if ref.folder else "ARCHIVE_NOT_FOUND"
+            raise NotFound(f"{ref.name} not found", reason=reason)
 
-    async def _decide(self, whose: ArchiveRef, decide: Decide) -> EmbeddingChange:
+    async def _decide(self, ref: ArchiveRef, decide: Decide) -> EmbeddingChange:
         try:
-            change = await self._store.decide(whose.organization_id, whose.user_id, whose.archive_id, decide)
+            change = await self._store.decide(ref.organization_id, ref.user_id, ref.archive_id, decide)
         except ChangeRunning as refused:
             raise Aborted(refused.message, reason="EMBEDDING_CHANGE_RUNNING") from None
         except ChangeFinished as refused:
@@ -115,12 +115,12 @@ class EmbeddingChangeService:
         return change
 
 
-def _newest(whose: ArchiveRef, standing: ArchiveState) -> EmbeddingChange:
+def _newest(ref: ArchiveRef, standing: ArchiveState) -> EmbeddingChange:
     if standing.newest is None:
-        raise _no_change(whose)
+        raise _no_change(ref)
     return standing.newest
 
 
-def _no_change(whose: ArchiveRef) -> NotFound:
-    sentence = f"{whose.name}: its embedding model was never changed"
+def _no_change(ref: ArchiveRef) -> NotFound:
+    sentence = f"{ref.name}: its embedding model was never changed"
     return NotFound(sentence, reason="EMBEDDING_CHANGE_NOT_FOUND")

@@ -1,4 +1,4 @@
-"""What becomes of an upload: its text is taken out, cut into pieces, and these are embedded. A job; see jobs/worker.py.
+"""The job of an upload: its text is taken out, split into pieces, and these are embedded; see jobs/worker.py.
 
 How far a file is stands in its row, and moves on with what was made of it in one transaction, so that whoever takes
 over after a crash goes on there. What fails for good, or too often, ends in ERROR, and can be tried again.
@@ -56,7 +56,7 @@ class Ingestion:
         self._models = models
 
     async def go_on(self, job: Job) -> Reschedule | None:
-        """A file's job: the next that it needs, until there is nothing more."""
+        """Returns a file's job: the next that it needs, until there is nothing more."""
         folder_id, file_id = (UUID(part) for part in job.subject.split("/"))
         work = await self._store.work(job.organization_id, folder_id, file_id)
         try:
@@ -74,7 +74,7 @@ class Ingestion:
             return Reschedule(0.0, failed=True)
 
     async def remove_folder(self, job: Job) -> Reschedule | None:
-        """What a deleted folder left."""
+        """Erases what a deleted folder left."""
         end = time.monotonic() + _TURN_SECONDS
         while await self._folders.empty(job.organization_id, UUID(job.subject)):
             if time.monotonic() > end:
@@ -82,7 +82,7 @@ class Ingestion:
         return None
 
     async def forget_upload(self, job: Job) -> Reschedule | None:
-        """What an upload left whose process died."""
+        """Erases what an upload left whose process died."""
         await self._uploads.drop(job.organization_id, UUID(job.subject))
         return None
 
@@ -136,7 +136,7 @@ class Ingestion:
                 return Reschedule(0.0)
 
     async def _batch(self, organization_id: UUID, work: Work) -> Batch:
-        """The next pieces with words and vectors. Raises LociError."""
+        """Returns the next pieces with words and vectors. Raises LociError."""
         handle = work.embedding if work.model is None else work.model.handle
         file = work.file
         chunks = await self._store.chunks(organization_id, file.id, file.embedded_count, _BATCH)
@@ -174,7 +174,7 @@ class Ingestion:
 
 
 def _is_hopeless(job: Job, work: Work) -> bool:
-    """Whether it failed as often as it may, or ended as many processes."""
+    """Returns whether it failed as often as it may, or ended as many processes."""
     return job.failures >= _MOST_FAILURES or (work.file.status is FileStatus.PARSING and work.tries >= _MOST_TRIES)
 
 

@@ -15,7 +15,7 @@ UPLOAD_JOB = "upload"
 
 
 class FileStatus(IntEnum):
-    """How far a file is; the numbers are those of FileStatus in the proto, and stored."""
+    """The state of a file; the numbers are those of FileStatus in the proto, and stored."""
 
     PENDING = 1
     PARSING = 2
@@ -25,7 +25,7 @@ class FileStatus(IntEnum):
 
 
 class OnDuplicate(IntEnum):
-    """What becomes of an upload whose name is taken; the numbers are those of OnDuplicate in the proto."""
+    """The policy for an upload whose name is in use; the numbers are those of OnDuplicate in the proto."""
 
     SUFFIX = 1
     SKIP = 2
@@ -56,12 +56,12 @@ class File:
 
     @property
     def path(self) -> str:
-        """`folder/name`, as agents call it."""
+        """Returns `folder/name`, as agents call it."""
         return f"{self.folder_name}/{self.name}"
 
     @property
     def has_text(self) -> bool:
-        """Whether its text can be opened and searched by patterns."""
+        """Returns whether its text can be opened and searched by patterns."""
         return self.status in (FileStatus.EMBEDDING, FileStatus.COMPLETED) or self.line_count > 0
 
 
@@ -95,7 +95,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ParseSummary:
-    """What follows the pages of a file that was parsed."""
+    """The counts that follow the pages of a parsed file."""
 
     pages: int
     lines: int
@@ -105,7 +105,7 @@ class ParseSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadRequest:
-    """What is uploaded; see loci.memory.v1.UploadHeader. `file_id` is minted."""
+    """The header of an upload; see loci.memory.v1.UploadHeader. `file_id` is minted."""
 
     file_id: UUID
     folder_id: UUID
@@ -158,5 +158,5 @@ class Batch:
 
 
 def subject_of(folder_id: UUID, file_id: UUID) -> str:
-    """The subject of a file's job: its passages are found by both, also when the file is gone."""
+    """Returns the subject of a file's job: its passages are found by both, also when the file is gone."""
     return f"{folder_id}/{file_id}"

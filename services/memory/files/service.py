@@ -27,7 +27,7 @@ class UploadService:
     async def take(
         self, organization_id: UUID, user_id: UUID, upload_request: UploadRequest, data: AsyncIterator[bytes]
     ) -> tuple[File, bool]:
-        """The file, and whether it is new. Nothing stays of an upload that fails.
+        """Returns the file, and whether it is new. Nothing stays of an upload that fails.
 
         Raises Refused (FILE_INVALID, FILE_TYPE_UNSUPPORTED), InvalidArgument (FILE_TOO_LARGE), NotFound
         (FOLDER_NOT_FOUND), AlreadyExists (FILE_NAME_TAKEN), Aborted.
@@ -47,7 +47,7 @@ class UploadService:
         return file, is_new
 
     async def _known(self, organization_id: UUID, upload_request: UploadRequest, name: str) -> File | None:
-        """The file that is there instead, before a byte was read. Whether it still is, the end of the upload tells."""
+        """Returns the file that is there instead, before a byte was read. The end of the upload looks again."""
         try:
             return await self._files.get(organization_id, upload_request.file_id, upload_request.folder_id)
         except NotFound:
@@ -96,7 +96,7 @@ class UploadService:
 
 
 def name_taken(name: str) -> AlreadyExists:
-    """For an upload that shall not be stored beside a file of its name."""
+    """Returns the error for an upload that shall not be stored beside a file of its name."""
     return AlreadyExists(f"the folder has a file named {name!r}", reason="FILE_NAME_TAKEN")
 
 
@@ -114,7 +114,7 @@ def _media_type(name: str, upload_request: UploadRequest, head: bytes) -> str:
 
 
 async def _parts(data: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in parts of PART_BYTES, the last one shorter."""
+    """Returns the same bytes in parts of PART_BYTES, the last one shorter."""
     buffer = bytearray()
     async for piece in data:
         buffer += piece

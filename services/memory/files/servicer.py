@@ -7,12 +7,12 @@ from uuid import UUID
 from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
+from services.common.codec import Codec
 from services.common.context import current
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, uuid7
 from services.common.page_requests import page_by_id
 from services.common.paging import Moment, PageOf, moment_token
-from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.core.ports.files import FileStore, IngestionStore
 from services.memory.core.ports.folders import FolderStore
@@ -23,6 +23,8 @@ _PER_PAGE = 50
 # Characters of texts in one answer, with which it is well below the limit of messages; bytes of a single text.
 _MOST_CONTENT = 8_000_000
 _MOST_BYTES = 30 * MEBIBYTE
+
+_FILES = Codec(File, folder_pb2.File, leave=("folder_name", "name", "status", "chunk_count", "embedded_count"))
 
 
 class FileServicer(folder_grpc.FolderServiceServicer):
@@ -36,7 +38,7 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         uploads: UploadService,
         wake: Callable[[], None],
     ) -> None:
-        """`wake`: there is a job to do."""
+        """Takes `wake`, which says that there is a job to do."""
         self._files = files
         self._folders = folders
         self._ingestion = ingestion
@@ -100,7 +102,7 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         return folder_pb.RetryFileResponse(file=file_message(file))
 
     async def _with_contents(self, organization_id: UUID, page: PageOf[File]) -> folder_pb.ListFilesResponse:
-        """A page with texts, cut short where they become too much; the next one goes on there.
+        """Returns a page with texts, cut short where they become too much; the next one goes on there.
 
         A text that is too large by itself is left out.
         """
@@ -124,7 +126,7 @@ def _key(request: folder_pb.DeleteFileRequest | folder_pb.RetryFileRequest) -> t
 
 
 async def _data(requests: AsyncIterator[folder_pb.UploadFileRequest]) -> AsyncIterator[bytes]:
-    """The bytes of an upload. Raises InvalidArgument (FILE_INVALID) where there is something else."""
+    """Returns the bytes of an upload. Raises InvalidArgument (FILE_INVALID) where there is something else."""
     async for request in requests:
         if not request.HasField("data"):
             raise InvalidArgument("after its header, an upload has data alone", reason="FILE_INVALID")
@@ -145,22 +147,12 @@ def upload_request(header: folder_pb.UploadHeader) -> UploadRequest:
 
 
 def file_message(file: File, content: str | None = None) -> folder_pb2.File:
-    """A file on the wire."""
-    return folder_pb2.File(
-        id=to_public("file", file.id),
-        folder_id=to_public("source", file.folder_id),
+    """Returns a file on the wire."""
+    return _FILES.encode(
+        file,
         name=file.path,
-        original_name=file.original_name,
-        media_type=file.media_type,
-        size=file.size,
-        status=int(file.status),  # type: ignore[arg-type] # the numbers are the same
-        error=file.error or "",
+        status=int(file.status),
         total_chunks=file.chunk_count,
         chunks_embedded=file.embedded_count,
-        line_count=file.line_count,
-        char_count=file.char_count,
         content=content,
-        created_at=timestamp(file.created_at),
-        updated_at=timestamp(file.updated_at),
-        created_by_id=to_public("user", file.created_by_id),
     )

@@ -1,49 +1,45 @@
 """Folders: plain values, and what may be stored."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypedDict
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 import orjson
 
+from services.common.storable import storable, storable_json
 from services.memory.core.errors import Refused
 from services.memory.core.file_text.names import CONTROLS, LONGEST_NAME, normal_form
-from services.memory.core.storable import JsonObject, json_without_nul, without_nul
+from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to
 
 LONGEST_TEXT = 100_000
 
 
-class FolderChanges(TypedDict, total=False):
-    """New values of those fields of a folder that a client may change."""
-
-    name: str
-    description: str | None
-    instructions: str | None
-    metadata: JsonObject
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderDraft:
-    """A folder to create, with its id minted. `embedding`: handle, or empty for text search only."""
+class FolderSettings:
+    """The fields of a folder that a client may change."""
 
-    id: UUID
     name: str
     description: str | None = None
     instructions: str | None = None
     metadata: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderDraft(FolderSettings):
+    """A folder to create, with its id minted. `embedding`: handle, or empty for text search only."""
+
+    id: UUID
     embedding: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
+class Folder(FolderSettings):
     """A folder as stored; see loci.memory.v1.Folder. Its passages are those of the archive with the same id."""
 
     id: UUID
-    name: str
-    description: str | None
-    instructions: str | None
-    metadata: JsonObject
     embedding: str
     file_count: int
     created_by_id: UUID
@@ -53,29 +49,13 @@ class Folder:
 
 
 def validate_folder(draft: FolderDraft) -> FolderDraft:
-    """The draft as it will be stored. Raises Refused (FOLDER_INVALID)."""
-    return replace(
-        draft,
-        name=_folder_name(draft.name),
-        description=_text("description", draft.description),
-        instructions=_text("instructions", draft.instructions),
-        metadata=_metadata(draft.metadata),
-        embedding=without_nul(draft.embedding),
-    )
+    """Returns the draft as it will be stored. Raises Refused (FOLDER_INVALID)."""
+    return apply_rules_to(_RULES, replace(draft, embedding=storable(draft.embedding)))
 
 
-def validate_changes(changes: FolderChanges) -> FolderChanges:
-    """The changes as they will be stored. Raises Refused (FOLDER_INVALID)."""
-    checked = changes.copy()
-    if "name" in checked:
-        checked["name"] = _folder_name(checked["name"])
-    if "description" in checked:
-        checked["description"] = _text("description", checked["description"])
-    if "instructions" in checked:
-        checked["instructions"] = _text("instructions", checked["instructions"])
-    if "metadata" in checked:
-        checked["metadata"] = _metadata(checked["metadata"])
-    return checked
+def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the changes as they will be stored. Raises Refused (FOLDER_INVALID)."""
+    return apply_rules(_RULES, changes)
 
 
 def _folder_name(name: str) -> str:
@@ -88,15 +68,23 @@ def _folder_name(name: str) -> str:
 
 
 def _text(field: str, text: str | None) -> str | None:
-    text = None if text is None else without_nul(text)
+    text = None if text is None else storable(text)
     if text is not None and len(text) > LONGEST_TEXT:
         raise Refused("FOLDER_INVALID", f"{field} has at most {LONGEST_TEXT} characters, this one {len(text)}")
     return text
 
 
 def _metadata(value: JsonObject) -> JsonObject:
-    """Every agent with the folder is answered with it."""
-    value = json_without_nul(value)
+    """Returns metadata within its limit: every agent with the folder is answered with it."""
+    value = storable_json(value)
     if (size := len(orjson.dumps(value))) > LONGEST_TEXT:
         raise Refused("FOLDER_INVALID", f"metadata has at most {LONGEST_TEXT} bytes as JSON, this one {size}")
     return value
+
+
+_RULES: Mapping[str, Callable[[Any], Any]] = {
+    "name": _folder_name,
+    "description": partial(_text, "description"),
+    "instructions": partial(_text, "instructions"),
+    "metadata": _metadata,
+}

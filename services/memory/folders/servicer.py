@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.context import current
 from services.common.ids import from_public, uuid7
 from services.common.page_requests import page_by_id
 from services.memory import wire
 from services.memory.agent_files.servicer import AgentFileServicer
-from services.memory.core.errors import Refused
 from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.files import FileStore, IngestionStore
@@ -17,12 +17,13 @@ from services.memory.core.ports.folders import FolderStore
 from services.memory.files.service import UploadService
 from services.memory.files.servicer import FileServicer
 from services.memory.folders.convert import folder_message
-from services.memory.folders.model import FolderChanges, FolderDraft, validate_changes, validate_folder
+from services.memory.folders.model import FolderDraft, FolderSettings, validate_changes, validate_folder
 
 _PER_PAGE = 50
 _CHECK_SECONDS = 10.0
-_REASON = "FOLDER_INVALID"
-_CHANGEABLE = ("name", "description", "instructions", "metadata_json")
+
+_DRAFTS = wire.settings(FolderDraft, folder_pb2.Folder, "FOLDER_INVALID", leave=("id",))
+_SETTINGS = wire.settings(FolderSettings, folder_pb2.Folder, "FOLDER_INVALID")
 
 
 class FolderServicer(AgentFileServicer, FileServicer):
@@ -38,7 +39,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
         embedder: Embedder,
         wake: Callable[[], None],
     ) -> None:
-        """`wake`: there is a job to do."""
+        """Takes `wake`, which says that there is a job to do."""
         AgentFileServicer.__init__(self, agent_files)
         FileServicer.__init__(self, files, folders, ingestion, uploads, wake)
         self._embedder = embedder
@@ -77,7 +78,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
     ) -> folder_pb.UpdateFolderResponse:
         caller, folder_id = current(), from_public("source", request.folder_id)
         with wire.refusals():
-            changes = validate_changes(folder_changes(request))
+            changes = validate_changes(wire.changes(_SETTINGS, request.folder, request.update_mask.paths))
         folder = await self._folders.update(caller.organization_id, caller.user_id, folder_id, changes)
         return folder_pb.UpdateFolderResponse(folder=folder_message(folder))
 
@@ -89,31 +90,6 @@ class FolderServicer(AgentFileServicer, FileServicer):
         return folder_pb.DeleteFolderResponse()
 
 
-def folder_draft(draft: folder_pb.FolderDraft) -> FolderDraft:
-    """Raises InvalidArgument (INVALID_ID), Refused (FOLDER_INVALID)."""
-    return FolderDraft(
-        id=from_public("source", draft.id) if draft.id else uuid7(),
-        name=draft.name,
-        description=draft.description if draft.HasField("description") else None,
-        instructions=draft.instructions if draft.HasField("instructions") else None,
-        metadata=wire.json_object(draft.metadata_json, _REASON),
-        embedding=draft.embedding,
-    )
-
-
-def folder_changes(request: folder_pb.UpdateFolderRequest) -> FolderChanges:
-    """The fields of the mask. Raises Refused (FOLDER_INVALID)."""
-    changes, draft = FolderChanges(), request.folder
-    for path in request.update_mask.paths:
-        match path:
-            case "name":
-                changes["name"] = draft.name
-            case "description":
-                changes["description"] = draft.description if draft.HasField("description") else None
-            case "instructions":
-                changes["instructions"] = draft.instructions if draft.HasField("instructions") else None
-            case "metadata_json":
-                changes["metadata"] = wire.json_object(draft.metadata_json, _REASON)
-            case _:
-                raise Refused(_REASON, f"{path!r} cannot be changed; of a folder, {', '.join(_CHANGEABLE)} can")
-    return changes
+def folder_draft(folder: folder_pb2.Folder) -> FolderDraft:
+    """Returns a folder to create. Raises InvalidArgument (INVALID_ID), Refused (FOLDER_INVALID)."""
+    return _DRAFTS.decode(folder, id=from_public("source", folder.id) if folder.id else uuid7())

@@ -1,5 +1,6 @@
 """Folders on Postgres."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -10,43 +11,23 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.errors import AlreadyExists, NotFound
 from services.common.keyset import Keyset
 from services.common.paging import Page, PageOf
+from services.common.records import record
 from services.memory.archives.store import erase_archive
 from services.memory.archives.tables import archives
 from services.memory.files.model import FOLDER_JOB
 from services.memory.files.tables import files
-from services.memory.folders.model import Folder, FolderChanges, FolderDraft
+from services.memory.folders.model import Folder, FolderDraft
 from services.memory.folders.tables import folders
 from services.memory.jobs.store import add_job
+from services.memory.sql.columns import select_list
 from services.memory.sql.rows import Row
+from services.memory.sql.statements import Values
 
-FOLDER_COLUMNS = """d.id, d.name, d.description, d.instructions, d.metadata, a.embedding, d.created_by_id,
-    d.last_updated_by_id, d.created_at, d.updated_at,
+FOLDER_COLUMNS = f"""{select_list("d", Folder, folders)}, coalesce(a.embedding, '') AS embedding,
     (SELECT count(*) FROM memory.files n WHERE n.organization_id = d.organization_id AND n.folder_id = d.id)
         AS file_count"""
 # Of a folder `d`, the archive that holds its passages.
 FOLDER_JOIN = "JOIN memory.archives a ON a.organization_id = d.organization_id AND a.id = d.id"
-
-
-def folder_of_row(row: Row) -> Folder:
-    """A row with FOLDER_COLUMNS."""
-    return Folder(
-        id=row["id"],
-        name=row["name"],
-        description=row["description"],
-        instructions=row["instructions"],
-        metadata=row["metadata"],
-        embedding=row["embedding"] or "",
-        file_count=row["file_count"],
-        created_by_id=row["created_by_id"],
-        last_updated_by_id=row["last_updated_by_id"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )
-
-
-def no_such_folder(folder_id: UUID) -> NotFound:
-    """For an id that names no folder of the tenant."""
-    return NotFound(f"Folder source-{folder_id} not found", reason="FOLDER_NOT_FOUND")
 
 
 # Files that are removed in one statement, with their texts.
@@ -63,10 +44,7 @@ INSERT INTO memory.folders (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
 """
 _UPDATE = """
-UPDATE memory.folders
-SET name = coalesce($4, name), description = CASE WHEN $5 THEN $6 ELSE description END,
-    instructions = CASE WHEN $7 THEN $8 ELSE instructions END, metadata = coalesce($9::jsonb, metadata),
-    last_updated_by_id = $3, updated_at = now()
+UPDATE memory.folders SET {changes}last_updated_by_id = $3, updated_at = now()
 WHERE organization_id = $1 AND id = $2 RETURNING id
 """
 _DELETE = "DELETE FROM memory.folders WHERE organization_id = $1 AND id = $2 RETURNING id"
@@ -119,13 +97,10 @@ class PostgresFolders:
     async def get(self, organization_id: UUID, folder_id: UUID) -> Folder:
         return await _get(self._pool, organization_id, folder_id)
 
-    async def update(self, organization_id: UUID, user_id: UUID, folder_id: UUID, changes: FolderChanges) -> Folder:
-        values: list[object] = [changes.get("name")]
-        for name in ("description", "instructions"):
-            values += (name in changes, changes.get(name))
-        values.append(changes.get("metadata"))
+    async def update(self, organization_id: UUID, user_id: UUID, folder_id: UUID, changes: Mapping[str, Any]) -> Folder:
+        values = Values(organization_id, folder_id, user_id)
         try:
-            if not await self._pool.fetchval(_UPDATE, organization_id, folder_id, user_id, *values):
+            if not await self._pool.fetchval(_UPDATE.format(changes=values.assign(changes)), *values.all):
                 raise no_such_folder(folder_id)
         except asyncpg.UniqueViolationError:
             raise _name_taken(changes["name"]) from None
@@ -153,7 +128,9 @@ class PostgresFolders:
         )
         of_folder = (archives.c.organization_id == folders.c.organization_id) & (archives.c.id == folders.c.id)
         query = (
-            select(*folders.c, archives.c.embedding, file_count.label("file_count"))
+            select(
+                *folders.c, func.coalesce(archives.c.embedding, "").label("embedding"), file_count.label("file_count")
+            )
             .join(archives, of_folder)
             .where(folders.c.organization_id == organization_id)
         )
@@ -178,3 +155,13 @@ def _is_of(stored: Folder, draft: FolderDraft) -> bool:
 
 def _name_taken(name: str) -> AlreadyExists:
     return AlreadyExists(f"there is a folder named {name!r}; choose another name", reason="FOLDER_NAME_TAKEN")
+
+
+def folder_of_row(row: Row) -> Folder:
+    """Returns the folder in a row with FOLDER_COLUMNS."""
+    return record(Folder, row)
+
+
+def no_such_folder(folder_id: UUID) -> NotFound:
+    """Returns the error for an id that names no folder of the tenant."""
+    return NotFound(f"Folder source-{folder_id} not found", reason="FOLDER_NOT_FOUND")

@@ -1,4 +1,4 @@
-"""What a job is."""
+"""Jobs, as plain values."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -31,5 +31,5 @@ Handler = Callable[[Job], Awaitable[Reschedule | None]]
 
 
 def pause_after(failures: int) -> float:
-    """Seconds to wait after so many failures in a row: 1, 2, 4 ... 300."""
+    """Returns seconds to wait after so many failures in a row: 1, 2, 4 ... 300."""
     return min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(failures - 1, 10))

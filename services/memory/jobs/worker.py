@@ -36,7 +36,7 @@ class Worker:
         self._wake_event = asyncio.Event()
 
     def wake(self) -> None:
-        """There is something to do now."""
+        """Tells the worker that there is something to do now."""
         self._wake_event.set()
 
     async def run_forever(self) -> None:
@@ -78,7 +78,7 @@ class Worker:
         return True
 
     async def _give_back(self, job: Job) -> None:
-        """The process stops: nobody shall wait for the end of its lease."""
+        """Returns the process stops: nobody shall wait for the end of its lease."""
         try:
             await asyncio.wait_for(self._store.postpone(job, self._worker_id, Reschedule(0.0)), _RETURN_SECONDS)
         except Exception:  # a supervisor: the lease ends by itself

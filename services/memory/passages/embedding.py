@@ -8,16 +8,23 @@ from services.common.errors import FailedPrecondition, InvalidArgument, LociErro
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import Models
-from services.memory.core.vectors import to_embed, unit_vector
+from services.memory.core.vectors import MOST_DIMENSIONS, to_embed, unit_vector
 from services.memory.embedding_changes.model import TextToEmbed, TextVector
 
 MOST_TEXTS = 256
 MOST_BYTES = 200_000
 _AT_ONCE = 4
+# What every model has a vector for.
+_PROBE = "A short text about nothing in particular."
+_PROBE_SECONDS = 10.0
+
+
+class _NotFinite(FailedPrecondition):
+    """A vector that is none."""
 
 
 async def embed_all(embedder: Embedder, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
-    """One vector per text, all of one length, within `seconds`. Raises LociError when one of the calls fails."""
+    """Returns a vector per text, all of one length, within `seconds`. Raises LociError when one of the calls fails."""
     parts = list(batches(texts))
     if len(parts) == 1:
         return await embedder.embed(handle, texts, seconds)
@@ -42,7 +49,7 @@ async def embed_all(embedder: Embedder, handle: str, texts: Sequence[str], secon
 
 
 def batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The texts in order, in lists of at most MOST_TEXTS and about MOST_BYTES."""
+    """Returns the texts in order, in lists of at most MOST_TEXTS and about MOST_BYTES."""
     start = size = 0
     for number, text in enumerate(texts):
         length = len(text.encode())
@@ -54,15 +61,16 @@ def batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def unit(handle: str, values: Sequence[float]) -> list[float] | None:
-    """The vector at length 1; None for one without any direction. Raises FailedPrecondition (EMBEDDING_INVALID)."""
+    """Returns the vector at length 1; None without a direction. Raises FailedPrecondition (EMBEDDING_INVALID)."""
     try:
         return unit_vector(values)
     except ValueError as error:
-        raise unusable_vector(handle, str(error)) from None
+        sentence = f"the embedding model {handle} answered with {error}"
+        raise _NotFinite(sentence, reason="EMBEDDING_INVALID") from None
 
 
 def unusable_vector(handle: str, problem: str) -> FailedPrecondition:
-    """What a model answered cannot be stored, or compared with what is."""
+    """Returns the error for an answer that cannot be stored, or compared with what is."""
     return FailedPrecondition(f"the embedding model {handle} answered with {problem}", reason="EMBEDDING_INVALID")
 
 
@@ -74,16 +82,6 @@ def _first(failures: BaseExceptionGroup[LociError]) -> LociError:
     return failure
 
 
-MOST_DIMENSIONS = 16_000
-# What every model has a vector for.
-_PROBE = "A short text about nothing in particular."
-_PROBE_SECONDS = 10.0
-
-
-class _NotFinite(FailedPrecondition):
-    """A vector that is none."""
-
-
 class TextEmbedder:
     """Asks models for vectors of length 1, and learns how long those are."""
 
@@ -92,14 +90,14 @@ class TextEmbedder:
         self._models = models
 
     async def model(self, handle: str) -> EmbeddingModel:
-        """The model of a handle, as it answers now. Raises LociError: that of the embedder, EMBEDDING_INVALID."""
+        """Asks a handle for its model. Raises LociError: that of the embedder, EMBEDDING_INVALID."""
         [values] = await self._embedder.embed(handle, [_PROBE], _PROBE_SECONDS)
         if not 1 <= len(values) <= MOST_DIMENSIONS:
             raise _unusable(handle, f"{len(values)} dimensions; there may be 1 to {MOST_DIMENSIONS}")
         return await self._models.embedding_model(handle, len(values))
 
     async def embed(self, handle: str, model_id: int, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
-        """A vector for each text, or none where the model refuses that text alone. Raises LociError otherwise."""
+        """Embeds each text; none where the model refuses that text alone. Raises LociError otherwise."""
         if not texts:
             return []
         try:
@@ -118,16 +116,9 @@ class TextEmbedder:
             if (await self._models.embedding_model(handle, size)).id != model_id:
                 raise _unusable(handle, f"vectors of {size} dimensions, not as before; roll the change back")
         return [
-            TextVector(one.passage_id, one.text_hash, _unit(handle, values))
+            TextVector(one.passage_id, one.text_hash, unit(handle, values))
             for one, values in zip(texts, answer, strict=True)
         ]
-
-
-def _unit(handle: str, values: Sequence[float]) -> list[float] | None:
-    try:
-        return unit_vector(values)
-    except ValueError as error:
-        raise _NotFinite(f"{handle}: {error}", reason="EMBEDDING_INVALID") from None
 
 
 def _unusable(handle: str, problem: str) -> LociError:

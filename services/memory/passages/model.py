@@ -1,15 +1,16 @@
 """Passages: plain values, where they are looked for, and what may be stored."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
-from typing import TypedDict
+from typing import Any
 from uuid import UUID, uuid5
 
+from services.common.storable import storable, storable_json
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject, json_without_nul, unique_tags, without_nul
+from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to, unique_tags
 from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
 
 LONGEST_TEXT = 1_000_000
@@ -55,30 +56,28 @@ Place = OfAgent | InArchive | InFolder | FoldersOfAgent | OfTenant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassageDraft:
-    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty."""
+class PassageSettings:
+    """The fields of a passage that a client may change. created_at: None for now."""
 
-    id: UUID
     text: str
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
     created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageDraft(PassageSettings):
+    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty."""
+
+    id: UUID
     embedding: tuple[float, ...] = ()
-
-
-class PassageChanges(TypedDict, total=False):
-    """New values of those fields of a passage that a client may change."""
-
-    text: str
-    tags: tuple[str, ...]
-    metadata: JsonObject
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePiece:
-    """Where in a file a passage is from; see loci.memory.v1.FilePiece. `file_name` is `folder/name`."""
+    """The place in a file that a passage is from; see loci.memory.v1.FilePiece. `file_name` is `folder/name`."""
 
+    folder_id: UUID
     file_id: UUID
     file_name: str
     place: int
@@ -136,7 +135,7 @@ class NewPassages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageFilter:
-    """Which passages count: with any (or all) of `tags`, made in [start, end]. Empty: all."""
+    """A filter of passages: with any (or all) of `tags`, made in [start, end]. Empty: all."""
 
     tags: tuple[str, ...] = ()
     match_all_tags: bool = False
@@ -145,7 +144,7 @@ class PassageFilter:
 
 
 class SearchMode(IntEnum):
-    """How to search; the numbers are those of the proto."""
+    """The kind of search; the numbers are those of the proto."""
 
     HYBRID = 1
     VECTOR = 2
@@ -154,7 +153,7 @@ class SearchMode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageQuery:
-    """What to look for and how, and how many passages at most."""
+    """A query, its kind, and how many passages it finds at most."""
 
     text: str
     top_k: int = 5
@@ -172,16 +171,16 @@ class PassageList:
 
 
 def validate_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
-    """The drafts as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    """Returns the drafts as they will be stored. Raises Refused (PASSAGE_INVALID)."""
     if not 1 <= len(drafts) <= MOST_DRAFTS:
         raise Refused("PASSAGE_INVALID", f"give 1 to {MOST_DRAFTS} passages, not {len(drafts)}")
     if len({draft.id for draft in drafts}) < len(drafts):
         raise Refused("PASSAGE_INVALID", "two of the passages have the same id")
-    return [_validate(draft) for draft in drafts]
+    return [apply_rules_to(_RULES, draft) for draft in drafts]
 
 
 def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
-    """The vectors that drafts bring, at length 1 (None for one without any direction); None where they bring none.
+    """Returns the vectors that drafts bring, at length 1 (None for one without direction); None where they bring none.
 
     Raises Refused (PASSAGE_INVALID): all of one length or none at all, and finite numbers alone.
     """
@@ -198,17 +197,8 @@ def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | 
         raise Refused("PASSAGE_INVALID", f"a vector cannot be stored: {error}") from None
 
 
-def _validate(draft: PassageDraft) -> PassageDraft:
-    return replace(
-        draft,
-        text=_validate_text(draft.text),
-        tags=unique_tags(draft.tags, "PASSAGE_INVALID"),
-        metadata=json_without_nul(draft.metadata),
-    )
-
-
 def _validate_text(text: str) -> str:
-    text = without_nul(text)
+    text = storable(text)
     if not 1 <= len(text) <= LONGEST_TEXT:
         raise Refused("PASSAGE_INVALID", f"a passage has 1 to {LONGEST_TEXT} characters, this one {len(text)}")
     if not text.strip():
@@ -216,21 +206,23 @@ def _validate_text(text: str) -> str:
     return text
 
 
-def validate_changes(changes: PassageChanges) -> PassageChanges:
-    """The changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
-    checked = changes.copy()
-    if "text" in changes:
-        checked["text"] = _validate_text(changes["text"])
-    if "tags" in changes:
-        checked["tags"] = unique_tags(changes["tags"], "PASSAGE_INVALID")
-    if "metadata" in changes:
-        checked["metadata"] = json_without_nul(changes["metadata"])
-    return checked
+_RULES: Mapping[str, Callable[[Any], Any]] = {
+    "text": _validate_text,
+    "tags": lambda tags: unique_tags(tags, "PASSAGE_INVALID"),
+    "metadata": storable_json,
+}
+
+
+def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
+    if changes.get("created_at", ...) is None:
+        raise Refused("PASSAGE_INVALID", "created_at is in the mask but not given")
+    return apply_rules(_RULES, changes)
 
 
 def validate_query(query: PassageQuery) -> PassageQuery:
-    """The query as it will be asked. Raises Refused (QUERY_INVALID)."""
-    text = without_nul(query.text).strip()
+    """Returns the query as it will be asked. Raises Refused (QUERY_INVALID)."""
+    text = storable(query.text).strip()
     if not 1 <= len(text) <= LONGEST_QUERY:
         raise Refused("QUERY_INVALID", f"a query has 1 to {LONGEST_QUERY} characters, this one {len(text)}")
     if not 1 <= query.top_k <= MOST_RESULTS:
@@ -240,5 +232,5 @@ def validate_query(query: PassageQuery) -> PassageQuery:
 
 
 def id_of_call(organization_id: UUID, call_key: str) -> UUID:
-    """The id of the passage that a tool call stores: derived from its key (UUID version 5)."""
+    """Returns the id of the passage that a tool call stores: derived from its key (UUID version 5)."""
     return uuid5(organization_id, f"passage {call_key}")

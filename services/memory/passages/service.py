@@ -1,9 +1,9 @@
 """Passages go into archives: they are embedded first, then stored with words and vectors in one transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from services.common import words
@@ -23,13 +23,13 @@ from services.memory.passages.model import (
     NewPassages,
     OfAgent,
     Passage,
-    PassageChanges,
     PassageDraft,
     Place,
     draft_vectors,
     validate_changes,
     validate_drafts,
 )
+from services.memory.retries import retry
 
 T = TypeVar("T")
 
@@ -83,10 +83,10 @@ class PassageService:
             )
             return await self._passages.insert(organization_id, user_id, new, record)
 
-        return await _settled(once)
+        return await _retry_on_conflict(once)
 
     async def update(
-        self, organization_id: UUID, user_id: UUID, place: Place, passage_id: UUID, changes: PassageChanges
+        self, organization_id: UUID, user_id: UUID, place: Place, passage_id: UUID, changes: Mapping[str, Any]
     ) -> Passage:
         """Changes a passage; a new text is embedded first. Raises as `insert`, and NotFound (PASSAGE_NOT_FOUND)."""
         changes = validate_changes(changes)
@@ -101,7 +101,7 @@ class PassageService:
             embedded = await texts.embedded(archive)
             return await self._passages.update(organization_id, user_id, key, changes, embedded)
 
-        return await _settled(once)
+        return await _retry_on_conflict(once)
 
     async def _archive(self, organization_id: UUID, target: OfAgent | InArchive) -> Archive | None:
         if isinstance(target, InArchive):
@@ -123,7 +123,7 @@ class _Texts:
         self._embedded: EmbeddedTexts | None = None
 
     async def embedded(self, archive: Archive | None, embedding: str = "") -> EmbeddedTexts:
-        """For this archive; None: for one to be made with the handle `embedding`."""
+        """Returns them for this archive; None: for one to be made with the handle `embedding`."""
         if archive is not None:
             embedding = (archive.embedding if archive.model is None else archive.model.handle) or ""
         if self._given is not None:
@@ -171,13 +171,11 @@ def _fits(vectors: _Vectors, embedding: str, model: EmbeddingModel | None) -> No
         )
 
 
-async def _settled(once: Callable[[], Awaitable[T]]) -> T:
-    for _ in range(_ATTEMPTS):
-        try:
-            return await once()
-        except ArchiveConflict:
-            continue
-    raise Aborted("the archive keeps changing; try again", reason="ARCHIVE_CHANGED")
+async def _retry_on_conflict(once: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await retry(once, ArchiveConflict, attempts=_ATTEMPTS)
+    except ArchiveConflict:
+        raise Aborted("the archive keeps changing; try again", reason="ARCHIVE_CHANGED") from None
 
 
 def _units(handle: str, vectors: Sequence[Sequence[float]]) -> list[list[float] | None]:

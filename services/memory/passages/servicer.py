@@ -1,35 +1,31 @@
 """loci.memory.v1.PassageService."""
 
-from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as passage_pb
-from loci.memory.v1 import passage_service_pb2 as passage_service_pb
 from loci.memory.v1 import passage_service_pb2_grpc as passage_grpc
+from services.common.codec import Codec
 from services.common.context import current
-from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.timestamps import timestamp
+from services.common.storable import storable
 from services.memory import wire
 from services.memory.core.errors import Refused
 from services.memory.core.ports.passages import PassageLists, PassageStore
 from services.memory.core.ranking.search import Hit
-from services.memory.core.storable import unique_tags, without_nul
+from services.memory.core.rules import unique_tags
 from services.memory.passages.model import (
-    FilePiece,
     InArchive,
     InFolder,
     OfAgent,
     OfTenant,
     Passage,
-    PassageChanges,
     PassageDraft,
     PassageFilter,
     PassageList,
     PassageQuery,
+    PassageSettings,
     Place,
     SearchMode,
 )
@@ -37,6 +33,10 @@ from services.memory.passages.service import PassageService
 from services.memory.search.service import PassageSearch
 
 _PASSAGES_PER_PAGE = 100
+
+_PASSAGES = Codec(Passage, passage_pb2.Passage, leave=("archive_id",))
+_DRAFTS = wire.settings(PassageDraft, passage_pb.PassageDraft, "PASSAGE_INVALID", leave=("id",))
+_SETTINGS = wire.settings(PassageSettings, passage_pb.PassageDraft, "PASSAGE_INVALID")
 
 
 class PassageServicer(passage_grpc.PassageServiceServicer):
@@ -91,7 +91,7 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
                 caller.user_id,
                 target(request),
                 [passage_draft(draft) for draft in request.passages],
-                without_nul(request.embedding),
+                storable(request.embedding),
             )
         return passage_pb.CreatePassagesResponse(passages=[passage_message(one) for one in passages])
 
@@ -107,7 +107,7 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
         caller, passage_id = current(), wire.passage_id(request.passage_id)
         with wire.refusals():
             place = place_of(agent_id=request.agent_id, archive_id=request.archive_id)
-            changes = passage_changes(request.passage, request.update_mask.paths)
+            changes = wire.changes(_SETTINGS, request.passage, request.update_mask.paths)
             passage = await self._passages.update(caller.organization_id, caller.user_id, place, passage_id, changes)
         return passage_pb.UpdatePassageResponse(passage=passage_message(passage))
 
@@ -121,7 +121,7 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
 
 
 def place_of(*, agent_id: str = "", archive_id: str = "", folder_id: str = "") -> Place:
-    """Where to look. Raises InvalidArgument (INVALID_ID), Refused (QUERY_INVALID) for more than one id."""
+    """Returns where to look. Raises InvalidArgument (INVALID_ID), Refused (QUERY_INVALID) for more than one id."""
     if sum(map(bool, (agent_id, archive_id, folder_id))) > 1:
         raise Refused("QUERY_INVALID", "give one of agent_id, archive_id and folder_id, or none for the whole tenant")
     if agent_id:
@@ -133,8 +133,8 @@ def place_of(*, agent_id: str = "", archive_id: str = "", folder_id: str = "") -
     return OfTenant()
 
 
-def target(request: passage_service_pb.CreatePassagesRequest) -> OfAgent | InArchive:
-    """Where new passages go. Raises InvalidArgument (INVALID_ID), Refused (PASSAGE_INVALID)."""
+def target(request: passage_pb.CreatePassagesRequest) -> OfAgent | InArchive:
+    """Returns where new passages go. Raises InvalidArgument (INVALID_ID), Refused (PASSAGE_INVALID)."""
     if bool(request.agent_id) == bool(request.archive_id):
         raise Refused("PASSAGE_INVALID", "give either agent_id or archive_id")
     return (
@@ -142,43 +142,13 @@ def target(request: passage_service_pb.CreatePassagesRequest) -> OfAgent | InArc
     )
 
 
-def passage_draft(draft: passage_service_pb.PassageDraft) -> PassageDraft:
-    """Raises InvalidArgument (INVALID_ID, TIME_INVALID), Refused (PASSAGE_INVALID)."""
-    return PassageDraft(
-        id=from_public("passage", draft.id) if draft.id else uuid7(),
-        text=draft.text,
-        tags=tuple(draft.tags),
-        metadata=wire.json_object(draft.metadata_json, "PASSAGE_INVALID"),
-        created_at=wire.moment(draft, "created_at"),
-        embedding=tuple(draft.embedding),
-    )
+def passage_draft(draft: passage_pb.PassageDraft) -> PassageDraft:
+    """Returns a passage to create. Raises InvalidArgument (INVALID_ID, TIME_INVALID), Refused (PASSAGE_INVALID)."""
+    return _DRAFTS.decode(draft, id=wire.passage_id(draft.id) if draft.id else uuid7())
 
 
-def passage_changes(draft: passage_service_pb.PassageDraft, paths: Sequence[str]) -> PassageChanges:
-    """The fields of a mask. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused (PASSAGE_INVALID)."""
-    values = passage_draft(draft)
-    changes = PassageChanges()
-    for path in paths:
-        match path:
-            case "text":
-                changes["text"] = values.text
-            case "tags":
-                changes["tags"] = values.tags
-            case "metadata_json":
-                changes["metadata"] = values.metadata
-            case "created_at" if values.created_at is not None:
-                changes["created_at"] = values.created_at
-            case "created_at":
-                raise Refused("PASSAGE_INVALID", "created_at is in the mask but not given")
-            case _:
-                raise InvalidArgument(
-                    f"the field {path!r} of a passage cannot be changed", reason="UPDATE_MASK_INVALID"
-                )
-    return changes
-
-
-def passage_list(request: passage_service_pb.ListPassagesRequest) -> PassageList:
-    """What a list asks for. Raises as `place`, and InvalidArgument (TIME_INVALID)."""
+def passage_list(request: passage_pb.ListPassagesRequest) -> PassageList:
+    """Returns what a list asks for. Raises as `place_of`, and InvalidArgument (TIME_INVALID)."""
     return PassageList(
         place=place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id),
         search=wire.text(request, "search"),
@@ -186,8 +156,8 @@ def passage_list(request: passage_service_pb.ListPassagesRequest) -> PassageList
     )
 
 
-def passage_query(request: passage_service_pb.SearchPassagesRequest) -> PassageQuery:
-    """What a search asks for. Raises InvalidArgument (TIME_INVALID), Refused (QUERY_INVALID)."""
+def passage_query(request: passage_pb.SearchPassagesRequest) -> PassageQuery:
+    """Returns what a search asks for. Raises InvalidArgument (TIME_INVALID), Refused (QUERY_INVALID)."""
     try:
         mode = SearchMode(request.mode or SearchMode.HYBRID)
     except ValueError:
@@ -205,35 +175,13 @@ def _filter(request: Any) -> PassageFilter:
 
 
 def passage_message(passage: Passage) -> passage_pb2.Passage:
-    """A passage on the wire."""
-    return passage_pb2.Passage(
-        id=to_public("passage", passage.id),
-        archive_id=to_public("archive", passage.archive_id) if passage.file is None else "",
-        text=passage.text,
-        tags=passage.tags,
-        metadata_json=wire.json_text(passage.metadata),
-        created_by_id=to_public("user", passage.created_by_id),
-        created_at=timestamp(passage.created_at),
-        updated_at=timestamp(passage.updated_at),
-        embedding=passage.embedding or "",
-        file=None if passage.file is None else _piece(passage.archive_id, passage.file),
-        last_updated_by_id=to_public("user", passage.last_updated_by_id),
-    )
-
-
-def _piece(folder_id: UUID, piece: FilePiece) -> passage_pb2.FilePiece:
-    return passage_pb2.FilePiece(
-        folder_id=to_public("source", folder_id),
-        file_id=to_public("file", piece.file_id),
-        file_name=piece.file_name,
-        place=piece.place,
-        first_line=piece.first_line,
-        last_line=piece.last_line,
-    )
+    """Returns a passage on the wire; a piece of a file has no archive there."""
+    archive_id = to_public("archive", passage.archive_id) if passage.file is None else ""
+    return _PASSAGES.encode(passage, archive_id=archive_id)
 
 
 def hit_message(hit: Hit) -> passage_pb2.PassageHit:
-    """A found passage on the wire."""
+    """Returns a found passage on the wire."""
     return passage_pb2.PassageHit(
         passage=passage_message(hit.passage),
         score=hit.score,

@@ -57,7 +57,7 @@ class PassageSearch:
         self._search_seconds = search_seconds
 
     async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> SearchResult:
-        """The best passages of a place. Without vectors, a hybrid search is answered by words alone.
+        """Returns the best passages of a place. Without vectors, a hybrid search is answered by words alone.
 
         Raises Refused; NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND); the embedder's LociError in a search by vectors.
         """
@@ -95,7 +95,7 @@ class PassageSearch:
     async def _by_vector(
         self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
     ) -> list[RankedPassage] | LociError:
-        """The ranking by one model's vectors; an error where the query cannot be embedded now."""
+        """Returns the ranking by one model's vectors; an error where the query cannot be embedded now."""
         try:
             vector = await self._embedded(model, query.text)
         except LociError as error:
@@ -108,7 +108,7 @@ class PassageSearch:
     async def _by_alternatives(
         self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
     ) -> list[RankedPassage]:
-        """A ranking by the vectors that a change of embedding models makes, or keeps; empty where they do not do."""
+        """Ranks by the vectors that a change of embedding models makes, or keeps; empty where they do not do."""
         sides = usable_alternatives(await self._sides.alternatives(organization_id, part.archive_ids, model))
         if query.mode is SearchMode.VECTOR and sum(side.passages for side in sides.values()) < part.passages:
             return []
@@ -133,7 +133,7 @@ class PassageSearch:
 
 
 def _score(one: FusedPassage, mode: SearchMode, rankings: int) -> float:
-    """That of the one search, where there is one; cosines of several models cannot be compared, so ranks are."""
+    """Returns the score of the only search, else one by ranks: cosines of several models cannot be compared."""
     if mode is SearchMode.TEXT and one.text is not None:
         return one.text
     if mode is SearchMode.VECTOR and rankings == 1 and one.vector is not None:

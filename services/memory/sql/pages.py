@@ -8,7 +8,7 @@ from services.memory.sql.rows import MOST_BYTES
 
 
 def with_values(query: Select[Any]) -> FromClause:
-    """The rows of a page, whose column `value` stays in the database where all are more than an answer holds."""
+    """Selects the rows of a page; their column `value` stays in the database where all exceed an answer."""
     page = query.subquery("whole")
     fit = func.sum(func.octet_length(page.c.value)).over() <= MOST_BYTES
     others = (column for column in page.c if column.name != "value")

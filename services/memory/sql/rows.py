@@ -14,13 +14,13 @@ Row = Mapping[str, Any]
 
 
 def whole(text: str | None) -> str:
-    """The text. Raises ResourceExhausted where it was left in the database."""
+    """Returns the text. Raises ResourceExhausted where it was left in the database."""
     if text is None:
         raise ResourceExhausted(f"the texts have more than {MOST_BYTES} bytes together; ask for fewer at a time")
     return text
 
 
 def from_json(value: Row, *, ids: Sequence[str], times: Sequence[str]) -> Row:
-    """A row that came as JSON, where ids and times are texts."""
+    """Returns a row that came as JSON, where ids and times are texts."""
     changed = {name: UUID(value[name]) for name in ids} | {name: datetime.fromisoformat(value[name]) for name in times}
     return {**value, **changed}

@@ -45,7 +45,7 @@ class BuiltinRunner:
             if not (work.call.agent_id and work.call.client_token):
                 message = "run_code_with_tools calls the tools of an agent: it runs in an agent's turn only"
                 return Result(reason=ExitReason.RAISED, error=ToolError(type="NoAgent", message=message))
-            return _shown(await self._sandboxed.run(_with_tools(work), on_output))
+            return _program_return(await self._sandboxed.run(_with_tools(work), on_output))
         if name not in self._here:
             raise SandboxUnavailable(f"this release does not know how to run {name}")
         try:
@@ -58,7 +58,7 @@ class BuiltinRunner:
             return Result(reason=ExitReason.RAISED, error=ToolError(type="WebError", message=str(error)))
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self._web.close()
 
     async def _run_code(self, work: Work, on_output: Callable[[Output], None]) -> Result:
@@ -68,17 +68,17 @@ class BuiltinRunner:
             return Result(reason=ExitReason.RAISED, error=ToolError(type="UnknownLanguage", message=message))
         program = replace(work.tool, source_type=_LANGUAGES[asked], source_code=work.arguments["code"])
         script = replace(work, tool=program, arguments={}, mode=Mode.SCRIPT)
-        return _shown(await self._sandboxed.run(script, on_output))
+        return _program_return(await self._sandboxed.run(script, on_output))
 
     async def _search(self, work: Work) -> Any:
         query = _query(work.arguments)
         engine, hits = await self._web.search(query, work.environment)
         if query.with_text and not engine.gives_text:
             hits = [await self._read(hit) for hit in hits[:_MOST_READ]] + hits[_MOST_READ:]
-        return _found(query.text, engine, hits)
+        return _search_return(query.text, engine, hits)
 
     async def _read(self, hit: Hit) -> Hit:
-        """The hit with its page's text; what cannot be read stays as the engine shows it."""
+        """Returns the hit with its page's text; what cannot be read stays as the engine shows it."""
         try:
             return replace(hit, text=(await self._web.fetch(hit.url)).text)
         except WebError as error:
@@ -94,8 +94,8 @@ def _with_tools(work: Work) -> Work:
     return replace(work, tool=replace(work.tool, source_type="python", source_code=PROGRAM))
 
 
-def _shown(result: Result) -> Result:
-    """What the model sees of a program: its value and all that it printed, whether or not it failed."""
+def _program_return(result: Result) -> Result:
+    """Returns what the model sees of a program: its value and all that it printed, whether or not it failed."""
     logs = {"stdout": result.stdout.splitlines(), "stderr": result.stderr.splitlines()}
     if result.result is not None:
         value = json.loads(result.result)
@@ -108,7 +108,7 @@ def _shown(result: Result) -> Result:
 
 
 def _query(arguments: Mapping[str, Any]) -> Query:
-    """From the arguments of web_search, which fit its schema."""
+    """Returns the query of web_search's arguments, which fit its schema."""
     return Query(
         text=arguments["query"],
         most=arguments.get("num_results", 10),
@@ -122,7 +122,7 @@ def _query(arguments: Mapping[str, Any]) -> Query:
     )
 
 
-def _found(query: str, engine: Engine, hits: list[Hit]) -> dict[str, Any]:
+def _search_return(query: str, engine: Engine, hits: list[Hit]) -> dict[str, Any]:
     results = [
         {
             "title": hit.title,

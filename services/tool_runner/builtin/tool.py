@@ -1,4 +1,4 @@
-"""What a built-in tool is: a name, a type that says who runs it, and what the model reads."""
+"""A built-in tool: a name, a type that says who runs it, and what the model reads."""
 
 import json
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class BuiltinTool:
     parallel: bool = False
 
     def of_tenant(self, organization_id: UUID) -> Tool:
-        """The tool as this tenant has it. Its id is the same on every machine."""
+        """Returns the tool as this tenant has it. Its id is the same on every machine."""
         parameters = {"type": "object", "properties": self.properties, "required": list(self.required)}
         schema = {"name": self.name, "description": self.description, "parameters": parameters}
         return Tool(
@@ -37,6 +37,6 @@ class BuiltinTool:
 
 
 def texts(description: str, *, choices: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The schema of a list of strings."""
+    """Returns the schema of a list of strings."""
     item: dict[str, Any] = {"type": "string"} | ({"enum": list(choices)} if choices else {})
     return {"type": "array", "items": item, "description": description}

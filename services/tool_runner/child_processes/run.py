@@ -10,8 +10,8 @@ from services.common.processes import Child
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-async def started(module: str) -> Child:
-    """A process that runs `main()` of `module`, which limits itself.
+async def start(module: str) -> Child:
+    """Returns a process that runs `main()` of `module`, which limits itself.
 
     -I: neither the environment nor the working directory has a say in it.
     """
@@ -20,9 +20,9 @@ async def started(module: str) -> Child:
     return await Child.start(*command, environment={}, errors=subprocess.DEVNULL)
 
 
-async def asked(module: str, request: bytes, seconds: float) -> bytes:
-    """What `main()` of `module` writes to stdout, given the request on stdin; b"" where it fails or takes longer."""
-    child = await started(module)
+async def ask(module: str, request: bytes, seconds: float) -> bytes:
+    """Returns what `main()` of `module` writes to stdout for a request on stdin; b"" where it fails or takes longer."""
+    child = await start(module)
     try:
         async with asyncio.timeout(seconds):
             await child.send(request)

@@ -4,9 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from services.tool_runner.child_processes.run import asked
+from services.tool_runner.child_processes.run import ask
 from services.tool_runner.core.schemas.constraints import Schema
-from services.tool_runner.core.schemas.derive import Derived
+from services.tool_runner.core.schemas.derive import DerivedSchema
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.schemas.rules import MAX_SOURCE_BYTES
 
@@ -16,7 +16,7 @@ _WALL_SECONDS = 10.0
 _AT_ONCE = 2
 
 
-class Limited:
+class SourceParser:
     """Answers requests, a few at a time, each in its own process."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Limited:
 
     async def derive(
         self, source: str, *, source_type: str, schema: Schema | None = None, args_schema: Schema | None = None
-    ) -> Derived:
+    ) -> DerivedSchema:
         """See `derive.derive`; raises SchemaError."""
         if len(source) > MAX_SOURCE_BYTES:
             raise SchemaError(
@@ -37,21 +37,21 @@ class Limited:
             raise SchemaError(
                 "SOURCE_DOES_NOT_PARSE", "the tool's source or schema needs too much time or memory to read"
             )
-        return Derived(**answer)
+        return DerivedSchema(**answer)
 
     async def problems(self, name: str, parameters: Schema, arguments: dict[str, Any]) -> list[str]:
-        """`arguments.problems` for schemas that can be made to take for ever; raises SchemaError."""
+        """Returns `validation.problems`, for schemas that can take for ever; raises SchemaError."""
         request = {"operation": "validate", "name": name, "parameters": parameters, "arguments": arguments}
         answer = await self._ask(request)
         if answer is None:
             return [f"the schema of {name} takes too long to check these arguments against"]
-        found: list[str] = answer["problems"]
-        return found
+        problems: list[str] = answer["problems"]
+        return problems
 
     async def _ask(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """The child's answer; None where it died or ran out of time. Raises SchemaError."""
+        """Returns the child's answer; None where it died or ran out of time. Raises SchemaError."""
         async with self._slots:
-            output = await asked(_CHILD, json.dumps(request).encode(), _WALL_SECONDS)
+            output = await ask(_CHILD, json.dumps(request).encode(), _WALL_SECONDS)
         if not output:
             return None
         answer: dict[str, Any] = json.loads(output)

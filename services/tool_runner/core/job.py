@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 
 
 class ExitReason(StrEnum):
-    """How a call in a sandbox ended. Everything but OK comes with an error."""
+    """The way a call in a sandbox ended. Everything but OK comes with an error."""
 
     OK = "ok"
     RAISED = "raised"  # the tool's code raised
@@ -22,14 +22,14 @@ class ExitReason(StrEnum):
 
 
 class Language(StrEnum):
-    """What a worker runs. NODE takes JavaScript and TypeScript, whose types it strips."""
+    """The language a worker runs. NODE takes JavaScript and TypeScript, whose types it strips."""
 
     PYTHON = "python"
     NODE = "node"
 
 
 class Mode(StrEnum):
-    """What is done with the source."""
+    """The use that is made of the source."""
 
     CALL = "call"  # its function is called with the arguments; the result is what it returns
     SCRIPT = "script"  # it is run as a program; the result is the value of its last expression, null without one
@@ -38,7 +38,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one call may use. Sizes in bytes, times in seconds."""
+    """The limits of one call. Sizes in bytes, times in seconds."""
 
     seconds: float = 180.0
     memory: int = 512 * MIB  # of all processes together, files in the work directory included
@@ -102,7 +102,7 @@ class Output:
 
 @dataclass(frozen=True)
 class ToolError:
-    """What went wrong in the tool: the exception's type name, its message, frames in the tool's own code."""
+    """The error of a tool: the exception's type name, its message, frames in the tool's own code."""
 
     type: str
     message: str

@@ -34,38 +34,38 @@ class Mask:
         self._tree: _Tree | None = None
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """Returns the text without them."""
         if self._has_none(text):
             return text
         stream = self.stream()
         return stream.feed(text) + stream.finish()
 
     def stream(self) -> "MaskedStream":
-        """For a text that comes in pieces."""
+        """Returns a masker for a text that comes in pieces."""
         return MaskedStream(self)
 
     @classmethod
     def whole(cls, values: Iterable[str]) -> "Mask":
-        """With all that texts need, which takes a while for many values: for a thread."""
+        """Returns itself with all that texts need, which takes a while for many values: for a thread."""
         mask = cls(values)
         mask._tree = _Tree(mask.patterns)
         return mask
 
     @property
     def tree(self) -> "_Tree":
-        """Made when a text first needs it."""
+        """Returns the automaton, made when a text first needs it."""
         self._tree = self._tree or _Tree(self.patterns)
         return self._tree
 
     def _has_none(self, text: str) -> bool:
-        """Whether a whole text is seen at once to have none; a result may be of very many short ones."""
+        """Returns whether a whole text is seen at once to have none; a result may be of very many short ones."""
         if len(text) < LEAST_CHARACTERS:
             return True
         few = len(self._beginnings) <= _MOST_BEGINNINGS
         return few and not any(beginning in text for beginning in self._beginnings)
 
     def may_begin(self, text: str) -> int:
-        """Before this place no secret begins in `text` that has not ended in it."""
+        """Returns the place in `text` before which every secret that began has ended."""
         if len(self._beginnings) > _MOST_BEGINNINGS or any(beginning in text for beginning in self._beginnings):
             return 0
         return max(0, len(text) - LEAST_CHARACTERS + 1) if self.patterns else len(text)
@@ -84,25 +84,25 @@ class MaskedStream:
         self._hidden: list[tuple[int, int]] = []
 
     def feed(self, text: str) -> str:
-        """What can be told now."""
+        """Returns what can be told now."""
         start = 0 if self._node or self._rest else self._mask.may_begin(text)
         if start < len(text):
             self._find(text, start, len(self._held))
         text = self._held + text
-        held = self._mask.tree.depth[self._node] if self._node else 0
-        return self._tell(text, len(text) - held)
+        pending = self._mask.tree.depth[self._node] if self._node else 0
+        return self._tell(text, len(text) - pending)
 
     def finish(self) -> str:
-        """What was held back. The stream may be used anew."""
+        """Returns what was held back. The stream may be used anew."""
         told = self._tell(self._held, len(self._held))
         self._node, self._rest, self._hidden = 0, "", []
         return told
 
-    def _find(self, text: str, start: int, held: int) -> None:
-        """Go through it from `start` on; places count from the beginning of what is held."""
+    def _find(self, text: str, start: int, pending: int) -> None:
+        """Goes through the text from `start` on; places count from the beginning of the buffer."""
         tree, node = self._mask.tree, self._node
         steps, back, length = tree.steps, tree.back, tree.length
-        for end, character in enumerate(text[start:], held + start + 1):
+        for end, character in enumerate(text[start:], pending + start + 1):
             while node and (node, character) not in steps:
                 node = back[node]
             node = steps.get((node, character), 0)
@@ -115,7 +115,7 @@ class MaskedStream:
         self._node = node
 
     def _follow(self, character: str, end: int) -> None:
-        """Whether a long secret goes on."""
+        """Returns whether a long secret goes on."""
         if self._rest[self._place] not in (character, _ANY):
             self._rest = ""
             return
@@ -131,7 +131,7 @@ class MaskedStream:
         self._hidden.append((begin, end))
 
     def _tell(self, text: str, settled: int) -> str:
-        """The first `settled` characters, masked; the others are held from now on."""
+        """Returns the first `settled` characters, masked; the others are held from now on."""
         told, at = [], 0
         for begin, end in self._hidden:
             if begin >= settled:
@@ -188,7 +188,7 @@ class _Tree:
 
 
 def _either(one: str, other: str) -> str:
-    """How several go on that begin alike, as far as the longest; where they differ, whatever comes is hidden."""
+    """Joins several that begin alike, as far as the longest; where they differ, any character is hidden."""
     if not one or not other or one == other:
         return one or other
     begun = "".join(mine if mine == its else _ANY for mine, its in zip(one, other, strict=False))
@@ -196,7 +196,7 @@ def _either(one: str, other: str) -> str:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The value as texts may hold it."""
+    """Yields the value as texts may hold it."""
     if len(value) < LEAST_CHARACTERS:
         return
     # Values are often read from files, with a last line break that is not used.
@@ -212,7 +212,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _base64(value: bytes) -> Iterator[str]:
-    """By itself, and within a longer text: at each of three places of its first byte, what depends on it alone."""
+    """Yields the value in base64: alone, and as a part of a longer text, at each of three places of its first byte."""
     whole = base64.b64encode(value).decode()
     yield whole
     yield whole.rstrip("=")

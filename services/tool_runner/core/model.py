@@ -1,4 +1,4 @@
-"""What the tool runner deals in, as plain values. Nothing here knows SQL or protobuf."""
+"""The tool runner's plain values. Nothing here knows SQL or protobuf."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ MOST_RETURN_CHARS = 1_000_000
 
 
 class ToolType(StrEnum):
-    """Who runs a tool; the values are those of the reference API."""
+    """The kind of a tool, which says who runs it; the values are those of the reference API."""
 
     CUSTOM = "custom"
     LETTA_CORE = "letta_core"
@@ -64,7 +64,7 @@ class Tool:
 
 
 class ToolChanges(TypedDict, total=False):
-    """What a client sets on a tool. JSON as text; the schemas and `description` are None to be derived."""
+    """The fields a client sets on a tool. JSON as text; the schemas and `description` are None to be derived."""
 
     source_type: str
     source_code: str
@@ -84,7 +84,7 @@ class ToolChanges(TypedDict, total=False):
 
 
 class State(IntEnum):
-    """How far a call got; the numbers are those of ReceiptState in the proto, and stored."""
+    """The state of a call; the numbers are those of ReceiptState in the proto, and stored."""
 
     RESERVED = 1
     STARTED = 2
@@ -93,7 +93,7 @@ class State(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How a call ended; the numbers are those of Outcome in the proto, and stored."""
+    """The outcome of a call; the numbers are those of Outcome in the proto, and stored."""
 
     NONE = 0
     SUCCESS = 1
@@ -118,7 +118,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a call ended, and what is told of it. `result` is JSON text, "" unless it succeeded."""
+    """The end of a call, as its receipt has it. `result` is JSON text, "" unless it succeeded."""
 
     state: State
     outcome: Outcome
@@ -150,7 +150,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What is known of a call."""
+    """The record of a call."""
 
     call_key: str
     tool_id: UUID

@@ -50,7 +50,7 @@ class Host:
     vouched: bool = False
 
     def covers(self, host: str, port: int) -> bool:
-        """Whether a canonical host and a port are meant."""
+        """Returns whether a canonical host and a port are meant."""
         if port not in (DEFAULT_PORTS if self.port is None else (self.port,)):
             return False
         return self.name in {"*", host} or (self.name.startswith("*.") and host.endswith(self.name[1:]))
@@ -65,13 +65,13 @@ class Secret:
     format: str = "{}"
 
     def goes_to(self, host: str, port: int) -> bool:
-        """Whether a host is one of its own."""
+        """Returns whether a host is one of its own."""
         return any(own.covers(host, port) for own in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What one call may reach. `secrets` by the name of their variable."""
+    """The hosts that one call may reach. `secrets` by the name of their variable."""
 
     allow: tuple[Host, ...] = ()
     secrets: Mapping[str, Secret] = ()  # type: ignore[assignment]
@@ -80,11 +80,11 @@ class Policy:
         object.__setattr__(self, "secrets", dict(self.secrets))
 
     def with_allowed(self, hosts: Sequence[Host]) -> "Policy":
-        """With further hosts."""
+        """Returns the policy with further hosts."""
         return Policy((*self.allow, *hosts), self.secrets)
 
     def meaning(self, host: str, port: int) -> Host | None:
-        """The entry that allows a canonical host and port; a vouched one before others. None: it is not allowed."""
+        """Returns the entry that allows a canonical host and port, a vouched one before others; None for none."""
         entries = (*self.allow, *(own for secret in self.secrets.values() for own in secret.hosts))
         found = [entry for entry in entries if entry.covers(host, port)]
         return next((entry for entry in found if entry.vouched), found[0] if found else None)
@@ -94,19 +94,19 @@ NOTHING = Policy()
 
 
 def parse(text: str) -> Policy:
-    """The policy in a tool's `network`; "" is none. Raises Refused (NETWORK_INVALID), naming the member."""
+    """Returns the policy in a tool's `network`; "" is none. Raises Refused (NETWORK_INVALID), naming the member."""
     if not text:
         return NOTHING
     if len(text) > _MOST_TEXT:
-        raise _refused("network", f"is longer than {_MOST_TEXT} characters")
+        raise _refusal("network", f"is longer than {_MOST_TEXT} characters")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise _refused("network", "is not JSON") from None
+        raise _refusal("network", "is not JSON") from None
     members = _members(value, "network", {"allow", "secrets"})
     secrets = members.get("secrets", {})
     if not isinstance(secrets, dict) or len(secrets) > _MOST_SECRETS:
-        raise _refused("network.secrets", f"must be an object with at most {_MOST_SECRETS} members")
+        raise _refusal("network.secrets", f"must be an object with at most {_MOST_SECRETS} members")
     return Policy(
         _hosts(members.get("allow", []), "network.allow"),
         {name: _secret(name, secret) for name, secret in secrets.items()},
@@ -114,7 +114,7 @@ def parse(text: str) -> Policy:
 
 
 def parse_hosts(text: str) -> tuple[Host, ...]:
-    """The operator's hosts, separated by commas. Raises ValueError with a sentence."""
+    """Returns the operator's hosts, separated by commas. Raises ValueError with a sentence."""
     try:
         hosts = [_host(part.strip(), "an entry") for part in text.split(",") if part.strip()]
     except Refused as refused:
@@ -123,7 +123,7 @@ def parse_hosts(text: str) -> tuple[Host, ...]:
 
 
 def canonical(host: str) -> str | None:
-    """A host as it is compared: a name in lower case without a last dot, an address in its shortest form; or None."""
+    """Returns a host for comparing: a name in lower case without a last dot, an address in its shortest form."""
     host = host.lower()
     try:
         return str(ipaddress.ip_address(host.removeprefix("[").removesuffix("]").partition("%")[0]))
@@ -133,7 +133,7 @@ def canonical(host: str) -> str | None:
 
 
 def refusal(host: str, port: int) -> str:
-    """The sentence for a host that is not allowed."""
+    """Returns the sentence for a host that is not allowed."""
     shown = f"[{host}]" if ":" in host else host
     entry = json.dumps(shown if port in DEFAULT_PORTS else f"{shown}:{port}")
     return f'this tool may not reach {shown}:{port}; to allow it, set the tool\'s network to {{"allow": [{entry}]}}'
@@ -142,18 +142,18 @@ def refusal(host: str, port: int) -> str:
 def _secret(name: str, value: Any) -> Secret:
     where = f"network.secrets.{name[:80]}"
     if not _VARIABLE.fullmatch(name):
-        raise _refused(where, "is not the name of an environment variable")
+        raise _refusal(where, "is not the name of an environment variable")
     members = _members(value, where, {"hosts", "header", "format"})
     hosts = _hosts(members.get("hosts", []), f"{where}.hosts")
     if not hosts or any(host.name == "*" for host in hosts):
-        raise _refused(f"{where}.hosts", "must name the hosts that the secret is for")
+        raise _refusal(f"{where}.hosts", "must name the hosts that the secret is for")
     header, form = members.get("header", ""), members.get("format", "{}")
     if not isinstance(header, str) or (header and not _may_be_set(header)):
-        raise _refused(f"{where}.header", "is not the name of a header that may be set")
+        raise _refusal(f"{where}.header", "is not the name of a header that may be set")
     if not isinstance(form, str) or not _FORMAT.fullmatch(form) or form.count("{}") != 1:
-        raise _refused(f"{where}.format", 'must be printable text with one {}, for example "Bearer {}"')
+        raise _refusal(f"{where}.format", 'must be printable text with one {}, for example "Bearer {}"')
     if "format" in members and not header:
-        raise _refused(f"{where}.format", "needs a header")
+        raise _refusal(f"{where}.format", "needs a header")
     return Secret(hosts, header.lower(), form)
 
 
@@ -162,33 +162,33 @@ def _may_be_set(header: str) -> bool:
     return bool(_HEADER.fullmatch(header)) and name not in _KEPT_HEADERS and not name.startswith("proxy-")
 
 
-def _members(value: Any, where: str, known: set[str]) -> dict[str, Any]:
+def _members(value: Any, where: str, allowed: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _refused(where, "must be an object")
+        raise _refusal(where, "must be an object")
     for name in value:
-        if name not in known:
-            raise _refused(f"{where}.{name[:80]}", f"is not known; there are {' and '.join(sorted(known))}")
+        if name not in allowed:
+            raise _refusal(f"{where}.{name[:80]}", f"is not known; there are {' and '.join(sorted(allowed))}")
     return value
 
 
 def _hosts(value: Any, where: str) -> tuple[Host, ...]:
     if not isinstance(value, list) or len(value) > _MOST_HOSTS:
-        raise _refused(where, f"must be a list of at most {_MOST_HOSTS} hosts")
+        raise _refusal(where, f"must be a list of at most {_MOST_HOSTS} hosts")
     return tuple(_host(one, f"{where}[{place}]") for place, one in enumerate(value))
 
 
 def _host(value: Any, where: str) -> Host:
     if not isinstance(value, str):
-        raise _refused(where, 'must be text, for example "api.example.com"')
+        raise _refusal(where, 'must be text, for example "api.example.com"')
     text, port = _split_port(value.strip())
     name = text if text == "*" else canonical(text.removeprefix("*."))
     if name is None or (text.startswith("*.") and ":" in name):
         hint = "a name, *. and a name, an address, or *, perhaps with :port; without https:// and a path"
-        raise _refused(where, f"{value[:80]!r} is not a host: write {hint}")
+        raise _refusal(where, f"{value[:80]!r} is not a host: write {hint}")
     if port is not None and not 0 < port < 65_536:
-        raise _refused(where, f"{port} is not a port")
+        raise _refusal(where, f"{port} is not a port")
     if name == LOCI:
-        raise _refused(where, f"{LOCI!r} stands for Loci itself, which needs no permission")
+        raise _refusal(where, f"{LOCI!r} stands for Loci itself, which needs no permission")
     return Host(f"*.{name}" if text.startswith("*.") else name, port)
 
 
@@ -199,5 +199,5 @@ def _split_port(text: str) -> tuple[str, int | None]:
     return host, int(port)
 
 
-def _refused(where: str, problem: str) -> Refused:
+def _refusal(where: str, problem: str) -> Refused:
     return Refused(REASON, f"{where} {problem}")

@@ -1,4 +1,4 @@
-"""What the tool runner needs from outside: where tools run, and where things are kept."""
+"""The ports of running tools: sandboxes, runners, packages and environments."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,32 +13,32 @@ class Connection(Protocol):
     """A connection that tool code opened to the proxy in its sandbox, as a stream of bytes."""
 
     async def read(self) -> bytes:
-        """What came; b"" at its end."""
+        """Returns what came; b"" at its end."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Give it; waits while the tool does not read. Raises ConnectionError when it is gone."""
+        """Gives it; waits while the tool does not read. Raises ConnectionError when it is gone."""
         ...
 
     async def close(self) -> None:
-        """End it. Idempotent."""
+        """Ends it. Idempotent."""
         ...
 
 
 class Tunnel(Protocol):
-    """Where the connections of one call end: `egress.proxy` judges them, and speaks to the world for it."""
+    """The end of one call's connections: `egress.proxy` checks them, and speaks to the world for it."""
 
     # Text of certificates (PEM) that the tool is to trust beside the usual ones; "" where nothing is looked into.
     authority: str
 
     async def serve(self, connection: Connection) -> None:
-        """Serve it to its end; whatever the other side does is not raised."""
+        """Serves it to its end; whatever the other side does is not raised."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where what comes out of a call while it runs goes. No tunnel: nothing can be reached."""
+    """The places to which output and connections of a running call go. No tunnel: nothing can be reached."""
 
     on_output: Callable[[Output], None] | None = None
     tunnel: Tunnel | None = None
@@ -51,20 +51,20 @@ class Process(Protocol):
     """A program that runs in a sandbox, spoken to on its stdin and stdout; what it writes to stderr is kept apart."""
 
     async def read(self) -> bytes:
-        """What it wrote; b"" once it has ended."""
+        """Returns what it wrote; b"" once it has ended."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """To its stdin. Raises ConnectionError when it is gone."""
+        """Writes to its stdin. Raises ConnectionError when it is gone."""
         ...
 
     @property
     def errors(self) -> str:
-        """The last 4,000 characters it wrote to stderr."""
+        """Returns the last 4,000 characters it wrote to stderr."""
         ...
 
     async def close(self) -> None:
-        """Kill it and its sandbox. Idempotent."""
+        """Kills it and its sandbox. Idempotent."""
         ...
 
 
@@ -78,25 +78,25 @@ class Sandbox(Protocol):
     image: str  # "" where there is none
 
     async def run(self, job: Job, ends: Ends = NO_ENDS) -> Result:
-        """Run one call to its end; raises SandboxUnavailable only where the tool's code did not begin."""
+        """Runs one call to its end; raises SandboxUnavailable only where the tool's code did not begin."""
         ...
 
     async def open(self, job: Job, ends: Ends = NO_ENDS) -> Process:
-        """Start a job of mode PROCESS, which runs until it is closed or ends by itself; raises SandboxUnavailable."""
+        """Starts a job of mode PROCESS, which runs until it is closed or ends by itself; raises SandboxUnavailable."""
         ...
 
     async def end_session(self, session: str) -> None:
-        """Let go of the worker that a session holds, if any."""
+        """Lets go of the worker that a session holds, if any."""
         ...
 
     async def close(self) -> None:
-        """Stop what is kept warm. Idempotent."""
+        """Stops what is kept warm. Idempotent."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What ran a call, for its receipt."""
+    """The sandbox or server that ran a call, for its receipt."""
 
     name: str
     image: str = ""
@@ -120,17 +120,17 @@ class Runner(Protocol):
     """Runs calls of some types of tools: in a sandbox, at an MCP server, or itself (built-in ones)."""
 
     async def place(self, tool: Tool) -> Place:
-        """Where it would run; raises SandboxUnavailable. Nothing of the tool has begun."""
+        """Returns the place where it would run; raises SandboxUnavailable. Nothing of the tool has begun."""
         ...
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
-        """Run it to its end. Raises SandboxUnavailable only where it did not begin; cancelling ends it."""
+        """Runs it to its end. Raises SandboxUnavailable only where it did not begin; cancelling ends it."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnvironment:
-    """What the tenant's settings give to a call. `variables` are opened: secrets, to be masked in what is told of it.
+    """The tenant's settings for a call. `variables` are opened: secrets, which are masked in its output.
 
     Requirements, of every call of the tenant beside the tool's own: JSON arrays as `Tool` has them, "" for none.
     `fingerprint`: of the sandbox settings that hold, the variables apart; 64 hexadecimal digits.
@@ -146,7 +146,7 @@ class Environments(Protocol):
     """The variables of calls: of sandbox settings, tool, agent, in that order; later ones win."""
 
     async def of_call(self, organization_id: UUID, tool_id: UUID, agent_id: UUID | None) -> CallEnvironment:
-        """What holds now, in one statement.
+        """Returns what holds now, in one statement.
 
         Raises Unavailable, and FailedPrecondition (CREDENTIALS_UNREADABLE) where values were sealed with another key.
         """
@@ -154,7 +154,7 @@ class Environments(Protocol):
 
 
 class Sandboxes(Protocol):
-    """Which sandbox serves; see `sandboxes.choose.SandboxChoice`."""
+    """The choice of the sandbox that serves; see `sandboxes.choose.SandboxChoice`."""
 
     async def get(self) -> Sandbox:
         """Returns the sandbox that serves now. Raises SandboxUnavailable."""
@@ -172,12 +172,12 @@ class Sandboxes(Protocol):
 class Layers(Protocol):
     """Packages of tools and programs, installed once; see `layers.layers.Layers`."""
 
-    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
+    async def of(self, requirements: tuple[str, ...], language: Language) -> Layer:
         """Returns the layer of checked requirements. Raises as `of_tool`."""
         ...
 
     async def of_tool(self, tool: Tool) -> Layer | None:
-        """What its requirements come to, made where it is not there yet; None for none.
+        """Returns what its requirements come to, made where it is not there yet; None for none.
 
         Raises FailedPrecondition (REQUIREMENTS_FAILED), and SandboxUnavailable where nothing can be made.
         """

@@ -1,4 +1,4 @@
-"""What a receipt means: whether a call may run, and what the model is told of how it ended. Pure.
+"""The meaning of a receipt: whether a call may run, and the text the model reads of its end. Pure.
 
     reserved -> started -> done
                       `--> unknown    its owner died while it ran
@@ -30,7 +30,7 @@ _OUTCOMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Settled:
     """It ended: the receipt is the answer."""
 
 
@@ -45,35 +45,35 @@ class TakeOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
+class Abandon:
     """Its owner died while it ran: it becomes unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reused:
+class KeyReused:
     """The key belongs to another call."""
 
 
-Decision = Answer | Wait | TakeOver | Lose | Reused
+Claim = Settled | Wait | TakeOver | Abandon | KeyReused
 
 
-def judge(found: Receipt, tool_id: object, arguments_hash: str, *, idempotent: bool) -> Decision:
-    """What a second request does about the receipt that it found."""
-    if (found.tool_id, found.arguments_hash) != (tool_id, arguments_hash):
-        return Reused()
-    match found.state:
+def claim_of(receipt: Receipt, tool_id: object, arguments_hash: str, *, idempotent: bool) -> Claim:
+    """Returns what a second request does about the receipt that it found."""
+    if (receipt.tool_id, receipt.arguments_hash) != (tool_id, arguments_hash):
+        return KeyReused()
+    match receipt.state:
         case State.DONE:
-            return Answer()
+            return Settled()
         case State.UNKNOWN:
-            return TakeOver() if idempotent else Answer()
+            return TakeOver() if idempotent else Settled()
         case State.RESERVED:
-            return Wait() if found.owner_alive else TakeOver()
+            return Wait() if receipt.owner_alive else TakeOver()
         case State.STARTED:
-            return Wait() if found.owner_alive else Lose()
+            return Wait() if receipt.owner_alive else Abandon()
 
 
-def lost(name: str) -> Ending:
-    """For a call whose runner died while it ran."""
+def lost_ending(name: str) -> Ending:
+    """Returns the end of a call whose runner died while it ran."""
     return Ending(
         state=State.UNKNOWN,
         outcome=Outcome.NONE,
@@ -82,28 +82,28 @@ def lost(name: str) -> Ending:
     )
 
 
-def cancelled(name: str) -> Ending:
-    """For a call that CancelExecution ended."""
+def cancelled_ending(name: str) -> Ending:
+    """Returns the end of a call that CancelExecution ended."""
     text = f"{name} was cancelled. What it did until then stands."
     return Ending(state=State.DONE, outcome=Outcome.CANCELLED, tool_return=text)
 
 
-def refused(name: str, problems: list[str]) -> Ending:
-    """For arguments that break the tool's schema."""
+def refused_ending(name: str, problems: list[str]) -> Ending:
+    """Returns the end of a call whose arguments break the tool's schema."""
     lines = [f"Nothing was run: the arguments of {name} do not fit its schema.", *problems]
     text: str = storable("\n".join(lines))
     return Ending(state=State.DONE, outcome=Outcome.INVALID_ARGUMENTS, tool_return=text)
 
 
-def failed(problem: str) -> Result:
-    """For a call whose runner failed, and not its tool."""
+def failed_ending(problem: str) -> Result:
+    """Returns the end of a call whose runner failed, and not its tool."""
     message = f"{problem}; what it did until then stands"
     return Result(ExitReason.KILLED, error=ToolError("RunnerFailed", message))
 
 
-def ended(tool: Tool, result: Result) -> Ending:
-    """For a call that its runner ended, in whatever way; what it printed is added by `output.py`."""
-    text = _returned(result.result) if result.result is not None else _failure(tool.name, result)
+def ending_of(tool: Tool, result: Result) -> Ending:
+    """Returns the end of a call that its runner ended, in whatever way; `output.py` adds its output."""
+    text = _return_text(result.result) if result.result is not None else _failure(tool.name, result)
     return Ending(
         state=State.DONE,
         outcome=_OUTCOMES[result.reason],
@@ -113,29 +113,29 @@ def ended(tool: Tool, result: Result) -> Ending:
     )
 
 
-def kept_files(result: Result, limits: Limits) -> list[File]:
-    """The files that the call made, as far as its limits let them be kept; the sandbox is not trusted with that."""
-    kept: list[File] = []
+def files_within(result: Result, limits: Limits) -> list[File]:
+    """Returns the call's files that fit its limits; the sandbox is not trusted with that."""
+    files: list[File] = []
     room = limits.file_bytes
     for file in result.files:
-        if len(kept) < limits.files and len(file.content) <= room and is_name(file.name):
-            kept.append(file)
+        if len(files) < limits.files and len(file.content) <= room and is_name(file.name):
+            files.append(file)
             room -= len(file.content)
-    return kept
+    return files
 
 
 def with_files(ending: Ending, files: Sequence[NewFile], dropped: int) -> Ending:
-    """With these files, and a line for the model that names them; `dropped`: how many more there were."""
+    """Returns it with these files and a line for the model that names them; `dropped`: how many more there were."""
     if not files and not dropped:
         return ending
-    told = ", ".join(f"{file.name} (execfile-{file.id}, {len(file.content)} bytes)" for file in files)
+    names = ", ".join(f"{file.name} (execfile-{file.id}, {len(file.content)} bytes)" for file in files)
     lost = f"{dropped} not kept: over a limit, or no regular files" if dropped else ""
-    line = "Files made: " + "; ".join(filter(None, (told, lost)))
+    line = "Files made: " + "; ".join(filter(None, (names, lost)))
     return replace(ending, tool_return=f"{ending.tool_return}\n{line}", files=tuple(files))
 
 
-def _returned(result: str) -> str:
-    """The result as the model reads it: text as it is, None and booleans as Python writes them (the reference)."""
+def _return_text(result: str) -> str:
+    """Returns the result for the model: text as it is, None and booleans as in Python (the reference)."""
     value: Any = json.loads(result)
     if value is None or isinstance(value, bool):
         return str(value)

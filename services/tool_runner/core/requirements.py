@@ -1,4 +1,4 @@
-"""What a tool says it needs, checked: names and versions of packages in an index, and nothing else. Pure.
+"""The packages of a tool, checked: names and versions of packages in an index, and nothing else. Pure.
 
 A list is JSON: `[{"name": "requests", "version": "2.32.3"}, {"name": "httpx[http2]", "version": ">=0.28,<1"},
 {"name": "lodash", "version": null}]`. Addresses, paths, options of the installer and version control are no names and
@@ -28,28 +28,28 @@ _NPM_VERSION = re.compile(r"(?:[\^~]|[<>]=?|=)?[A-Za-z0-9*][A-Za-z0-9.+*-]{0,60}
 
 
 def of_tool(tool: Tool, language: Language) -> tuple[str, ...]:
-    """The requirements that concern the tool's language; raises Refused (REQUIREMENTS_INVALID)."""
+    """Returns the requirements that concern the tool's language; raises Refused (REQUIREMENTS_INVALID)."""
     if language is Language.NODE:
         return parse_npm(tool.npm_requirements)
     return parse_pip(tool.pip_requirements)
 
 
 def parse_pip(text: str) -> tuple[str, ...]:
-    """As pip takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
-    return _parsed(text, "pip_requirements", _pip)
+    """Returns them as pip takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
+    return _parse(text, "pip_requirements", _pip)
 
 
 def parse_npm(text: str) -> tuple[str, ...]:
-    """As npm takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
-    return _parsed(text, "npm_requirements", _npm)
+    """Returns them as npm takes them on its command line, sorted; raises Refused (REQUIREMENTS_INVALID)."""
+    return _parse(text, "npm_requirements", _npm)
 
 
 def key_of(requirements: Sequence[str], *place: str) -> str:
-    """The name of what they come to in one place: language, image, versions of what is there."""
+    """Returns the name of what they come to in one place: language, image, versions of what is there."""
     return hashlib.sha256(json.dumps([list(place), list(requirements)]).encode()).hexdigest()
 
 
-def _parsed(text: str, member: str, one: Any) -> tuple[str, ...]:
+def _parse(text: str, member: str, one: Any) -> tuple[str, ...]:
     if not text.strip() or text.strip() == "null":
         return ()
     try:

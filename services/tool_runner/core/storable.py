@@ -4,7 +4,7 @@ from typing import Any
 
 
 def storable(value: Any) -> Any:
-    """JSON data with its texts, names included, made storable."""
+    """Returns JSON data with its texts, names included, made storable."""
     match value:
         case str():
             return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,1 +1,1 @@
-"""Where a tool's connections go: hosts it may reach, secrets it never sees, and Loci itself."""
+"""The connections of tools: hosts they may reach, secrets they never see, and Loci itself."""

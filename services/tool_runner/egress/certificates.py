@@ -34,14 +34,14 @@ class Authority:
 
     @cached_property
     def pem(self) -> str:
-        """Its certificate."""
+        """Returns its certificate."""
         return self._certificate.public_bytes(serialization.Encoding.PEM).decode()
 
     def context(self, host: str) -> ssl.SSLContext:
-        """For TLS as `host`, a canonical name or address, and no other."""
+        """Returns the context for TLS as `host`, a canonical name or address, and no other."""
         known = self._contexts.get(host)
         if known is None or known[0] - datetime.now(UTC) < _SPARE:
-            known = self._contexts[host] = self._made(host)
+            known = self._contexts[host] = self._make(host)
             if len(self._contexts) > _MOST_HOSTS:
                 self._contexts.popitem(last=False)
         self._contexts.move_to_end(host)
@@ -76,7 +76,7 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
 
-    def _made(self, host: str) -> tuple[datetime, ssl.SSLContext]:
+    def _make(self, host: str) -> tuple[datetime, ssl.SSLContext]:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
         issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (
@@ -104,7 +104,7 @@ def _context(host: str, certificate: x509.Certificate, key: ec.EllipticCurvePriv
 
 
 def _load(context: ssl.SSLContext, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
-    """ssl reads files only."""
+    """Loads the chain through a file: ssl reads files only."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(certificate.public_bytes(serialization.Encoding.PEM))
         file.write(

@@ -42,7 +42,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where requests go. `vouched`: the operator names it, and it may be private; `is_loci`: it is our own gateway."""
+    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway."""
 
     host: str
     port: int
@@ -51,7 +51,7 @@ class Origin:
     is_loci: bool = False
 
 
-class Places:
+class Destinations:
     """Resolves, checks and connects. `own`: hosts and ports of Loci's parts."""
 
     def __init__(
@@ -62,30 +62,30 @@ class Places:
         self._trusted = trusted
 
     async def find(self, origin: Origin) -> list[Address]:
-        """The addresses of a host that the tool's policy allows. Raises Refused, Unreachable."""
+        """Returns the addresses of a host that the tool's policy allows. Raises Refused, Unreachable."""
         host, port = origin.host, origin.port
         try:
             async with asyncio.timeout(_RESOLVE_SECONDS):
-                found = await resolve(host)
+                addresses = await resolve(host)
         except Refused as missing:
             raise Unreachable(str(missing)) from None
         except TimeoutError:
             raise Unreachable(f"{host} was not resolved within {_RESOLVE_SECONDS:g} s") from None
-        for address in () if origin.is_loci else found:
+        for address in () if origin.is_loci else addresses:
             if any(plain(address) in network for network in _NEVER):
                 raise Refused(f"{host} is at {address}, which no tool may reach")
             if not (self._allow_private or origin.vouched or is_public(address)):
                 raise Refused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
             if await self._is_own(plain(address), port):
                 raise Refused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
-        return found[:_MOST_TRIED]
+        return addresses[:_MOST_TRIED]
 
     async def dial(self, addresses: Sequence[Address], origin: Origin) -> Socket:
         """Connects to the first address that answers, over TLS where the origin says so. Raises Unreachable."""
         problem = "it has no address"
         for address in addresses:
             try:
-                return await self._connected(str(address), origin)
+                return await self._connect(str(address), origin)
             except TimeoutError:
                 problem = f"no answer within {_CONNECT_SECONDS:g} s"
             except ssl.SSLCertVerificationError as error:
@@ -94,7 +94,7 @@ class Places:
                 problem = error.strerror or str(error) or type(error).__name__
         raise Unreachable(f"{origin.host}:{origin.port} cannot be reached: {problem}")
 
-    async def _connected(self, address: str, origin: Origin) -> Socket:
+    async def _connect(self, address: str, origin: Origin) -> Socket:
         name = origin.host if origin.tls else None
         async with asyncio.timeout(_CONNECT_SECONDS):
             streams = await asyncio.open_connection(
@@ -111,13 +111,13 @@ class Places:
     async def _is_own(self, address: Address, port: int) -> bool:
         for host, own_port in self._own:
             if own_port == port:
-                parts = await _resolved(host)
+                parts = await _resolve(host)
                 if address in parts or (_is_here(address) and any(map(_is_here, parts))):
                     return True
         return False
 
 
-async def _resolved(host: str) -> list[Address]:
+async def _resolve(host: str) -> list[Address]:
     try:
         return [plain(address) for address in await resolve(host)]
     except Refused:
@@ -125,7 +125,7 @@ async def _resolved(host: str) -> list[Address]:
 
 
 def _is_here(address: Address) -> bool:
-    """Whether an address is one of this machine: only those can be bound."""
+    """Returns whether an address is one of this machine: only those can be bound."""
     if address.is_loopback or address.is_unspecified:
         return True
     with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:

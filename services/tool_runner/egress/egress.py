@@ -8,14 +8,14 @@ from services.tool_runner.core import network_policy as policies
 from services.tool_runner.core.network_policy import Host, Policy
 from services.tool_runner.core.ports import Tunnel
 from services.tool_runner.egress.certificates import Authority
-from services.tool_runner.egress.destinations import Places
-from services.tool_runner.egress.protocol.placeholders import Held
+from services.tool_runner.egress.destinations import Destinations
+from services.tool_runner.egress.protocol.placeholders import HeldSecret
 from services.tool_runner.egress.proxy import Call, Limits, Proxy
 
 
 @dataclass(frozen=True, slots=True)
 class EgressSettings:
-    """What an operator sets."""
+    """The operator's settings of the way out."""
 
     # Hosts that every tool may reach.
     hosts: tuple[Host, ...] = ()
@@ -33,15 +33,15 @@ class Egress:
 
     def __init__(self, settings: EgressSettings, *, trusted: ssl.SSLContext | None = None) -> None:
         self._settings = settings
-        self._places = Places(allow_private=settings.allow_private, own=settings.own, trusted=trusted)
+        self._places = Destinations(allow_private=settings.allow_private, own=settings.own, trusted=trusted)
         self._authority = Authority()
 
     def policy_of(self, network: str) -> Policy:
-        """A tool's `network` and the operator's hosts. Raises Refused (NETWORK_INVALID)."""
+        """Returns a tool's `network` and the operator's hosts. Raises Refused (NETWORK_INVALID)."""
         return policies.parse(network).with_allowed(self._settings.hosts)
 
-    def tunnel(self, policy: Policy, secrets: Sequence[Held] = (), client_token: str = "") -> Tunnel:
-        """The way out of one call: `policy_of` its tool, the secrets that `secrets.split` held back, its token.
+    def tunnel(self, policy: Policy, secrets: Sequence[HeldSecret] = (), client_token: str = "") -> Tunnel:
+        """Returns the way out of one call: `policy_of` its tool, the secrets that `secrets.split` held back, its token.
 
         What is not allowed is refused with a sentence that says how to allow it; so a tunnel helps those, too, that
         may reach nothing.

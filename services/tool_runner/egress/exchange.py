@@ -11,7 +11,7 @@ from services.tool_runner.core.ports import Connection
 from services.tool_runner.egress.destinations import Origin, Unreachable
 from services.tool_runner.egress.protocol import rewrite
 from services.tool_runner.egress.protocol.rewrite import CannotBeSent, Outgoing
-from services.tool_runner.egress.streams import Prefixed, Socket, join
+from services.tool_runner.egress.streams import PrefixedStream, Socket, join
 
 MOST_HEAD_BYTES = 64 * 1024
 # From the first byte of a request's head to its last.
@@ -31,7 +31,7 @@ class Peer:
         self.connection = connection
 
     async def next(self) -> h11.Event | type[h11.PAUSED]:
-        """What the other side says next. Raises OSError, h11.RemoteProtocolError."""
+        """Returns what the other side says next. Raises OSError, h11.RemoteProtocolError."""
         while (event := self.http.next_event()) is h11.NEED_DATA:
             self.http.receive_data(await self.connection.read())
         return event  # type: ignore[return-value]
@@ -42,7 +42,7 @@ class Peer:
             await self.connection.write(data)
 
     async def request(self) -> h11.Request | None:
-        """The next request; None at the end, also where what comes is none. Raises OSError."""
+        """Returns the next request; None at the end, also where what comes is none. Raises OSError."""
         if not self.http.trailing_data[0]:
             self.http.receive_data(await self.connection.read())
         try:
@@ -57,10 +57,10 @@ class Peer:
         return event if isinstance(event, h11.Request) else None
 
     async def answer(self, status: int, sentence: str) -> None:
-        """A response of our own. The sentence is its reason, too: of a CONNECT, clients show nothing else."""
+        """Sends a response of our own. The sentence is its reason, too: of a CONNECT, clients show nothing else."""
         body = f"{sentence}\n".encode()
         headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body)))]
-        if not await self._drained() or self.http.their_state is h11.ERROR:
+        if not await self._drain() or self.http.their_state is h11.ERROR:
             headers.append(("connection", "close"))
         reason = sentence[:_MOST_REASON].encode("ascii", "replace")
         await self.send(h11.Response(status_code=status, headers=headers, reason=reason))
@@ -70,17 +70,17 @@ class Peer:
             await self._discard()
 
     def goes_on(self) -> bool:
-        """Whether another request may come; begins it."""
+        """Returns whether another request may come; begins it."""
         if self.http.our_state is not h11.DONE or self.http.their_state is not h11.DONE:
             return False
         self.http.start_next_cycle()
         return True
 
-    def rest(self) -> Prefixed:
-        """The connection after HTTP: what was read too far, then what comes."""
-        return Prefixed(self.http.trailing_data[0], self.connection)
+    def rest(self) -> PrefixedStream:
+        """Returns the connection after HTTP: what was read too far, then what comes."""
+        return PrefixedStream(self.http.trailing_data[0], self.connection)
 
-    async def _drained(self) -> bool:
+    async def _drain(self) -> bool:
         """Reads the rest of the request; whether it came to an end."""
         read = 0
         try:
@@ -103,7 +103,7 @@ class Peer:
                     read += len(data)
 
 
-class Kept:
+class KeptConnection:
     """The connection to a host that the last request of a connection used, for the next one."""
 
     def __init__(self) -> None:
@@ -111,11 +111,11 @@ class Kept:
         self._is_fresh = False
 
     def begin(self, origin: Origin, socket: Socket) -> None:
-        """With one that is not used yet."""
+        """Begins with a connection that is not used yet."""
         self._held, self._is_fresh = (origin, Peer(h11.CLIENT, socket), time.monotonic()), True
 
     async def take(self, origin: Origin) -> Peer | None:
-        """The one to `origin`, if it still stands."""
+        """Returns the one to `origin`, if it still stands."""
         held, self._held = self._held, None
         if held is None:
             return None
@@ -184,7 +184,7 @@ async def _send_head(world: Peer, request: h11.Request, outgoing: Outgoing, *, w
 
 
 async def _send_body(tool: Peer, world: Peer) -> bool:
-    """Whether all of it came; where not, the host is left alone at once."""
+    """Returns whether all of it came; where not, the host is left alone at once."""
     try:
         while isinstance(event := await tool.next(), h11.Data):
             await world.send(h11.Data(data=event.data))
@@ -235,7 +235,7 @@ async def _send_back_body(tool: Peer, world: Peer) -> None:
 
 
 async def _switch(tool: Peer, world: Peer, granted: h11.InformationalResponse, masks: Mapping[bytes, bytes]) -> None:
-    headers = rewrite.masked(rewrite.passed_on(granted.headers), masks)
+    headers = rewrite.mask_headers(rewrite.forward_headers(granted.headers), masks)
     headers += [(b"connection", b"Upgrade"), (b"upgrade", b"websocket")]
     if tool.http.their_state is h11.SEND_BODY:
         raise Unreachable("the host changed the protocol before the request had ended")
@@ -250,8 +250,8 @@ async def _switch(tool: Peer, world: Peer, granted: h11.InformationalResponse, m
 def _response(event: h11.Response, masks: Mapping[bytes, bytes]) -> h11.Response:
     # It is framed anew; a length beside chunks counts for nothing (RFC 9112, 6.3).
     drop = (b"content-length",) if _is_chunked(event) else ()
-    headers = rewrite.masked(rewrite.passed_on(event.headers, drop), masks)
-    reason = rewrite.masked([(b"", bytes(event.reason))], masks)[0][1]
+    headers = rewrite.mask_headers(rewrite.forward_headers(event.headers, drop), masks)
+    reason = rewrite.mask_headers([(b"", bytes(event.reason))], masks)[0][1]
     return h11.Response(status_code=event.status_code, headers=headers, reason=reason)
 
 

@@ -21,13 +21,13 @@ from services.tool_runner.core.network_policy import LOCI, Policy, refusal
 from services.tool_runner.core.ports import Connection
 from services.tool_runner.egress import targets
 from services.tool_runner.egress.certificates import Authority
-from services.tool_runner.egress.destinations import Origin, Places, Unreachable
-from services.tool_runner.egress.exchange import HEAD_SECONDS, Kept, Peer, exchange
+from services.tool_runner.egress.destinations import Destinations, Origin, Unreachable
+from services.tool_runner.egress.exchange import HEAD_SECONDS, KeptConnection, Peer, exchange
 from services.tool_runner.egress.protocol import rewrite
 from services.tool_runner.egress.protocol.client_hello import HANDSHAKE, names_only
-from services.tool_runner.egress.protocol.placeholders import Held
+from services.tool_runner.egress.protocol.placeholders import HeldSecret
 from services.tool_runner.egress.protocol.rewrite import CannotBeSent, Outgoing
-from services.tool_runner.egress.streams import Metered, Prefixed, Socket, Tls, join
+from services.tool_runner.egress.streams import MeteredStream, PrefixedStream, Socket, Tls, join
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _WRONG_NAME = bytes((0x15, 3, 3, 0, 2, 2, 112))
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one call's tunnel; sizes in bytes, times in seconds. `idle`: nothing moves on a connection."""
+    """The limits of one call's tunnel; sizes in bytes, times in seconds. `idle`: nothing moves on a connection."""
 
     bytes_per_call: int = 256 * MIB
     idle: float = 300.0
@@ -51,17 +51,19 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What one call may do. `token`: what it may call Loci with; "": nothing."""
+    """The rights of one call. `token`: its credential for Loci; "": none."""
 
     policy: Policy
-    secrets: Sequence[Held] = ()
+    secrets: Sequence[HeldSecret] = ()
     token: str = field(default="", repr=False)
 
 
 class Proxy:
     """ports.Tunnel for one call. `gateway_url`: where the host `loci` leads."""
 
-    def __init__(self, call: Call, places: Places, authority: Authority, gateway_url: str, limits: Limits) -> None:
+    def __init__(
+        self, call: Call, places: Destinations, authority: Authority, gateway_url: str, limits: Limits
+    ) -> None:
         self._call = call
         self._places = places
         self._certificates = authority
@@ -89,7 +91,7 @@ class Proxy:
                     if not idle.expired():
                         idle.reschedule(min(end, loop.time() + self._limits.idle))
 
-                await self._requests(Metered(connection, moved), None)
+                await self._requests(MeteredStream(connection, moved), None)
         except (OSError, h11.ProtocolError, TimeoutError):
             # It cannot be told any more: a response had begun, or nobody is there.
             pass
@@ -101,7 +103,7 @@ class Proxy:
 
     async def _requests(self, connection: Connection, tunnel: Origin | None, world: Socket | None = None) -> None:
         """Serves requests to their end. `tunnel`: where the tunnel leads that they come in, perhaps over `world`."""
-        tool, kept = Peer(h11.SERVER, connection), Kept()
+        tool, kept = Peer(h11.SERVER, connection), KeptConnection()
         if tunnel is not None and world is not None:
             kept.begin(tunnel, world)
         try:
@@ -122,7 +124,7 @@ class Proxy:
 
     # Requests ---------------------------------------------------------------------------------------------
 
-    async def _send_on(self, tool: Peer, request: h11.Request, tunnel: Origin | None, kept: Kept) -> None:
+    async def _send_on(self, tool: Peer, request: h11.Request, tunnel: Origin | None, kept: KeptConnection) -> None:
         targets.check(request.method, request.headers)
         if tunnel is None:
             host, port, target = targets.absolute(request.target)
@@ -130,7 +132,7 @@ class Proxy:
         else:
             origin, target = tunnel, targets.within(request.target, request.headers, tunnel)
         outgoing = self._outgoing(origin, target, request)
-        world = await kept.take(origin) or Peer(h11.CLIENT, await self._connected(origin))
+        world = await kept.take(origin) or Peer(h11.CLIENT, await self._connect(origin))
         usable = False
         try:
             usable = await exchange(tool, request, world, outgoing)
@@ -139,11 +141,11 @@ class Proxy:
 
     def _outgoing(self, origin: Origin, target: bytes, request: h11.Request) -> Outgoing:
         host = rewrite.authority(origin.host, origin.port, tls=origin.tls)
-        headers = [(b"host", host), *rewrite.passed_on(request.headers, (b"host",))]
+        headers = [(b"host", host), *rewrite.forward_headers(request.headers, (b"host",))]
         if origin.is_loci:
             return rewrite.for_loci(target, headers, self._call.token, self._gateway.path.rstrip("/"))
         held = self._secrets_of(origin)
-        if not origin.tls and not targets.is_here(origin.host) and rewrite.would_hold(target, headers, held):
+        if not origin.tls and not targets.is_here(origin.host) and rewrite.would_replace(target, headers, held):
             raise Refused(f"a secret is not sent in clear: use https://{origin.host}")
         return rewrite.with_secrets(target, headers, held)
 
@@ -152,7 +154,7 @@ class Proxy:
     async def _tunnel(self, tool: Peer, request: h11.Request) -> None:
         """Serves a CONNECT to its end. What cannot be reached is told before the tunnel stands."""
         origin = self._origin(*targets.authority(request.target), tls=False)
-        addresses = await self._found(origin)
+        addresses = await self._origin_of(origin)
         world = None
         if not origin.is_loci and not self._secrets_of(origin):
             world = await self._places.dial(addresses, origin)
@@ -163,8 +165,8 @@ class Proxy:
             if world is not None:
                 await world.close()
 
-    async def _within(self, tool: Prefixed, origin: Origin, world: Socket | None) -> None:
-        """What comes in a tunnel; `world`: where TLS passes as it is."""
+    async def _within(self, tool: PrefixedStream, origin: Origin, world: Socket | None) -> None:
+        """Serves the bytes in a tunnel; `world`: where TLS passes as it is."""
         if (await tool.peek())[:1] != bytes((HANDSHAKE,)):
             await self._requests(tool, origin, world)
         elif origin.is_loci:
@@ -176,7 +178,7 @@ class Proxy:
         else:
             await tool.write(_WRONG_NAME)
 
-    async def _within_tls(self, tool: Prefixed, origin: Origin) -> None:
+    async def _within_tls(self, tool: PrefixedStream, origin: Origin) -> None:
         inner = Tls(tool, self._certificates.context(origin.host))
         async with asyncio.timeout(HEAD_SECONDS):
             await inner.accept()
@@ -187,17 +189,17 @@ class Proxy:
 
     # Places -----------------------------------------------------------------------------------------------
 
-    async def _found(self, origin: Origin) -> list[Address]:
+    async def _origin_of(self, origin: Origin) -> list[Address]:
         async with self._finding:
             return await self._places.find(origin)
 
-    async def _connected(self, origin: Origin) -> Socket:
-        return await self._places.dial(await self._found(origin), origin)
+    async def _connect(self, origin: Origin) -> Socket:
+        return await self._places.dial(await self._origin_of(origin), origin)
 
     # Judging ----------------------------------------------------------------------------------------------
 
     def _origin(self, host: str, port: int, *, tls: bool) -> Origin:
-        """Where a host that the tool may reach is. Raises Refused."""
+        """Returns the origin of a host that the tool may reach. Raises Refused."""
         if host == LOCI:
             return self._loci(port)
         entry = self._call.policy.meaning(host, port)
@@ -213,7 +215,7 @@ class Proxy:
         tls = self._gateway.scheme == "https"
         return Origin(self._gateway.hostname, self._gateway.port or (443 if tls else 80), tls, is_loci=True)
 
-    def _secrets_of(self, origin: Origin) -> list[Held]:
+    def _secrets_of(self, origin: Origin) -> list[HeldSecret]:
         return [secret for secret in self._call.secrets if secret.rule.goes_to(origin.host, origin.port)]
 
     def _is_spent(self) -> bool:
@@ -226,8 +228,8 @@ class Proxy:
             raise Refused(f"this call has sent and received {self._limits.bytes_per_call // MIB} MiB, and may no more")
 
 
-async def _names_only(tool: Prefixed, host: str) -> bool:
-    """Whether the TLS that begins here asks for `host`, or for no name."""
+async def _names_only(tool: PrefixedStream, host: str) -> bool:
+    """Returns whether the TLS that begins here asks for `host`, or for no name."""
     async with asyncio.timeout(HEAD_SECONDS):
         data = await tool.peek()
         while (answer := names_only(data, host)) is None:

@@ -18,7 +18,7 @@ class Socket:
         self._writer = writer
 
     async def read(self) -> bytes:
-        """What came; b"" at its end. Raises OSError."""
+        """Returns what came; b"" at its end. Raises OSError."""
         return await self._reader.read(READ_BYTES)
 
     async def write(self, data: bytes) -> None:
@@ -27,13 +27,13 @@ class Socket:
         await self._writer.drain()
 
     def end(self) -> None:
-        """Nothing more will be written."""
+        """Ends the writing."""
         if self._writer.can_write_eof() and not self._writer.is_closing():
             self._writer.write_eof()
 
     @property
     def is_over(self) -> bool:
-        """Whether the other side has ended it."""
+        """Returns whether the other side has ended it."""
         return self._reader.at_eof() or self._writer.is_closing()
 
     async def close(self) -> None:
@@ -41,7 +41,7 @@ class Socket:
         self._writer.close()
 
 
-class Prefixed:
+class PrefixedStream:
     """A connection of which some bytes were read before; `peek` reads without taking."""
 
     def __init__(self, first: bytes, connection: Connection) -> None:
@@ -49,7 +49,7 @@ class Prefixed:
         self._connection = connection
 
     async def peek(self, least: int = 1) -> bytes:
-        """At least so many of the next bytes, fewer at its end."""
+        """Returns at least so many of the next bytes, fewer at its end."""
         while len(self._first) < least and (more := await self._connection.read()):
             self._first += more
         return self._first
@@ -68,7 +68,7 @@ class Prefixed:
         await self._connection.close()
 
 
-class Metered:
+class MeteredStream:
     """A connection whose bytes are counted; `moved` is told how many, and may raise."""
 
     def __init__(self, connection: Connection, moved: Callable[[int], None]) -> None:
@@ -101,7 +101,7 @@ class Tls:
         self._sending = asyncio.Lock()
 
     async def accept(self) -> None:
-        """The handshake. Raises OSError (ssl.SSLError) where it fails."""
+        """Does the handshake. Raises OSError (ssl.SSLError) where it fails."""
         while True:
             try:
                 self._tls.do_handshake()

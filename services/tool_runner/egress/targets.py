@@ -1,4 +1,4 @@
-"""What a request to the proxy is aimed at, and what no request may be."""
+"""The target of a request to the proxy, and requests that are refused."""
 
 import ipaddress
 import re
@@ -23,7 +23,7 @@ def check(method: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def absolute(target: bytes) -> tuple[str, int, bytes]:
-    """Host, port and origin-form of `http://host/path`. Raises Refused."""
+    """Returns host, port and origin-form of `http://host/path`. Raises Refused."""
     found = _ABSOLUTE.fullmatch(target)
     if found is None:
         raise Refused("this is a proxy: ask it for http://host/path, or CONNECT host:443")
@@ -35,7 +35,7 @@ def absolute(target: bytes) -> tuple[str, int, bytes]:
 
 
 def authority(target: bytes) -> tuple[str, int]:
-    """Host and port of a CONNECT. Raises Refused."""
+    """Returns host and port of a CONNECT. Raises Refused."""
     host, port = _split(target)
     if port is None:
         raise Refused("CONNECT needs a port: host:443")
@@ -43,7 +43,7 @@ def authority(target: bytes) -> tuple[str, int]:
 
 
 def within(target: bytes, headers: Iterable[tuple[bytes, bytes]], tunnel: Origin) -> bytes:
-    """The target of a request in a tunnel, which must be for the tunnel's host. Raises Refused."""
+    """Returns the target of a request in a tunnel, which must be for the tunnel's host. Raises Refused."""
     if not target.startswith(b"/") and target != b"*":
         raise Refused("within a tunnel a request asks for a path")
     shown = "loci" if tunnel.is_loci else tunnel.host
@@ -56,14 +56,14 @@ def within(target: bytes, headers: Iterable[tuple[bytes, bytes]], tunnel: Origin
 
 
 def is_here(host: str) -> bool:
-    """Whether a canonical host is this machine, by its name alone."""
+    """Returns whether a canonical host is this machine, by its name alone."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def places_of(address: str) -> list[tuple[str, int]]:
+def origins_in(address: str) -> list[tuple[str, int]]:
     """Hosts and ports in the address of a service: a URL of HTTP or Postgres, dns:///host:port, host:port."""
     scheme, _, rest = address.rpartition("://")
     if scheme.startswith("unix"):

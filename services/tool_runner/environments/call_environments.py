@@ -1,4 +1,4 @@
-"""What a call gets of the tenant's settings: read and opened for each call, so that a change holds at the next."""
+"""The environment of a call, read from the tenant's settings for each call, so that a change holds at the next."""
 
 from uuid import UUID
 
@@ -17,10 +17,10 @@ class TenantEnvironments:
         self._kind = kind
 
     async def of_call(self, organization_id: UUID, tool_id: UUID, agent_id: UUID | None) -> CallEnvironment:
-        found = await self._store.of_call(organization_id, self._kind, tool_id, agent_id)
-        effective = configs.effective(self._kind, found.config)
+        settings = await self._store.of_call(organization_id, self._kind, tool_id, agent_id)
+        effective = configs.effective(self._kind, settings.config)
         return CallEnvironment(
-            variables=self._vault.open_all(organization_id, found.variables),
+            variables=self._vault.open_all(organization_id, settings.variables),
             pip_requirements=effective.pip_requirements,
             npm_requirements=effective.npm_requirements,
             fingerprint=effective.fingerprint,

@@ -5,15 +5,17 @@ from uuid import UUID
 
 from loci.common.v1 import page_pb2
 from loci.tool.v1 import environment_service_pb2 as wire
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.page_requests import allow, page_by_id
 from services.common.paging import Page
-from services.common.timestamps import timestamp
 from services.tool_runner.core.model import Refused
 from services.tool_runner.environments.model import Change, Draft, Owner, SandboxConfig, Scope, Variable
 from services.tool_runner.tools.model import DEFAULT_SIZE
 
+_CONFIGS = Codec(SandboxConfig, wire.SandboxConfig)
+_VARIABLES = Codec(Variable, wire.Variable, leave=("id", "owner", "size"))
 _MOST_OWNERS = 1_000
 _PREFIXES = {Scope.AGENT: "agent", Scope.TOOL: "tool", Scope.SANDBOX: "sandbox"}
 _FIELDS = {Scope.AGENT: "agent_id", Scope.TOOL: "tool_id", Scope.SANDBOX: "sandbox_config_id"}
@@ -21,7 +23,7 @@ _CHANGING = ("key", "value", "description")
 
 
 def owner(message: wire.Owner, *allowed: Scope) -> Owner:
-    """One of the kinds that are `allowed`, any without. Raises Refused (ENVIRONMENT_INVALID), InvalidArgument."""
+    """Returns an owner of the `allowed` kinds (none: any). Raises Refused (ENVIRONMENT_INVALID), InvalidArgument."""
     kinds = allowed or tuple(Scope)
     for scope in kinds:
         if message.WhichOneof("owner") == _FIELDS[scope]:
@@ -38,12 +40,12 @@ def owners(messages: Sequence[wire.Owner]) -> list[Owner]:
 
 
 def draft(message: wire.VariableDraft) -> Draft:
-    """What a client says."""
+    """Returns what a client says."""
     return Draft(message.key, message.value, message.description)
 
 
 def change(message: wire.VariableDraft, mask: Sequence[str]) -> Change:
-    """The fields of the mask. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
+    """Returns the fields of the mask. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
     for name in mask:
         if name not in _CHANGING:
             raise InvalidArgument(f"a variable has no field {name[:80]!r} to update", reason="UPDATE_MASK_INVALID")
@@ -51,12 +53,12 @@ def change(message: wire.VariableDraft, mask: Sequence[str]) -> Change:
 
 
 def config_id(text: str) -> UUID:
-    """Of `sandbox-<uuid>`."""
+    """Returns the UUID of `sandbox-<uuid>`."""
     return from_public("sandbox", text)
 
 
 def variable_id(text: str) -> UUID:
-    """Of `sandbox-env-<uuid>`."""
+    """Returns the UUID of `sandbox-env-<uuid>`."""
     return from_public("sandbox-env", text)
 
 
@@ -67,29 +69,16 @@ def page(request: page_pb2.PageRequest, prefix: str) -> Page:
 
 
 def variable_message(variable: Variable, masked_value: str) -> wire.Variable:
-    """A stored variable."""
+    """Returns a stored variable."""
     scope = variable.owner.scope
-    return wire.Variable(
+    return _VARIABLES.encode(
+        variable,
         id=to_public("sandbox-env" if scope is Scope.SANDBOX else "agent-env", variable.id),
         owner=wire.Owner(**{_FIELDS[scope]: to_public(_PREFIXES[scope], variable.owner.id)}),
-        key=variable.key,
         masked_value=masked_value,
-        description=variable.description,
-        created_at=timestamp(variable.created_at),
-        updated_at=timestamp(variable.updated_at),
-        created_by_id=to_public("user", variable.created_by_id),
-        last_updated_by_id=to_public("user", variable.last_updated_by_id),
     )
 
 
 def config_message(config: SandboxConfig) -> wire.SandboxConfig:
-    """Stored settings."""
-    return wire.SandboxConfig(
-        id=to_public("sandbox", config.id),
-        type=config.type,
-        config_json=config.config,
-        created_at=timestamp(config.created_at),
-        updated_at=timestamp(config.updated_at),
-        created_by_id=to_public("user", config.created_by_id),
-        last_updated_by_id=to_public("user", config.last_updated_by_id),
-    )
+    """Returns the message of stored settings."""
+    return _CONFIGS.encode(config)

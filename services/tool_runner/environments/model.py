@@ -11,7 +11,7 @@ MASK = "********"
 
 
 class Scope(StrEnum):
-    """Whose a variable is; the values are stored."""
+    """The kind of a variable's owner; the values are stored."""
 
     SANDBOX = "sandbox"
     TOOL = "tool"
@@ -28,7 +28,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a client says of a variable; the MASK as `value` keeps the one that is there."""
+    """A variable as a client writes it; the MASK as `value` keeps the one that is there."""
 
     key: str
     value: str = field(repr=False)
@@ -51,7 +51,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedValue:
     """A variable's value, sealed for its id."""
 
     id: UUID
@@ -60,7 +60,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StoredVariable:
     """A variable as it is to be stored; `value` is sealed for the id, None keeps what is there."""
 
     id: UUID
@@ -70,12 +70,12 @@ class Written:
 
 
 # From the ids of an owner's variables, by key, to those it shall have.
-Rewrite = Callable[[Mapping[str, UUID]], Sequence[Written]]
+Rewrite = Callable[[Mapping[str, UUID]], Sequence[StoredVariable]]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an update changes on a variable: fields that are None stay."""
+    """Changes of a variable: fields that are None stay."""
 
     key: str | None = None
     value: str | None = field(default=None, repr=False)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.ports import Layers
-from services.tool_runner.environments.rules.configs import Effective
+from services.tool_runner.environments.rules.configs import EffectiveConfig
 
 
 class Packages:
@@ -13,7 +13,7 @@ class Packages:
     def __init__(self, layers: Layers) -> None:
         self._layers = layers
 
-    async def install(self, wanted: Effective) -> None:
+    async def install(self, config: EffectiveConfig) -> None:
         """Raises FailedPrecondition (REQUIREMENTS_FAILED) and SandboxUnavailable."""
         for source_type in ("python", "javascript"):
             await self._layers.of_tool(
@@ -25,7 +25,7 @@ class Packages:
                     source_type=source_type,
                     source_code="",
                     json_schema="",
-                    pip_requirements=wanted.pip_requirements if source_type == "python" else "",
-                    npm_requirements=wanted.npm_requirements if source_type == "javascript" else "",
+                    pip_requirements=config.pip_requirements if source_type == "python" else "",
+                    npm_requirements=config.npm_requirements if source_type == "javascript" else "",
                 )
             )

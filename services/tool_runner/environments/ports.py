@@ -1,83 +1,83 @@
-"""Where variables and sandbox settings are kept."""
+"""The database as environments need it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfig, Sealed, Variable, Written
+from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfig, SealedValue, StoredVariable, Variable
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What concerns a call: the settings of its kind of sandbox ("" for none), variables in the order of precedence."""
+class CallSettings:
+    """The settings for a call: those of its kind of sandbox ("" for none), variables in the order of precedence."""
 
     config: str
-    variables: Sequence[Sealed]
+    variables: Sequence[SealedValue]
 
 
 class EnvironmentStore(Protocol):
     """Every method takes the tenant first, and raises Unavailable where the database cannot be reached."""
 
-    async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> Found:
-        """In one statement."""
+    async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> CallSettings:
+        """Returns the settings for a call, in one statement."""
         ...
 
     async def replace(self, organization_id: UUID, user_id: UUID, owner: Owner, rewrite: Rewrite) -> list[Variable]:
-        """Make the owner's variables those of `rewrite`, in one transaction; all there are then, by key.
+        """Makes the owner's variables those of `rewrite`, in one transaction; all there are then, by key.
 
         Raises NotFound (TOOL_NOT_FOUND), and what `rewrite` raises.
         """
         ...
 
     async def batch(self, organization_id: UUID, owners: Sequence[Owner]) -> list[Variable]:
-        """Of all of them, by key."""
+        """Returns the variables of all of them, by key."""
         ...
 
     async def purge(self, organization_id: UUID, owner: Owner) -> int:
-        """Erase the owner's variables; how many there were."""
+        """Erases the owner's variables; how many there were."""
         ...
 
     async def purge_organization(self, organization_id: UUID) -> bool:
-        """Erase rows of the tenant in all tables of the service; False while there are some left. May be repeated."""
+        """Erases rows of the tenant in all tables of the service; False while there are some left. May be repeated."""
         ...
 
     async def create_config(
         self, organization_id: UUID, user_id: UUID, config_id: UUID, kind: str, config: str
     ) -> SandboxConfig | None:
-        """None where the tenant has settings of this kind."""
+        """Returns None where the tenant has settings of this kind."""
         ...
 
     async def config_of(self, organization_id: UUID, kind: str) -> SandboxConfig | None:
-        """By kind."""
+        """Returns the settings of a kind."""
         ...
 
     async def config(self, organization_id: UUID, config_id: UUID) -> SandboxConfig | None:
-        """By id."""
+        """Returns the settings with an id."""
         ...
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
-        """Oldest first; of all kinds where `kind` is "". Nothing comes after an unknown id."""
+        """Returns a page, oldest first; of all kinds where `kind` is "". Nothing comes after an unknown id."""
         ...
 
     async def update_config(
         self, organization_id: UUID, user_id: UUID, config_id: UUID, config: str
     ) -> SandboxConfig | None:
-        """None where there is none."""
+        """Returns None where there is none."""
         ...
 
     async def delete_config(self, organization_id: UUID, config_id: UUID) -> bool:
-        """With its variables; False where there was none."""
+        """Deletes it with its variables; False where there was none."""
         ...
 
     async def create_variable(
-        self, organization_id: UUID, user_id: UUID, config_id: UUID, written: Written, most: int
+        self, organization_id: UUID, user_id: UUID, config_id: UUID, written: StoredVariable, most: int
     ) -> Variable:
         """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), AlreadyExists (VARIABLE_EXISTS), Refused for more than `most`."""
         ...
 
     async def variables(self, organization_id: UUID, config_id: UUID, after: UUID | None, size: int) -> list[Variable]:
-        """Oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        """Returns a page, oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
         ...
 
     async def update_variable(
@@ -90,9 +90,9 @@ class EnvironmentStore(Protocol):
         value: bytes | None,
         description: str | None,
     ) -> Variable | None:
-        """Of sandbox settings; None where there is none. Raises AlreadyExists (VARIABLE_EXISTS)."""
+        """Updates a variable of sandbox settings; None where there is none. Raises AlreadyExists (VARIABLE_EXISTS)."""
         ...
 
     async def delete_variable(self, organization_id: UUID, variable_id: UUID) -> bool:
-        """Of sandbox settings; False where there was none."""
+        """Deletes a variable of sandbox settings; False where there was none."""
         ...

@@ -1,11 +1,11 @@
-"""What EnvironmentService does: variables set, shown without their values, erased; sandbox settings kept."""
+"""The operations of EnvironmentService on variables and sandbox settings."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from services.common.errors import AlreadyExists
 from services.common.ids import uuid7
-from services.tool_runner.environments.model import MASK, Change, Draft, Owner, SandboxConfig, Variable, Written
+from services.tool_runner.environments.model import MASK, Change, Draft, Owner, SandboxConfig, StoredVariable, Variable
 from services.tool_runner.environments.packages import Packages
 from services.tool_runner.environments.ports import EnvironmentStore
 from services.tool_runner.environments.rules import configs, variables
@@ -13,7 +13,7 @@ from services.tool_runner.environments.vault import Vault
 from services.tool_runner.errors import no_such_config, no_such_variable
 
 
-class EnvironmentAdmin:
+class EnvironmentService:
     """Values go in and never come out. Whatever breaks a rule raises Refused."""
 
     def __init__(self, store: EnvironmentStore, vault: Vault, packages: Packages) -> None:
@@ -24,11 +24,11 @@ class EnvironmentAdmin:
     # Of agents and tools -------------------------------------------------------------------------------------------
 
     async def set(self, organization_id: UUID, user_id: UUID, owner: Owner, drafts: Sequence[Draft]) -> list[Variable]:
-        """Make these the owner's variables. Raises NotFound (TOOL_NOT_FOUND)."""
+        """Makes these the owner's variables. Raises NotFound (TOOL_NOT_FOUND)."""
         variables.check_all(drafts)
 
-        def rewrite(present: Mapping[str, UUID]) -> list[Written]:
-            return [self._written(organization_id, draft, present.get(draft.key)) for draft in drafts]
+        def rewrite(present: Mapping[str, UUID]) -> list[StoredVariable]:
+            return [self._store_form(organization_id, draft, present.get(draft.key)) for draft in drafts]
 
         return await self._store.replace(organization_id, user_id, owner, rewrite)
 
@@ -37,7 +37,7 @@ class EnvironmentAdmin:
         return await self._store.batch(organization_id, owners) if owners else []
 
     async def purge(self, organization_id: UUID, owner: Owner) -> int:
-        """Erase an owner's variables; how many."""
+        """Erases an owner's variables; how many."""
         return await self._store.purge(organization_id, owner)
 
     async def purge_organization(self, organization_id: UUID) -> bool:
@@ -48,35 +48,35 @@ class EnvironmentAdmin:
 
     async def create_config(self, organization_id: UUID, user_id: UUID, kind: str, config: str) -> SandboxConfig:
         """Raises AlreadyExists (SANDBOX_CONFIG_EXISTS)."""
-        kind, config = configs.checked_type(kind), configs.checked_config(config)
-        made = await self._store.create_config(organization_id, user_id, uuid7(), kind, config)
-        if made is None:
+        kind, config = configs.check_type(kind), configs.check_config(config)
+        created = await self._store.create_config(organization_id, user_id, uuid7(), kind, config)
+        if created is None:
             sentence = f"there are settings of {kind} sandboxes already; change those"
             raise AlreadyExists(sentence, reason="SANDBOX_CONFIG_EXISTS")
-        return made
+        return created
 
     async def ensure_config(self, organization_id: UUID, user_id: UUID, kind: str) -> SandboxConfig:
-        """Those of the kind, made where there are none."""
-        kind = configs.checked_type(kind)
+        """Returns those of the kind, made where there are none."""
+        kind = configs.check_type(kind)
         while True:
-            if found := await self._store.config_of(organization_id, kind):
-                return found
-            if made := await self._store.create_config(organization_id, user_id, uuid7(), kind, "{}"):
-                return made
+            if existing := await self._store.config_of(organization_id, kind):
+                return existing
+            if created := await self._store.create_config(organization_id, user_id, uuid7(), kind, "{}"):
+                return created
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
-        """One page, oldest first."""
-        return await self._store.configs(organization_id, configs.checked_type(kind) if kind else "", after, size)
+        """Returns one page, oldest first."""
+        return await self._store.configs(organization_id, configs.check_type(kind) if kind else "", after, size)
 
     async def update_config(self, organization_id: UUID, user_id: UUID, config_id: UUID, config: str) -> SandboxConfig:
         """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
-        config = configs.checked_config(config)
+        config = configs.check_config(config)
         if changed := await self._store.update_config(organization_id, user_id, config_id, config):
             return changed
         raise no_such_config(config_id)
 
     async def install_packages(self, organization_id: UUID, config_id: UUID) -> SandboxConfig:
-        """Those of the settings, now. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), and as `Packages.install`."""
+        """Returns those of the settings, now. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), and as `Packages.install`."""
         config = await self._store.config(organization_id, config_id)
         if config is None:
             raise no_such_config(config_id)
@@ -84,20 +84,20 @@ class EnvironmentAdmin:
         return config
 
     async def delete_config(self, organization_id: UUID, config_id: UUID) -> None:
-        """With its variables. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        """Deletes it with its variables. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
         if not await self._store.delete_config(organization_id, config_id):
             raise no_such_config(config_id)
 
     async def create_variable(self, organization_id: UUID, user_id: UUID, config_id: UUID, draft: Draft) -> Variable:
         """Raises NotFound (SANDBOX_CONFIG_NOT_FOUND), AlreadyExists (VARIABLE_EXISTS)."""
         variables.check(draft)
-        written = self._written(organization_id, draft, None)
+        written = self._store_form(organization_id, draft, None)
         return await self._store.create_variable(
             organization_id, user_id, config_id, written, most=variables.MOST_VARIABLES
         )
 
     async def variables(self, organization_id: UUID, config_id: UUID, after: UUID | None, size: int) -> list[Variable]:
-        """One page, oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
+        """Returns one page, oldest first. Raises NotFound (SANDBOX_CONFIG_NOT_FOUND)."""
         return await self._store.variables(organization_id, config_id, after, size)
 
     async def update_variable(
@@ -124,17 +124,17 @@ class EnvironmentAdmin:
         if not await self._store.delete_variable(organization_id, variable_id):
             raise no_such_variable(variable_id)
 
-    def masked(self, variable: Variable) -> str:
-        """What is shown of its value."""
-        return self._vault.masked(variable)
+    def mask(self, variable: Variable) -> str:
+        """Returns what is shown of its value."""
+        return self._vault.mask(variable)
 
-    def _written(self, organization_id: UUID, draft: Draft, present: UUID | None) -> Written:
-        """The draft sealed for the id it has or gets. Raises Refused where there is nothing to keep."""
+    def _store_form(self, organization_id: UUID, draft: Draft, present: UUID | None) -> StoredVariable:
+        """Returns the draft sealed for the id it has or gets. Raises Refused where there is nothing to keep."""
         if draft.value == MASK:
             if present is None:
                 raise variables.nothing_to_keep(draft.key)
-            return Written(present, draft.key, None, draft.description)
+            return StoredVariable(present, draft.key, None, draft.description)
         variable_id = present or uuid7()
-        return Written(
+        return StoredVariable(
             variable_id, draft.key, self._vault.seal(draft.value, organization_id, variable_id), draft.description
         )

@@ -10,14 +10,14 @@ from services.common.purging import organization_to_purge
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.environments import convert
 from services.tool_runner.environments.model import Scope, Variable
-from services.tool_runner.environments.service import EnvironmentAdmin
+from services.tool_runner.environments.service import EnvironmentService
 from services.tool_runner.errors import refusals
 
 
 class EnvironmentServicer(grpc.EnvironmentServiceServicer):
     """loci.tool.v1.EnvironmentService."""
 
-    def __init__(self, admin: EnvironmentAdmin) -> None:
+    def __init__(self, admin: EnvironmentService) -> None:
         self._admin = admin
 
     async def SetEnvironment(self, request: wire.SetEnvironmentRequest, context: Any) -> wire.SetEnvironmentResponse:
@@ -129,4 +129,4 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
         return wire.PurgeOrganizationResponse(done=await self._admin.purge_organization(organization_to_purge()))
 
     def _message(self, variable: Variable) -> wire.Variable:
-        return convert.variable_message(variable, self._admin.masked(variable))
+        return convert.variable_message(variable, self._admin.mask(variable))

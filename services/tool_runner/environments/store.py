@@ -9,9 +9,17 @@ import asyncpg
 
 from services.common.errors import AlreadyExists
 from services.common.purging import purge_rows
-from services.tool_runner.database import reached
-from services.tool_runner.environments.model import Owner, Rewrite, SandboxConfig, Scope, Sealed, Variable, Written
-from services.tool_runner.environments.ports import Found
+from services.tool_runner.database import database_reached
+from services.tool_runner.environments.model import (
+    Owner,
+    Rewrite,
+    SandboxConfig,
+    Scope,
+    SealedValue,
+    StoredVariable,
+    Variable,
+)
+from services.tool_runner.environments.ports import CallSettings
 from services.tool_runner.environments.rules import variables
 from services.tool_runner.errors import no_such_config, no_such_tool
 
@@ -108,15 +116,15 @@ class PostgresEnvironments:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> Found:
-        async with reached():
+    async def of_call(self, organization_id: UUID, kind: str, tool_id: UUID, agent_id: UUID | None) -> CallSettings:
+        async with database_reached():
             rows = await self._pool.fetch(_OF_CALL, organization_id, kind, tool_id, agent_id)
         config = next((row["key"] for row in rows if row["place"] == 0), "")
-        return Found(config, [Sealed(row["id"], row["key"], row["value"]) for row in rows if row["place"]])
+        return CallSettings(config, [SealedValue(row["id"], row["key"], row["value"]) for row in rows if row["place"]])
 
     async def replace(self, organization_id: UUID, user_id: UUID, owner: Owner, rewrite: Rewrite) -> list[Variable]:
         key = organization_id, owner.scope.value, owner.id
-        async with reached(), self._pool.acquire() as connection, connection.transaction():
+        async with database_reached(), self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_ONE_AT_A_TIME, str(owner.id))
             if owner.scope is Scope.TOOL and await connection.fetchrow(_TOOL, organization_id, owner.id) is None:
                 raise no_such_tool(owner.id)
@@ -129,15 +137,15 @@ class PostgresEnvironments:
 
     async def batch(self, organization_id: UUID, owners: Sequence[Owner]) -> list[Variable]:
         scopes, ids = [owner.scope.value for owner in owners], [owner.id for owner in owners]
-        async with reached():
+        async with database_reached():
             return [_variable(row) for row in await self._pool.fetch(_BATCH, organization_id, scopes, ids)]
 
     async def purge(self, organization_id: UUID, owner: Owner) -> int:
-        async with reached():
+        async with database_reached():
             return int(await self._pool.fetchval(_PURGE, organization_id, owner.scope.value, owner.id))
 
     async def purge_organization(self, organization_id: UUID) -> bool:
-        async with reached():
+        async with database_reached():
             return await purge_rows(self._pool, "tool_runner", organization_id)
 
     async def create_config(
@@ -152,7 +160,7 @@ class PostgresEnvironments:
         return await self._config(_CONFIG_BY_ID, organization_id, config_id)
 
     async def configs(self, organization_id: UUID, kind: str, after: UUID | None, size: int) -> list[SandboxConfig]:
-        async with reached():
+        async with database_reached():
             rows = await self._pool.fetch(_CONFIGS, organization_id, kind, after, size)
         return [SandboxConfig(**row) for row in rows]
 
@@ -162,26 +170,26 @@ class PostgresEnvironments:
         return await self._config(_UPDATE_CONFIG, organization_id, user_id, config_id, config)
 
     async def delete_config(self, organization_id: UUID, config_id: UUID) -> bool:
-        async with reached():
+        async with database_reached():
             return await self._pool.fetchval(_DELETE_CONFIG, organization_id, config_id) is not None
 
     async def create_variable(
-        self, organization_id: UUID, user_id: UUID, config_id: UUID, written: Written, most: int
+        self, organization_id: UUID, user_id: UUID, config_id: UUID, written: StoredVariable, most: int
     ) -> Variable:
         values = written.id, written.key, written.value, written.description
-        async with reached(), self._pool.acquire() as connection, connection.transaction():
+        async with database_reached(), self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_ONE_AT_A_TIME, str(config_id))
             if await connection.fetchrow(_HOLD_CONFIG, organization_id, config_id) is None:
                 raise no_such_config(config_id)
             if await connection.fetchval(_COUNT, organization_id, Scope.SANDBOX.value, config_id) >= most:
                 raise variables.invalid(f"there are {most} environment variables, and there can be no more")
-            with _named(written.key):
+            with _unique_key(written.key):
                 return _variable(
                     await connection.fetchrow(_CREATE_VARIABLE, organization_id, user_id, config_id, *values)
                 )
 
     async def variables(self, organization_id: UUID, config_id: UUID, after: UUID | None, size: int) -> list[Variable]:
-        async with reached():
+        async with database_reached():
             rows = await self._pool.fetch(_VARIABLES, organization_id, config_id, after, size)
             if not rows and await self._pool.fetchrow(_HOLD_CONFIG, organization_id, config_id) is None:
                 raise no_such_config(config_id)
@@ -198,17 +206,17 @@ class PostgresEnvironments:
         description: str | None,
     ) -> Variable | None:
         values = organization_id, user_id, variable_id, key, value, description
-        async with reached():
-            with _named(key or ""):
+        async with database_reached():
+            with _unique_key(key or ""):
                 row = await self._pool.fetchrow(_UPDATE_VARIABLE, *values)
         return _variable(row) if row else None
 
     async def delete_variable(self, organization_id: UUID, variable_id: UUID) -> bool:
-        async with reached():
+        async with database_reached():
             return await self._pool.fetchval(_DELETE_VARIABLE, organization_id, variable_id) is not None
 
     async def _config(self, statement: str, *values: object) -> SandboxConfig | None:
-        async with reached():
+        async with database_reached():
             row = await self._pool.fetchrow(statement, *values)
         return SandboxConfig(**row) if row else None
 
@@ -220,7 +228,7 @@ def _variable(row: Mapping[str, Any]) -> Variable:
 
 
 @contextmanager
-def _named(key: str) -> Iterator[None]:
+def _unique_key(key: str) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from services.common.errors import FailedPrecondition
 from services.common.sealing import ENCRYPTION_KEY, Sealer, Unreadable
-from services.tool_runner.environments.model import MASK, Sealed, Variable
+from services.tool_runner.environments.model import MASK, SealedValue, Variable
 
 
 class Vault:
@@ -16,20 +16,20 @@ class Vault:
         self._overhead = len(sealer.seal(b"", ""))
 
     def seal(self, value: str, organization_id: UUID, variable_id: UUID) -> bytes:
-        """The sealed form."""
+        """Returns the sealed form."""
         return self._sealer.seal(value.encode(), _place(organization_id, variable_id))
 
-    def open_all(self, organization_id: UUID, variables: Iterable[Sealed]) -> dict[str, str]:
-        """The values by key; later ones win. Raises FailedPrecondition (CREDENTIALS_UNREADABLE)."""
+    def open_all(self, organization_id: UUID, variables: Iterable[SealedValue]) -> dict[str, str]:
+        """Returns the values by key; later ones win. Raises FailedPrecondition (CREDENTIALS_UNREADABLE)."""
         # Those that another one overrides are not opened.
         last = {variable.key: variable for variable in variables}
         return {key: self._open(organization_id, variable) for key, variable in last.items()}
 
-    def masked(self, variable: Variable) -> str:
-        """What is shown of its value."""
+    def mask(self, variable: Variable) -> str:
+        """Returns what is shown of its value."""
         return MASK if variable.size > self._overhead else ""
 
-    def _open(self, organization_id: UUID, variable: Sealed) -> str:
+    def _open(self, organization_id: UUID, variable: SealedValue) -> str:
         try:
             return self._sealer.open(variable.value, _place(organization_id, variable.id)).decode()
         except Unreadable as error:

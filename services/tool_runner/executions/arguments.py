@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.model import Call, Tool
 from services.tool_runner.core.schemas import raw_arguments
 from services.tool_runner.core.schemas.errors import SchemaError
@@ -17,11 +17,11 @@ class Refusal(Exception):
         self.problems = problems
 
 
-async def checked_arguments(tool: Tool, call: Call, limited: Limited) -> dict[str, Any]:
-    """The arguments as the tool gets them; raises Refusal."""
+async def check_arguments(tool: Tool, call: Call, limited: SourceParser) -> dict[str, Any]:
+    """Returns the arguments as the tool gets them; raises Refusal."""
     parameters = raw_arguments.without_habits(json.loads(tool.json_schema).get("parameters") or {})
     try:
-        arguments = raw_arguments.completed(parameters, raw_arguments.parse(call.arguments))
+        arguments = raw_arguments.complete(parameters, raw_arguments.parse(call.arguments))
         if raw_arguments.is_plain(parameters, call.arguments):
             # jsonschema is 12 MB: a process that never runs a custom tool does without.
             from services.tool_runner.core.schemas.validation import problems  # noqa: PLC0415

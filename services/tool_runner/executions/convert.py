@@ -1,20 +1,19 @@
 """Calls, receipts and their files: Protobuf to plain values and back."""
 
-import json
 from datetime import UTC, datetime
 from uuid import UUID
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public
+from services.common.ids import from_public
 from services.common.page_requests import allow
 from services.common.paging import checked_size
-from services.common.timestamps import timestamp
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Call, KeptFile, Outcome, Receipt, State
-from services.tool_runner.core.schemas.json_fields import checked_object
+from services.tool_runner.core.schemas.json_fields import json_object
 from services.tool_runner.environments.model import Draft
 from services.tool_runner.environments.rules import variables
 from services.tool_runner.executions.files.inputs import MOST_FILES
@@ -22,9 +21,11 @@ from services.tool_runner.executions.model import FileFilter, ReceiptFilter
 from services.tool_runner.tools.convert import tool_id
 from services.tool_runner.tools.model import DEFAULT_SIZE
 
+# Who runs a call is the runner's own affair.
+_OWN = ("owner_id", "owner_alive", "cancel_requested", "output_order")
+_RECEIPTS = Codec(Receipt, execution_pb.Receipt, leave=(*_OWN, "block_edits", "settings"))
+_FILES = Codec(KeptFile, execution_pb.ExecutionFile)
 _LONGEST_CALL_KEY = 200
-# Where the name is not that of the proto.
-_OUTCOMES = {Outcome.NONE: "UNSPECIFIED"}
 
 
 # What asks for something to be run.
@@ -32,12 +33,12 @@ _Asked = execution_pb.ExecuteToolRequest | execution_pb.RunSourceRequest
 
 
 def agent_id(text: str) -> UUID:
-    """Of `agent-<uuid>`."""
+    """Returns the UUID of `agent-<uuid>`."""
     return from_public("agent", text)
 
 
 def file_id(text: str) -> UUID:
-    """Of `execfile-<uuid>`."""
+    """Returns the UUID of `execfile-<uuid>`."""
     return from_public("execfile", text)
 
 
@@ -53,14 +54,14 @@ def call(request: execution_pb.ExecuteToolRequest) -> Call:
         environment=_environment(request),
         run_id=_optional("run", request.run_id),
         step_id=_optional("step", request.step_id),
-        agent_state=checked_object(state, "agent_state_json") if state else "",
+        agent_state=json_object(state, "agent_state_json") if state else "",
         client_token=request.client_token,
         file_ids=_file_ids(request),
     )
 
 
 def source_call(request: execution_pb.RunSourceRequest, of_tool: UUID) -> Call:
-    """A call of source that is not in the catalogue. Raises as `call`."""
+    """Returns a call of source that is not in the catalogue. Raises as `call`."""
     return Call(
         call_key=call_key(request.call_key),
         tool_id=of_tool,
@@ -108,50 +109,18 @@ def file_filter(request: execution_pb.ListFilesRequest) -> FileFilter:
 
 
 def receipt_message(receipt: Receipt) -> execution_pb.Receipt:
-    """A stored receipt."""
-    return execution_pb.Receipt(
-        call_key=receipt.call_key,
-        tool_id=to_public("tool", receipt.tool_id),
-        tool_version=receipt.tool_version,
-        tool_name=receipt.tool_name,
-        arguments_hash=receipt.arguments_hash,
-        state=execution_pb.ReceiptState.Value(f"RECEIPT_STATE_{receipt.state.name}"),
-        outcome=execution_pb.Outcome.Value(f"OUTCOME_{_OUTCOMES.get(receipt.outcome, receipt.outcome.name)}"),
-        result_json=receipt.result,
-        tool_return=receipt.tool_return,
-        stdout=receipt.stdout,
-        stderr=receipt.stderr,
-        sandbox=receipt.sandbox,
-        image=receipt.image,
-        reserved_at=timestamp(receipt.reserved_at),
-        started_at=timestamp(receipt.started_at),
-        ended_at=timestamp(receipt.ended_at),
-        output_hash=receipt.output_hash,
-        agent_id=_public("agent", receipt.agent_id),
-        run_id=_public("run", receipt.run_id),
-        step_id=_public("step", receipt.step_id),
-        limits_json=json.dumps(dict(receipt.limits)),
-        block_edits=[execution_pb.BlockEdit(label=label, value=value) for label, value in receipt.block_edits],
-        files=map(file_message, receipt.files),
-        sandbox_config_fingerprint=receipt.settings,
-    )
+    """Returns a stored receipt."""
+    edits = [execution_pb.BlockEdit(label=label, value=value) for label, value in receipt.block_edits]
+    return _RECEIPTS.encode(receipt, block_edits=edits, sandbox_config_fingerprint=receipt.settings)
 
 
 def file_message(file: KeptFile) -> execution_pb.ExecutionFile:
-    """A kept file."""
-    return execution_pb.ExecutionFile(
-        id=to_public("execfile", file.id),
-        name=file.name,
-        size=file.size,
-        sha256=file.sha256,
-        call_key=file.call_key or "",
-        agent_id=_public("agent", file.agent_id),
-        created_at=timestamp(file.created_at),
-    )
+    """Returns a kept file."""
+    return _FILES.encode(file)
 
 
 def event_message(sequence: int, event: Output | Receipt) -> execution_pb.StreamExecutionResponse:
-    """What happened in a call that is watched."""
+    """Returns what happened in a call that is watched."""
     if isinstance(event, Receipt):
         return execution_pb.StreamExecutionResponse(sequence=sequence, receipt=receipt_message(event))
     if event.stream == "stdout":
@@ -195,10 +164,6 @@ def _outcome(number: int) -> Outcome:
 
 def _optional(prefix: str, text: str) -> UUID | None:
     return from_public(prefix, text) if text else None
-
-
-def _public(prefix: str, value: UUID | None) -> str:
-    return to_public(prefix, value) if value else ""
 
 
 def _moment(stamp: Timestamp) -> datetime:

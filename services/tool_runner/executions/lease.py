@@ -33,8 +33,8 @@ class Lease:
         self._beating: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[None]:
-        """Alive in this block; raises where the database cannot be told so."""
+    async def hold(self) -> AsyncIterator[None]:
+        """Keeps the lease alive in this block; raises where the database cannot be told so."""
         self._holders += 1
         try:
             if time.monotonic() - self._beaten_at > BEAT_SECONDS:
@@ -46,7 +46,7 @@ class Lease:
             self._holders -= 1
 
     async def close(self) -> None:
-        """End it. What still names this owner is then known to be abandoned."""
+        """Ends it. What still names this owner is then known to be abandoned."""
         if self._beating:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)

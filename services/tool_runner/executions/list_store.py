@@ -5,9 +5,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.paging import PageOf
+from services.common.paging import PageBy, PageOf, cut
 from services.tool_runner.core.model import Receipt, State
-from services.tool_runner.database import Reached, Where
+from services.tool_runner.database import DatabasePool, Where
 from services.tool_runner.executions import rows
 from services.tool_runner.executions.model import ReceiptFilter, place_of, token_of
 from services.tool_runner.executions.rows import LISTED_COLUMNS
@@ -45,28 +45,27 @@ WHERE NOT EXISTS (
 
 
 class PostgresReceiptLists:
-    """`call_stores.ReceiptLists`."""
+    """`ports.ReceiptLists`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
-    async def receipts(self, organization_id: UUID, wanted: ReceiptFilter) -> PageOf[Receipt]:
-        where = _where(organization_id, wanted)
-        found = await self._pool.fetch(
+    async def receipts(self, organization_id: UUID, filters: ReceiptFilter) -> PageOf[Receipt]:
+        where = _where(organization_id, filters)
+        scanned = await self._pool.fetch(
             f"SELECT {LISTED_COLUMNS} FROM tool_runner.receipts WHERE {where.text()}"
-            f" ORDER BY reserved_at DESC, call_key DESC LIMIT {wanted.size + 1:d}",
+            f" ORDER BY reserved_at DESC, call_key DESC LIMIT {filters.size + 1:d}",
             *where.parameters,
         )
-        receipts = tuple(map(rows.listed, found[: wanted.size]))
-        last = found[wanted.size - 1] if len(found) > wanted.size else None
-        return PageOf(receipts, token_of(last["reserved_at"], last["call_key"]) if last else "")
+        page = cut(scanned, PageBy(filters.size), lambda row: token_of(row["reserved_at"], row["call_key"]))
+        return PageOf(tuple(map(rows.receipt_summary, page.items)), page.next_token)
 
 
 class PostgresRetention:
-    """`call_stores.Retention`."""
+    """`ports.Retention`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def sweep(self, age: timedelta, most: int) -> int:
         receipts = await self._pool.fetchval(_SWEEP, age, most)
@@ -76,19 +75,19 @@ class PostgresRetention:
         await self._pool.execute(_TIDY)
 
 
-def _where(organization_id: UUID, wanted: ReceiptFilter) -> Where:
+def _where(organization_id: UUID, filters: ReceiptFilter) -> Where:
     where = Where(organization_id)
     for column in ("agent_id", "run_id", "tool_id"):
-        if (value := getattr(wanted, column)) is not None:
+        if (value := getattr(filters, column)) is not None:
             where.add(f"{column} = {{}}", value)
-    if wanted.states:
-        where.add("state = ANY({}::smallint[])", wanted.states)
-    if wanted.outcomes:
-        where.add("outcome = ANY({}::smallint[])", wanted.outcomes)
-    if wanted.since is not None:
-        where.add("reserved_at >= {}", wanted.since)
-    if wanted.until is not None:
-        where.add("reserved_at < {}", wanted.until)
-    if wanted.token:
-        where.before("reserved_at", "call_key", place_of(wanted.token))
+    if filters.states:
+        where.add("state = ANY({}::smallint[])", filters.states)
+    if filters.outcomes:
+        where.add("outcome = ANY({}::smallint[])", filters.outcomes)
+    if filters.since is not None:
+        where.add("reserved_at >= {}", filters.since)
+    if filters.until is not None:
+        where.add("reserved_at < {}", filters.until)
+    if filters.token:
+        where.before("reserved_at", "call_key", place_of(filters.token))
     return where

@@ -1,4 +1,4 @@
-"""What lists of receipts and files ask for, and their page tokens. Pure."""
+"""Filters and page tokens of lists of receipts and files. Pure."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -38,12 +38,12 @@ class FileFilter:
 
 
 def token_of(moment: datetime, name: str) -> str:
-    """A page token for an order by time, then name."""
+    """Returns a page token for an order by time, then name."""
     return pair_token((moment - _EPOCH) // _MICROSECOND, name)
 
 
 def place_of(token: str) -> tuple[datetime, str]:
-    """The inverse of `token_of`. Raises Refused (PAGE_TOKEN_INVALID)."""
+    """Returns the inverse of `token_of`. Raises Refused (PAGE_TOKEN_INVALID)."""
     microseconds, name = pair_of(token)
     try:
         moment = _EPOCH + int(microseconds) * _MICROSECOND
@@ -55,7 +55,7 @@ def place_of(token: str) -> tuple[datetime, str]:
 
 
 def file_place(token: str) -> tuple[datetime, UUID]:
-    """`place_of` for a list of files. Raises Refused (PAGE_TOKEN_INVALID)."""
+    """Returns `place_of` for a list of files. Raises Refused (PAGE_TOKEN_INVALID)."""
     moment, name = place_of(token)
     try:
         return moment, UUID(hex=name)

@@ -1,4 +1,4 @@
-"""What a call prints: masked, bounded and numbered as it comes, read by any number while it is written. Pure asyncio.
+"""The output of a call: masked, bounded and numbered as it comes, read by any number while it is written.
 
     runner's pieces -> mask -> pieces, numbered from 1 -> readers in this process, rows for other replicas, the receipt
 
@@ -33,8 +33,8 @@ class Masking(Protocol):
     def finish(self) -> str: ...
 
 
-class Printed:
-    """What one call has printed so far. `capture`: bytes that are kept of each stream."""
+class CallOutput:
+    """The output of one call so far. `capture`: bytes that are kept of each stream."""
 
     def __init__(self, capture: int, stdout: Masking, stderr: Masking) -> None:
         self.pieces: list[Output] = []
@@ -50,7 +50,7 @@ class Printed:
         self._ended = False
 
     def add(self, output: Output) -> None:
-        """A piece as its runner gives it; the number is made anew."""
+        """Adds a piece as its runner gives it; the number is made anew."""
         if self._ended:
             return
         self._came[output.stream] += len(output.text)
@@ -58,7 +58,7 @@ class Printed:
         self._flush_soon()
 
     def end(self, result: Result | None = None) -> None:
-        """Nothing follows but what `result` has of the streams and was not given while it ran. Idempotent."""
+        """Ends the output with the rest that `result` has of the streams. Idempotent."""
         if self._ended:
             return
         for stream in _NUMBERS:
@@ -70,12 +70,12 @@ class Printed:
         self._ended = True
         self._tell()
 
-    def told(self, ending: Ending) -> Ending:
-        """The ending with all that was printed; `end` comes before."""
+    def complete(self, ending: Ending) -> Ending:
+        """Returns the ending with all that was printed; `end` comes before."""
         return with_output(ending, self.pieces)
 
     async def after(self, sequence: int) -> AsyncGenerator[Output]:
-        """Every piece after this number, until the end."""
+        """Yields every piece after this number, until the end."""
         while True:
             changed = self._changed
             while sequence < len(self.pieces):
@@ -128,14 +128,14 @@ class Printed:
 
 
 def with_output(ending: Ending, pieces: Sequence[Output]) -> Ending:
-    """The ending of a call that printed these."""
+    """Returns the ending of a call that printed these."""
     texts = {name: "".join(piece.text for piece in pieces if piece.stream == name) for name in _NUMBERS}
     order = tuple((_NUMBERS[piece.stream], len(piece.text)) for piece in pieces)
     return replace(ending, stdout=texts["stdout"], stderr=texts["stderr"], output_order=order)
 
 
-def replayed(receipt: Receipt) -> list[Output]:
-    """The pieces of a call that ended, as they were."""
+def pieces_of(receipt: Receipt) -> list[Output]:
+    """Returns the pieces of a call that ended, as they were."""
     place = dict.fromkeys(_STREAMS, 0)
     pieces: list[Output] = []
     for number, characters in receipt.output_order:

@@ -1,4 +1,4 @@
-"""What running calls have printed so far, on Postgres."""
+"""The output of running calls, on Postgres."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,7 +8,7 @@ import asyncpg
 
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import State
-from services.tool_runner.database import Reached
+from services.tool_runner.database import DatabasePool
 from services.tool_runner.executions.ports import CallId
 
 _NUMBERS: dict[Literal["stdout", "stderr"], int] = {"stdout": 1, "stderr": 2}
@@ -31,10 +31,10 @@ ORDER BY sequence
 
 
 class PostgresOutputs:
-    """`call_stores.OutputStore`."""
+    """`ports.OutputStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def add(self, call: CallId, owner_id: UUID, pieces: Sequence[Output]) -> None:
         sequences = [piece.sequence for piece in pieces]

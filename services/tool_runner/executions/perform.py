@@ -15,12 +15,12 @@ from services.common.ids import uuid7
 from services.common.telemetry import span
 from services.tool_runner.core import receipts
 from services.tool_runner.core.job import Result, SandboxUnavailable
-from services.tool_runner.core.masked_results import masked_result
+from services.tool_runner.core.masked_results import mask_result
 from services.tool_runner.core.model import Ending, NewFile, Receipt, State
 from services.tool_runner.core.ports import Place
-from services.tool_runner.executions.output import Printed
+from services.tool_runner.executions.output import CallOutput
 from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore
-from services.tool_runner.executions.prepare import Preparation, Prepared
+from services.tool_runner.executions.prepare import CallPreparation, PreparedCall
 from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
 
 _STORE_SECONDS = 1.0
@@ -32,7 +32,7 @@ _LARGE = 32 * 1024
 _log = logging.getLogger(__name__)
 
 
-class Performer:
+class CallRunner:
     """Runs the calls that `owner_id` has reserved. `closing`: no more waiting.
 
     At most `at_once` at the same time, of those that equally many runs and calls wait for: a tool that has another one
@@ -41,7 +41,7 @@ class Performer:
 
     def __init__(
         self,
-        preparation: Preparation,
+        preparation: CallPreparation,
         receipt_store: ReceiptStore,
         outputs: OutputStore,
         owner_id: UUID,
@@ -55,16 +55,16 @@ class Performer:
         self._owner_id = owner_id
         self._slots: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
 
-    async def perform(self, identity: CallId, execution: Execution, prepared: Prepared) -> Receipt:
-        """Reserved to ended. Raises Stopping, and LociError where nothing began; then no receipt is left."""
+    async def perform(self, identity: CallId, execution: Execution, prepared: PreparedCall) -> Receipt:
+        """Takes a call from reserved to its end. Raises Stopping, and LociError where nothing began."""
         if prepared.problems:
             return await self._end(identity, _refused(prepared))
         name, limits = prepared.work.tool.name, prepared.work.limits
-        printed = execution.printed = Printed(limits.capture, prepared.mask.stream(), prepared.mask.stream())
+        printed = execution.printed = CallOutput(limits.capture, prepared.mask.stream(), prepared.mask.stream())
         try:
             place = await execution.interruptible(prepared.runner.place(prepared.work.tool))
             async with self._slot(execution):
-                prepared = await self._preparation.loaded(prepared)
+                prepared = await self._preparation.load_files(prepared)
                 if prepared.problems:
                     return await self._end(identity, _refused(prepared))
                 if not await self._receipts.start(identity, self._owner_id, place.name, place.image):
@@ -73,13 +73,13 @@ class Performer:
                 result = await execution.interruptible(self._work(identity, prepared, place, printed))
         except Cancelled:
             printed.end()
-            return await self._end(identity, printed.told(receipts.cancelled(name)))
+            return await self._end(identity, printed.complete(receipts.cancelled_ending(name)))
         except Stopping:
             if not execution.began:
                 await self._receipts.release(identity, self._owner_id)
                 raise
             printed.end()
-            return await self._end(identity, printed.told(receipts.lost(name)))
+            return await self._end(identity, printed.complete(receipts.lost_ending(name)))
         except SandboxUnavailable as error:
             await self._receipts.release(identity, self._owner_id)
             problem = f"{name} cannot be run: {prepared.mask.text(str(error))}"
@@ -89,7 +89,7 @@ class Performer:
             await self._receipts.release(identity, self._owner_id)
             raise
         printed.end(result)
-        return await self._end(identity, printed.told(await _told(prepared, result)))
+        return await self._end(identity, printed.complete(await _told(prepared, result)))
 
     @contextlib.asynccontextmanager
     async def _slot(self, execution: Execution) -> AsyncIterator[None]:
@@ -100,7 +100,7 @@ class Performer:
         finally:
             slots.release()
 
-    async def _work(self, identity: CallId, prepared: Prepared, place: Place, printed: Printed) -> Result:
+    async def _work(self, identity: CallId, prepared: PreparedCall, place: Place, printed: CallOutput) -> Result:
         keeping = asyncio.create_task(self._keep_output(identity, printed))
         try:
             with span("sandbox run", **{"loci.sandbox": place.name, "loci.tool": prepared.work.tool.name}) as run:
@@ -110,17 +110,17 @@ class Performer:
         except SandboxUnavailable:
             raise
         except LociError as error:
-            return receipts.failed(error.message)
+            return receipts.failed_ending(error.message)
         # A supervisor: a runner that fails in an unforeseen way may have acted.
         except Exception as error:  # noqa: BLE001
             _log.error("a runner failed: %s", prepared.mask.text(traceback.format_exc()))
-            return receipts.failed(f"the tool runner met an error ({type(error).__name__})")
+            return receipts.failed_ending(f"the tool runner met an error ({type(error).__name__})")
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
-    async def _keep_output(self, identity: CallId, printed: Printed) -> None:
-        """For those who watch from another replica."""
+    async def _keep_output(self, identity: CallId, printed: CallOutput) -> None:
+        """Stores the output for those who watch from another replica."""
         await asyncio.sleep(_FIRST_OUTPUT_SECONDS)
         kept = 0
         while True:
@@ -134,7 +134,7 @@ class Performer:
             await asyncio.sleep(_OUTPUT_SECONDS)
 
     async def _end(self, identity: CallId, ending: Ending) -> Receipt:
-        """Write how it ended, for as long as that takes: a result that is not written is lost."""
+        """Writes how it ended, for as long as that takes: a result that is not written is lost."""
         while True:
             try:
                 receipt = await self._receipts.end(identity, self._owner_id, ending)
@@ -148,7 +148,7 @@ class Performer:
             return receipt or await self._of_another(identity)
 
     async def _of_another(self, identity: CallId) -> Receipt:
-        """Our lease had lapsed, and whoever took us for dead has the call now, or wrote its end."""
+        """Returns the receipt after our lease had lapsed: another replica has the call now, or wrote its end."""
         if found := await self._receipts.read(identity):
             if found.state in (State.RESERVED, State.STARTED):
                 raise Unavailable("another replica of the tool runner has the call now; ask again")
@@ -156,19 +156,19 @@ class Performer:
         raise NotFound(f"the call {identity[1]!r} was erased while it ran", reason="CALL_NOT_FOUND")
 
 
-def _refused(prepared: Prepared) -> Ending:
-    ending = receipts.refused(prepared.work.tool.name, list(prepared.problems))
+def _refused(prepared: PreparedCall) -> Ending:
+    ending = receipts.refused_ending(prepared.work.tool.name, list(prepared.problems))
     return replace(ending, tool_return=prepared.mask.text(ending.tool_return))
 
 
 def _waiting_for_it() -> int:
-    """How many runs and calls wait for the call."""
+    """Returns how many runs and calls wait for the call."""
     caller = current()
     return len(caller.ancestors) + (caller.role == RUN_ROLE)
 
 
-async def _told(prepared: Prepared, result: Result) -> Ending:
-    """What is told of a call that its runner ended."""
+async def _told(prepared: PreparedCall, result: Result) -> Ending:
+    """Returns what is told of a call that its runner ended."""
     error = result.error
     size = len(result.result or "") + sum(len(value) for _, value in result.block_edits)
     size += len(error.message) + len(error.traceback) if error else 0
@@ -179,13 +179,13 @@ async def _told(prepared: Prepared, result: Result) -> Ending:
     # A supervisor: a result that cannot be told has its call's end told all the same.
     except Exception as failure:  # noqa: BLE001
         _log.error("a result could not be told", extra={"problem": type(failure).__name__})
-        return receipts.ended(prepared.work.tool, receipts.failed("its result could not be read"))
+        return receipts.ending_of(prepared.work.tool, receipts.failed_ending("its result could not be read"))
 
 
-def _ending(prepared: Prepared, result: Result) -> Ending:
+def _ending(prepared: PreparedCall, result: Result) -> Ending:
     mask = prepared.mask.text
-    ending = receipts.ended(prepared.work.tool, masked_result(result, mask))
-    kept = receipts.kept_files(result, prepared.work.limits)
+    ending = receipts.ending_of(prepared.work.tool, mask_result(result, mask))
+    kept = receipts.files_within(result, prepared.work.limits)
     user_id = current().user_id
     files = [NewFile(id=uuid7(), name=mask(file.name), content=file.content, created_by_id=user_id) for file in kept]
     return receipts.with_files(ending, files, result.files_dropped + len(result.files) - len(files))

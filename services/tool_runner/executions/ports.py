@@ -1,4 +1,4 @@
-"""What calls need from the database."""
+"""The database as calls need it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ CallId = tuple[UUID, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """What a receipt begins with."""
+    """The first values of a receipt."""
 
     tool_id: UUID
     tool_version: int
@@ -34,60 +34,60 @@ class Reservation:
 class ReceiptStore(Protocol):
     """Receipts and the leases of their owners. What expects to own a receipt says so, and fails where it does not."""
 
-    async def reserve(self, call: CallId, what: Reservation) -> bool:
-        """Make the receipt, reserved; False where there is one."""
+    async def reserve(self, call: CallId, reservation: Reservation) -> bool:
+        """Makes the receipt, reserved; False where there is one."""
         ...
 
     async def read(self, call: CallId) -> Receipt | None:
-        """The receipt, with whether its owner lives."""
+        """Returns the receipt, with whether its owner lives."""
         ...
 
-    async def take_over(self, call: CallId, found: Receipt, owner_id: UUID) -> bool:
-        """Reserve it again for another owner, if it is still as it was found. What it printed before is gone."""
+    async def take_over(self, call: CallId, receipt: Receipt, owner_id: UUID) -> bool:
+        """Reserves it again for another owner, if it is still as it was found. What it printed before is gone."""
         ...
 
     async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
-        """Reserved to started; False where it is no longer this owner's."""
+        """Turns reserved into started; False where it is no longer this owner's."""
         ...
 
     async def release(self, call: CallId, owner_id: UUID) -> None:
-        """Forget the call: nothing of it ran."""
+        """Forgets the call: nothing of it ran."""
         ...
 
     async def end(self, call: CallId, owner_id: UUID, ending: Ending) -> Receipt | None:
-        """Write how it ended, with the files it made; None where it is no longer this owner's."""
+        """Writes how it ended, with the files it made; None where it is no longer this owner's."""
         ...
 
     async def request_cancel(self, call: CallId) -> None:
-        """Ask whoever runs it to kill it."""
+        """Asks whoever runs it to kill it."""
         ...
 
     async def cancelled(self, calls: Collection[CallId]) -> list[CallId]:
-        """Those of the calls that somebody asked to cancel."""
+        """Returns those of the calls that somebody asked to cancel."""
         ...
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
-        """Erase an agent's receipts, and the files and output of its calls; how many receipts there were."""
+        """Erases an agent's receipts, and the files and output of its calls; how many receipts there were."""
         ...
 
     async def beat(self, owner_id: UUID) -> None:
-        """Renew the owner's lease, or begin it."""
+        """Renews the owner's lease, or begins it."""
         ...
 
     async def retire(self, owner_id: UUID) -> None:
-        """End the owner's lease, and remove leases long forgotten."""
+        """Ends the owner's lease, and removes leases long forgotten."""
         ...
 
 
 class OutputStore(Protocol):
-    """What calls that take long have printed so far. Rows go when their receipt ends."""
+    """The output of calls that take long. Rows go when their receipt ends."""
 
     async def add(self, call: CallId, owner_id: UUID, pieces: Sequence[Output]) -> None:
-        """Keep these pieces, while the call is started and this owner's."""
+        """Keeps these pieces, while the call is started and this owner's."""
         ...
 
     async def after(self, call: CallId, sequence: int) -> list[Output]:
-        """The pieces after this one, in order."""
+        """Returns the pieces after this one, in order."""
         ...
 
 
@@ -95,31 +95,31 @@ class FileStore(Protocol):
     """Files given to calls, and made by them."""
 
     async def add(self, organization_id: UUID, file: NewFile) -> KeptFile:
-        """Keep it."""
+        """Keeps it."""
         ...
 
     async def find(self, organization_id: UUID, ids: Sequence[UUID]) -> list[KeptFile]:
-        """Those that exist, in no order."""
+        """Returns those that exist, in no order."""
         ...
 
     async def contents(self, organization_id: UUID, ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
-        """The contents of those that exist."""
+        """Returns the contents of those that exist."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: FileFilter) -> PageOf[KeptFile]:
-        """One page, newest first; raises Refused (PAGE_TOKEN_INVALID)."""
+    async def list(self, organization_id: UUID, filters: FileFilter) -> PageOf[KeptFile]:
+        """Returns one page, newest first; raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def delete(self, organization_id: UUID, file_id: UUID) -> bool:
-        """Erase it; False where there was none."""
+        """Erases it; False where there was none."""
         ...
 
 
 class ReceiptLists(Protocol):
     """Pages of receipts."""
 
-    async def receipts(self, organization_id: UUID, wanted: ReceiptFilter) -> PageOf[Receipt]:
-        """One page, newest first, without what was printed and returned; raises Refused (PAGE_TOKEN_INVALID)."""
+    async def receipts(self, organization_id: UUID, filters: ReceiptFilter) -> PageOf[Receipt]:
+        """Returns one page, newest first, without output and results; raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
 
@@ -127,12 +127,12 @@ class Retention(Protocol):
     """Erases what is older than it is kept."""
 
     async def sweep(self, age: timedelta, most: int) -> int:
-        """Erase at most so many receipts of calls that do not run, with their files, and as many uploaded files.
+        """Erases at most so many receipts of calls that do not run, with their files, and as many uploaded files.
 
         How many went. Replicas that sweep at the same time leave each other's rows alone.
         """
         ...
 
     async def tidy(self) -> None:
-        """Erase what was printed by calls that do not run any more, where their owner could not."""
+        """Erases what was printed by calls that do not run any more, where their owner could not."""
         ...

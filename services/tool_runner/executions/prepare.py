@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from services.common.errors import FailedPrecondition
-from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.job import Limits
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Call, Tool, ToolType
 from services.tool_runner.core.ports import CallEnvironment, Environments, Runner, Work
-from services.tool_runner.executions.arguments import Refusal, checked_arguments
+from services.tool_runner.executions.arguments import Refusal, check_arguments
 from services.tool_runner.executions.files.inputs import Inputs
 from services.tool_runner.tools.ports import ToolStore
 
@@ -23,7 +23,7 @@ _BY_AGENT_SERVICE = frozenset({"conversation_search", "send_message"})
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedCall:
     """A call that may begin, unless it has problems: sentences for the model. `file_names`: below /inputs, by id."""
 
     work: Work
@@ -34,7 +34,7 @@ class Prepared:
     fingerprint: str = ""
 
 
-class Preparation:
+class CallPreparation:
     """Makes calls ready. `limits.seconds` is also the longest that a caller may ask for."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Preparation:
         tools: ToolStore,
         environments: Environments,
         inputs: Inputs,
-        limited: Limited,
+        limited: SourceParser,
         limits: Limits,
         runners: Mapping[ToolType, Runner],
     ) -> None:
@@ -53,8 +53,8 @@ class Preparation:
         self._limits = limits
         self._runners = runners
 
-    async def prepare(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> Prepared | None:
-        """`tool`: for one that is not in the catalogue. None where it is gone.
+    async def prepare(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> PreparedCall | None:
+        """Prepares a call. `tool`: for one that is not in the catalogue. None where it is gone.
 
         Raises FailedPrecondition (TOOL_NOT_RUNNABLE), and what the environments raise.
         """
@@ -66,7 +66,7 @@ class Preparation:
             raise _not_runnable(found)
         settings = await self._environments.of_call(organization_id, call.tool_id, call.agent_id)
         secrets = {**settings.variables, **call.environment}
-        prepared = Prepared(
+        prepared = PreparedCall(
             work=Work(
                 organization_id=organization_id,
                 tool=_with_requirements(found, settings),
@@ -81,18 +81,18 @@ class Preparation:
         )
         return await self._with_arguments(prepared)
 
-    async def loaded(self, prepared: Prepared) -> Prepared:
-        """With the contents of its files, or with a problem."""
+    async def load_files(self, prepared: PreparedCall) -> PreparedCall:
+        """Returns it with the contents of its files, or with a problem."""
         work = prepared.work
         files = await self._inputs.read(work.organization_id, prepared.file_names)
         if files is None:
             return replace(prepared, problems=("a file that it was to be given has been erased",))
         return replace(prepared, work=replace(work, inputs=files)) if files else prepared
 
-    async def _with_arguments(self, prepared: Prepared) -> Prepared:
+    async def _with_arguments(self, prepared: PreparedCall) -> PreparedCall:
         work = prepared.work
         try:
-            arguments = await checked_arguments(work.tool, work.call, self._limited)
+            arguments = await check_arguments(work.tool, work.call, self._limited)
         except Refusal as refusal:
             return replace(prepared, problems=tuple(refusal.problems))
         parameters = json.loads(work.tool.json_schema).get("parameters") or {}
@@ -108,7 +108,7 @@ async def _mask(values: Sequence[str]) -> Mask:
 
 
 def _known(call: Call, tool: Tool) -> dict[str, str]:
-    """What every tool is told; nothing of it is secret."""
+    """Returns what every tool is told; nothing of it is secret."""
     known = {"LETTA_TOOL_ID": f"tool-{tool.id}"}
     if call.agent_id:
         known["LETTA_AGENT_ID"] = f"agent-{call.agent_id}"
@@ -118,15 +118,15 @@ def _known(call: Call, tool: Tool) -> dict[str, str]:
 
 
 def _with_requirements(tool: Tool, settings: CallEnvironment) -> Tool:
-    """The tool with the packages that every call of the tenant has; its own versions hold."""
-    pip = _merged(settings.pip_requirements, tool.pip_requirements)
-    npm = _merged(settings.npm_requirements, tool.npm_requirements)
+    """Returns the tool with the packages that every call of the tenant has; its own versions hold."""
+    pip = _with_packages(settings.pip_requirements, tool.pip_requirements)
+    npm = _with_packages(settings.npm_requirements, tool.npm_requirements)
     if (pip, npm) == (tool.pip_requirements, tool.npm_requirements):
         return tool
     return replace(tool, pip_requirements=pip, npm_requirements=npm)
 
 
-def _merged(common: str, own: str) -> str:
+def _with_packages(common: str, own: str) -> str:
     if not common or not own:
         return common or own
     entries: list[dict[str, Any]] = [*json.loads(common), *json.loads(own)]

@@ -53,13 +53,13 @@ FILES_OF_RECEIPT = f"""(
         WHERE f.organization_id = r.organization_id AND f.call_key = r.call_key) AS kept)"""
 
 
-def listed(row: Mapping[str, Any]) -> Receipt:
-    """From a row with LISTED_COLUMNS."""
+def receipt_summary(row: Mapping[str, Any]) -> Receipt:
+    """Returns the receipt of a row with LISTED_COLUMNS."""
     return _receipt(row, {})
 
 
 def receipt(row: Mapping[str, Any], *, owner_alive: bool = True) -> Receipt:
-    """From a row with RECEIPT_COLUMNS and `files`."""
+    """Returns the receipt of a row with RECEIPT_COLUMNS and `files`."""
     values = {name: row[name] for name in _TOLD}
     values |= {name: tuple(map(tuple, json.loads(row[name] or "[]"))) for name in _PAIRS}
     values["files"] = tuple(map(_file_from_json, row["files"] or ()))
@@ -67,7 +67,7 @@ def receipt(row: Mapping[str, Any], *, owner_alive: bool = True) -> Receipt:
 
 
 def file(row: Mapping[str, Any]) -> KeptFile:
-    """From a row with FILE_COLUMNS."""
+    """Returns the file of a row with FILE_COLUMNS."""
     return KeptFile(**{name: row[name] for name in FILE_COLUMNS.split(", ")})
 
 

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from services.tool_runner.core.model import Call, Receipt
-from services.tool_runner.executions.output import Printed
+from services.tool_runner.executions.output import CallOutput
 
 T = TypeVar("T")
 
@@ -30,12 +30,12 @@ class Execution:
         self.task: asyncio.Task[Receipt]
         self.owned = False
         self.began = False
-        self.printed: Printed | None = None
+        self.printed: CallOutput | None = None
         self._reason: Exception | None = None
         self._work: asyncio.Task[Any] | None = None
 
     async def interruptible(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do this part of it; raises what `interrupt` was given, once the part has ended."""
+        """Does this part of it; raises what `interrupt` was given, once the part has ended."""
         if self._reason:
             work.close()
             raise self._reason
@@ -51,7 +51,7 @@ class Execution:
             self._work = None
 
     def interrupt(self, reason: Exception) -> None:
-        """End what can be interrupted, now and from now on. The first reason counts."""
+        """Ends what can be interrupted, now and from now on. The first reason counts."""
         self._reason = self._reason or reason
         if self._work:
             self._work.cancel()

@@ -20,7 +20,7 @@ _LANGUAGES: Mapping[str, Language] = {"typescript": Language.NODE, "javascript":
 class NoLayers:
     """`ports.Layers` of a runner that installs nothing."""
 
-    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
+    async def of(self, requirements: tuple[str, ...], language: Language) -> Layer:
         """Raises SandboxUnavailable."""
         raise SandboxUnavailable("packages cannot be installed here")
 
@@ -87,11 +87,11 @@ class SandboxRunner:
 
 
 def _names(json_schema: str) -> tuple[str, ...]:
-    """Of the arguments, in the schema's order."""
+    """Returns the names of the arguments, in the schema's order."""
     properties = (json.loads(json_schema).get("parameters") or {}).get("properties") or {}
     return tuple(name for name in properties if name not in raw_arguments.HABITS)
 
 
 def _with_client(environment: dict[str, str], token: str) -> dict[str, str]:
-    """The variables by which Letta's clients find Loci; what people set themselves holds."""
+    """Returns the variables by which Letta's clients find Loci; what people set themselves holds."""
     return {"LETTA_API_KEY": _API_KEY, "LETTA_BASE_URL": "http://loci", **environment} if token else environment

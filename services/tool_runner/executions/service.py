@@ -16,85 +16,85 @@ from services.tool_runner.core.model import Call, Receipt, State, Tool
 from services.tool_runner.core.schemas import raw_arguments
 from services.tool_runner.executions.lease import Lease
 from services.tool_runner.executions.output import with_output
-from services.tool_runner.executions.perform import Performer
+from services.tool_runner.executions.perform import CallRunner
 from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore, Reservation
-from services.tool_runner.executions.prepare import Preparation, Prepared
+from services.tool_runner.executions.prepare import CallPreparation, PreparedCall
 from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
-from services.tool_runner.executions.watch import Event, Watching
+from services.tool_runner.executions.watch import CallWatcher, Event
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What executions need. At most `at_once` calls run at the same time, the others wait."""
+class ExecutionParts:
+    """The parts that executions need. At most `at_once` calls run at the same time, the others wait."""
 
-    preparation: Preparation
+    preparation: CallPreparation
     receipts: ReceiptStore
     outputs: OutputStore
     at_once: int = 8
 
 
-class Executor:
+class ExecutionService:
     """Every call that this process runs, by tenant and key."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ExecutionParts) -> None:
         self._preparation = parts.preparation
         self._receipts = parts.receipts
         self._outputs = parts.outputs
         self._running: dict[CallId, Execution] = {}
         self._lease = Lease(parts.receipts, self._look_for_cancels)
-        self._performer = Performer(
+        self._performer = CallRunner(
             parts.preparation, parts.receipts, parts.outputs, self._lease.owner_id, at_once=parts.at_once
         )
-        self._watching = Watching(self._running, parts.outputs, self._settled)
+        self._watching = CallWatcher(self._running, parts.outputs, self._settled_receipt)
 
     async def execute(self, organization_id: UUID, call: Call, tool: Tool | None = None) -> Receipt:
-        """Run it, or attach to it, or return how it ended; `tool`: for one that is not in the catalogue.
+        """Runs it, or attaches to it, or returns how it ended; `tool`: for one that is not in the catalogue.
 
         Raises the statuses of ExecuteTool.
         """
         identity = (organization_id, call.call_key)
-        arguments_hash = raw_arguments.hashed(call.arguments)
+        arguments_hash = raw_arguments.hash_arguments(call.arguments)
         execution = self._running.get(identity)
         if execution is None:
             execution = self._begin(identity, call, arguments_hash, tool)
         elif (execution.call.tool_id, execution.arguments_hash) != (call.tool_id, arguments_hash):
-            raise _reused(call.call_key)
+            raise _key_reused(call.call_key)
         # The request may go away; the call goes on.
         return await asyncio.shield(execution.task)
 
     async def cancel(self, organization_id: UUID, call_key: str) -> Receipt:
-        """Kill it if it runs, here or elsewhere. Raises NotFound (CALL_NOT_FOUND)."""
+        """Kills it if it runs, here or elsewhere. Raises NotFound (CALL_NOT_FOUND)."""
         identity = (organization_id, call_key)
         if execution := self._running.get(identity):
             execution.interrupt(Cancelled())
             return await asyncio.shield(execution.task)
-        found = await self._settled(organization_id, call_key)
-        if found.state in (State.DONE, State.UNKNOWN):
-            return found
-        if found.owner_alive:
+        receipt = await self._settled_receipt(organization_id, call_key)
+        if receipt.state in (State.DONE, State.UNKNOWN):
+            return receipt
+        if receipt.owner_alive:
             return await self._cancel_elsewhere(identity)
-        await self._receipts.end(identity, found.owner_id, receipts.cancelled(found.tool_name or "the tool"))
+        await self._receipts.end(identity, receipt.owner_id, receipts.cancelled_ending(receipt.tool_name or "the tool"))
         return await self.receipt(organization_id, call_key)
 
     def watch(self, organization_id: UUID, call_key: str, after: int) -> AsyncGenerator[Event]:
-        """See `Watching.watch`."""
+        """See `CallWatcher.watch`."""
         return self._watching.watch((organization_id, call_key), after)
 
     async def receipt(self, organization_id: UUID, call_key: str) -> Receipt:
         """Raises NotFound (CALL_NOT_FOUND)."""
-        if found := await self._read((organization_id, call_key)):
-            return found
+        if receipt := await self._read((organization_id, call_key)):
+            return receipt
         raise NotFound(f"no call has the key {call_key!r}", reason="CALL_NOT_FOUND")
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
-        """Erase an agent's receipts; how many."""
+        """Erases an agent's receipts; how many."""
         return await self._receipts.purge(organization_id, agent_id)
 
     async def close(self) -> None:
-        """Stop every call: those that began become unknown, the others may run elsewhere."""
+        """Stops every call: those that began become unknown, the others may run elsewhere."""
         self._performer.closing = True
         running = list(self._running.values())
         for execution in running:
@@ -124,7 +124,7 @@ class Executor:
         if prepared is None:
             return await self._receipt_of_gone_tool(identity, execution)
         try:
-            async with self._lease.held():
+            async with self._lease.hold():
                 if settled := await self._claim(identity, execution, prepared):
                     return settled
                 return await self._performer.perform(identity, execution, prepared)
@@ -133,8 +133,8 @@ class Executor:
         except Stopping:
             raise Unavailable("the tool runner is stopping; ask again") from None
 
-    async def _claim(self, identity: CallId, execution: Execution, prepared: Prepared) -> Receipt | None:
-        """The receipt that another request or replica brought to its end; None once it is ours to run."""
+    async def _claim(self, identity: CallId, execution: Execution, prepared: PreparedCall) -> Receipt | None:
+        """Returns the receipt that another request or replica brought to its end; None once it is ours to run."""
         tool, call = prepared.work.tool, execution.call
         reservation = Reservation(
             tool_id=tool.id,
@@ -156,67 +156,67 @@ class Executor:
         return None
 
     async def _look(self, identity: CallId, execution: Execution, tool: Tool) -> Receipt | None:
-        """What the receipt that is there already means; None: look again."""
-        found = await self._read(identity)
-        if found is None:
+        """Returns what the receipt that is there already means; None: look again."""
+        receipt = await self._read(identity)
+        if receipt is None:
             return None
-        match receipts.judge(found, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
-            case receipts.Answer():
-                return found
-            case receipts.Reused():
-                raise _reused(identity[1])
+        match receipts.claim_of(receipt, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
+            case receipts.Settled():
+                return receipt
+            case receipts.KeyReused():
+                raise _key_reused(identity[1])
             case receipts.Wait():
                 await execution.interruptible(asyncio.sleep(_POLL_SECONDS))
-            case receipts.Lose():
-                await self._lose(identity, found)
+            case receipts.Abandon():
+                await self._lose(identity, receipt)
             case receipts.TakeOver():
-                execution.owned = await self._receipts.take_over(identity, found, self._lease.owner_id)
+                execution.owned = await self._receipts.take_over(identity, receipt, self._lease.owner_id)
         return None
 
     async def _read(self, identity: CallId) -> Receipt | None:
-        """What this process left open, when the database was away for a moment, is run by nobody, though it lives."""
-        found = await self._receipts.read(identity)
-        if found is None or found.owner_id != self._lease.owner_id:
-            return found
+        """Reads a receipt. One that this process left open while the database was away is run by nobody."""
+        receipt = await self._receipts.read(identity)
+        if receipt is None or receipt.owner_id != self._lease.owner_id:
+            return receipt
         execution = self._running.get(identity)
-        return replace(found, owner_alive=execution is not None and execution.owned)
+        return replace(receipt, owner_alive=execution is not None and execution.owned)
 
-    async def _settled(self, organization_id: UUID, call_key: str) -> Receipt:
-        """The receipt; one that a dead owner had started is lost now. Raises NotFound (CALL_NOT_FOUND)."""
-        found = await self.receipt(organization_id, call_key)
-        if found.state is State.STARTED and not found.owner_alive:
-            await self._lose((organization_id, call_key), found)
+    async def _settled_receipt(self, organization_id: UUID, call_key: str) -> Receipt:
+        """Returns the receipt; one that a dead owner had started is lost now. Raises NotFound (CALL_NOT_FOUND)."""
+        receipt = await self.receipt(organization_id, call_key)
+        if receipt.state is State.STARTED and not receipt.owner_alive:
+            await self._lose((organization_id, call_key), receipt)
             return await self.receipt(organization_id, call_key)
-        return found
+        return receipt
 
-    async def _lose(self, identity: CallId, found: Receipt) -> None:
-        """Its owner died while it ran; what it is known to have printed is kept."""
+    async def _lose(self, identity: CallId, receipt: Receipt) -> None:
+        """Ends a call whose owner died while it ran; its stored output is kept."""
         pieces = await self._outputs.after(identity, 0)
-        ending = receipts.lost(found.tool_name or "the tool")
-        await self._receipts.end(identity, found.owner_id, with_output(ending, pieces))
+        ending = receipts.lost_ending(receipt.tool_name or "the tool")
+        await self._receipts.end(identity, receipt.owner_id, with_output(ending, pieces))
 
     async def _receipt_of_gone_tool(self, identity: CallId, execution: Execution) -> Receipt:
         gone = NotFound(f"Tool tool-{execution.call.tool_id} not found", reason="TOOL_NOT_FOUND")
-        found = await self._read(identity)
-        if found is None:
+        receipt = await self._read(identity)
+        if receipt is None:
             raise gone
-        if (found.tool_id, found.arguments_hash) != (execution.call.tool_id, execution.arguments_hash):
-            raise _reused(identity[1])
-        if found.state in (State.RESERVED, State.STARTED) and found.owner_alive:
+        if (receipt.tool_id, receipt.arguments_hash) != (execution.call.tool_id, execution.arguments_hash):
+            raise _key_reused(identity[1])
+        if receipt.state in (State.RESERVED, State.STARTED) and receipt.owner_alive:
             raise Unavailable("the call is being run; ask again")
-        if found.state is State.RESERVED:
+        if receipt.state is State.RESERVED:
             raise gone
-        return await self._settled(*identity)
+        return await self._settled_receipt(*identity)
 
     async def _cancel_elsewhere(self, identity: CallId) -> Receipt:
-        """Ask its owner, and wait a while for it to be done."""
+        """Asks its owner, and waits a while for it to be done."""
         await self._receipts.request_cancel(identity)
         end = asyncio.get_running_loop().time() + _CANCEL_SECONDS
-        found = await self.receipt(*identity)
-        while found.state in (State.RESERVED, State.STARTED) and asyncio.get_running_loop().time() < end:
+        receipt = await self.receipt(*identity)
+        while receipt.state in (State.RESERVED, State.STARTED) and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(_POLL_SECONDS)
-            found = await self.receipt(*identity)
-        return found
+            receipt = await self.receipt(*identity)
+        return receipt
 
     async def _look_for_cancels(self) -> None:
         owned = [identity for identity, execution in self._running.items() if execution.owned]
@@ -225,7 +225,7 @@ class Executor:
                 execution.interrupt(Cancelled())
 
 
-def _reused(call_key: str) -> FailedPrecondition:
+def _key_reused(call_key: str) -> FailedPrecondition:
     return FailedPrecondition(
         f"the call key {call_key!r} belongs to another call; mint a new one", reason="CALL_KEY_REUSED"
     )

@@ -12,7 +12,7 @@ from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert
 from services.tool_runner.executions.files.service import Files
 from services.tool_runner.executions.ports import ReceiptLists
-from services.tool_runner.executions.service import Executor
+from services.tool_runner.executions.service import ExecutionService
 from services.tool_runner.executions.source_tools import Maker, tool_of
 from services.tool_runner.tools.convert import draft
 
@@ -22,7 +22,7 @@ _CHUNK_BYTES = 512 * 1024
 class ExecutionServicer(execution_grpc.ExecutionServiceServicer):
     """loci.tool.v1.ExecutionService."""
 
-    def __init__(self, executor: Executor, lists: ReceiptLists, files: Files, maker: Maker) -> None:
+    def __init__(self, executor: ExecutionService, lists: ReceiptLists, files: Files, maker: Maker) -> None:
         self._executor = executor
         self._lists = lists
         self._files = files

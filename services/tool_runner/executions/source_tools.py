@@ -13,29 +13,29 @@ _ANY = {"type": "object", "properties": {}, "additionalProperties": True}
 class Maker(Protocol):
     """Makes tools from drafts; see `tools.service.Catalogue`."""
 
-    async def drafted(self, tool_id: UUID, draft: ToolChanges) -> Tool: ...
+    async def draft_tool(self, tool_id: UUID, draft: ToolChanges) -> Tool: ...
 
 
 async def tool_of(maker: Maker, organization_id: UUID, draft: ToolChanges, function: str) -> Tool:
-    """The tool that the source is; `function`: the one to call, else the one that would be the tool.
+    """Returns the tool that the source is; `function`: the one to call, else the one that would be the tool.
 
     A function that is named needs no docstring and no types: its arguments are then as they come. Raises Refused as
     `Catalogue.create`.
     """
     tool_id = source_id(organization_id, draft, function)
     if not function:
-        return await maker.drafted(tool_id, draft)
+        return await maker.draft_tool(tool_id, draft)
     try:
-        tool = await maker.drafted(tool_id, draft)
+        tool = await maker.draft_tool(tool_id, draft)
     except Refused:
         tool = None
     if tool is not None and tool.name == function:
         return tool
     schema = json.dumps({"name": function, "description": "", "parameters": _ANY})
-    return await maker.drafted(tool_id, {**draft, "json_schema": schema})
+    return await maker.draft_tool(tool_id, {**draft, "json_schema": schema})
 
 
 def source_id(organization_id: UUID, draft: ToolChanges, function: str) -> UUID:
-    """The same for the same source."""
+    """Returns the same for the same source."""
     language, source = draft.get("source_type", ""), draft.get("source_code", "")
     return uuid5(organization_id, f"{language}\n{function}\n{source}")

@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.tool_runner.core.model import Ending, Receipt, State
-from services.tool_runner.database import Reached
+from services.tool_runner.database import DatabasePool
 from services.tool_runner.executions import rows
 from services.tool_runner.executions.ports import CallId, Reservation
 from services.tool_runner.executions.rows import FILES_OF_RECEIPT, RECEIPT_COLUMNS
@@ -100,17 +100,17 @@ class PostgresReceipts:
     """`ports.ReceiptStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
-    async def reserve(self, call: CallId, what: Reservation) -> bool:
-        return await self._pool.fetchval(_RESERVE, *call, *_parameters(what)) is not None
+    async def reserve(self, call: CallId, reservation: Reservation) -> bool:
+        return await self._pool.fetchval(_RESERVE, *call, *_parameters(reservation)) is not None
 
     async def read(self, call: CallId) -> Receipt | None:
         row = await self._pool.fetchrow(_READ, *call)
         return rows.receipt(row, owner_alive=row["owner_alive"]) if row else None
 
-    async def take_over(self, call: CallId, found: Receipt, owner_id: UUID) -> bool:
-        row = await self._pool.fetchval(_TAKE_OVER, *call, found.state, found.owner_id, owner_id)
+    async def take_over(self, call: CallId, receipt: Receipt, owner_id: UUID) -> bool:
+        row = await self._pool.fetchval(_TAKE_OVER, *call, receipt.state, receipt.owner_id, owner_id)
         return row is not None
 
     async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
@@ -144,8 +144,8 @@ class PostgresReceipts:
         await self._pool.execute(_REQUEST_CANCEL, *call)
 
     async def cancelled(self, calls: Collection[CallId]) -> list[CallId]:
-        found = await self._pool.fetch(_CANCELLED, [call[0] for call in calls], [call[1] for call in calls])
-        return [(row["organization_id"], row["call_key"]) for row in found]
+        receipt = await self._pool.fetch(_CANCELLED, [call[0] for call in calls], [call[1] for call in calls])
+        return [(row["organization_id"], row["call_key"]) for row in receipt]
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
         return int(await self._pool.fetchval(_PURGE, organization_id, agent_id))
@@ -157,18 +157,18 @@ class PostgresReceipts:
         await self._pool.execute(_RETIRE, owner_id)
 
 
-def _parameters(what: Reservation) -> tuple[object, ...]:
+def _parameters(reservation: Reservation) -> tuple[object, ...]:
     return (
-        what.tool_id,
-        what.tool_version,
-        what.agent_id,
-        what.arguments_hash,
-        what.owner_id,
-        what.limits,
-        what.tool_name,
-        what.run_id,
-        what.step_id,
-        what.settings,
+        reservation.tool_id,
+        reservation.tool_version,
+        reservation.agent_id,
+        reservation.arguments_hash,
+        reservation.owner_id,
+        reservation.limits,
+        reservation.tool_name,
+        reservation.run_id,
+        reservation.step_id,
+        reservation.settings,
     )
 
 

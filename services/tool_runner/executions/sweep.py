@@ -15,7 +15,7 @@ _BETWEEN_SECONDS = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Sweeper:
+class RetentionSweeper:
     """`days`: how long receipts and files are kept; 0: for ever."""
 
     def __init__(self, retention: Retention, days: int) -> None:
@@ -23,7 +23,7 @@ class Sweeper:
         self._age = timedelta(days=days) if days else None
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Sweeps until it is cancelled."""
         await asyncio.sleep(random.uniform(0, _FIRST_SECONDS))
         while True:
             try:
@@ -34,7 +34,7 @@ class Sweeper:
             await asyncio.sleep(_EVERY_SECONDS * random.uniform(0.5, 1.5))
 
     async def sweep(self) -> int:
-        """All that is old now; how much went."""
+        """Returns all that is old now; how much went."""
         await self._retention.tidy()
         swept = 0
         while self._age is not None:

@@ -1,4 +1,4 @@
-"""What a call prints, to whoever watches it: live where it runs, by looking again and again elsewhere."""
+"""The stream of a call's output: live where it runs, by looking again and again elsewhere."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Receipt, State
-from services.tool_runner.executions.output import replayed
+from services.tool_runner.executions.output import pieces_of
 from services.tool_runner.executions.ports import CallId, OutputStore
 from services.tool_runner.executions.running_call import Execution
 
@@ -19,7 +19,7 @@ _ABANDONED_SECONDS = 10.0
 Event = tuple[int, Output | Receipt]
 
 
-class Watching:
+class CallWatcher:
     """Streams of calls. `running` are those of this process; `settled` reads a receipt, and ends one that was lost."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Watching:
                 if is_open and waited < _ABANDONED_SECONDS:
                     await asyncio.sleep(_POLL_SECONDS)
                     continue
-            for piece in replayed(receipt)[sequence:]:
+            for piece in pieces_of(receipt)[sequence:]:
                 sequence = piece.sequence
                 yield sequence, piece
             yield sequence + 1, receipt

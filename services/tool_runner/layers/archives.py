@@ -20,22 +20,22 @@ class BadArchive(Exception):
     """It holds what no package needs."""
 
 
-class NotWhole(BadArchive):
+class TruncatedArchive(BadArchive):
     """Whoever wrote it ended before it was done."""
 
 
 def rewrite(source: Path, target: Path, most_bytes: int) -> None:
-    """Write to `target` what is harmless of the tar `source`; raises BadArchive and OSError."""
+    """Writes to `target` what is harmless of the tar `source`; raises BadArchive and OSError."""
     try:
-        with tarfile.open(source, "r:") as came, tarfile.open(target, "w:") as kept:
-            for entry in _checked(came, most_bytes):
-                kept.addfile(entry, came.extractfile(entry) if entry.isreg() else None)
+        with tarfile.open(source, "r:") as archive, tarfile.open(target, "w:") as kept:
+            for entry in _check(archive, most_bytes):
+                kept.addfile(entry, archive.extractfile(entry) if entry.isreg() else None)
     except (tarfile.TarError, UnicodeError, ValueError) as error:
-        raise NotWhole(f"what the installer left is no archive: {error}") from error
+        raise TruncatedArchive(f"what the installer left is no archive: {error}") from error
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack what `rewrite` wrote into a new folder; raises OSError."""
+    """Unpacks what `rewrite` wrote into a new folder; raises OSError."""
     folder.mkdir()
     with tarfile.open(archive, "r:") as tar:
         # Checked when it was written; where Python can, checked again.
@@ -46,10 +46,10 @@ def unpack(archive: Path, folder: Path) -> None:
         os.chmod(path, 0o755)
 
 
-def _checked(came: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo]:
+def _check(archive: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo]:
     links: set[str] = set()
     total = count = 0
-    for entry in came:
+    for entry in archive:
         if entry.name == _DONE:
             return
         count, total = count + 1, total + entry.size
@@ -60,7 +60,7 @@ def _checked(came: tarfile.TarFile, most_bytes: int) -> Iterator[tarfile.TarInfo
             _check_link(entry)
             links.add(entry.name)
         yield _plain(entry)
-    raise NotWhole("the installer ended before it had sent everything")
+    raise TruncatedArchive("the installer ended before it had sent everything")
 
 
 def _check_name(name: str, links: set[str]) -> None:
@@ -78,7 +78,7 @@ def _check_link(entry: tarfile.TarInfo) -> None:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The entry without what is of its maker."""
+    """Returns the entry without what is of its maker."""
     if not (entry.isreg() or entry.isdir() or entry.issym()):
         raise BadArchive(f"the installer left what is neither a file, nor a folder, nor a link: {entry.name[:100]!r}")
     executable = entry.isdir() or entry.mode & 0o100

@@ -1,4 +1,4 @@
-"""Where layers are kept: a folder with an archive for each, by its key; unpacked beside it where asked for.
+"""The cache of layers: a folder with an archive for each, by its key; unpacked beside it where needed.
 
 Used ones are kept, the oldest go. Several runners may share a folder: what is there under its name is whole.
 """
@@ -20,7 +20,7 @@ _ABANDONED_SECONDS = 3600.0
 _GRACE_SECONDS = 3600.0  # a layer used so lately may be in the hands of a call
 
 
-class Store:
+class LayerCache:
     """Blocking: called in threads. `most`: how many layers are kept; `most_bytes`: of one."""
 
     def __init__(self, folder: Path, *, most: int, most_bytes: int) -> None:
@@ -29,7 +29,7 @@ class Store:
         self._most = most
 
     def find(self, key: str) -> Layer | None:
-        """The layer, where it is there; it counts as used."""
+        """Returns the layer, where it is there; it counts as used."""
         archive = self._folder / f"{key}.tar"
         try:
             os.utime(archive)
@@ -38,7 +38,7 @@ class Store:
         return Layer(key, archive)
 
     def new_file(self) -> Path:
-        """A file to receive an archive in; raises SandboxUnavailable."""
+        """Returns a file to receive an archive in; raises SandboxUnavailable."""
         try:
             self._make_folder()
         except OSError as error:
@@ -46,7 +46,7 @@ class Store:
         return self._folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
 
     def keep(self, key: str, received: Path) -> Layer:
-        """What is harmless of what was received, under its key; raises BadArchive and OSError."""
+        """Returns what is harmless of what was received, under its key; raises BadArchive and OSError."""
         clean = received.with_name(received.name + "-clean")
         try:
             rewrite(received, clean, self.most_bytes)
@@ -78,8 +78,8 @@ class Store:
                     _remove(archive.with_suffix(""))
 
 
-def unpacked(layer: Layer) -> Path:
-    """The folder with the layer's files, for sandboxes that mount one; unpacked at the first call. Raises OSError.
+def unpack_layer(layer: Layer) -> Path:
+    """Returns the folder with the layer's files, unpacked at the first call. Raises OSError.
 
     Its files are for everybody to read: where the runner is root, tools are run as another user.
     """
@@ -96,7 +96,7 @@ def unpacked(layer: Layer) -> Path:
 
 
 def default_folder(home: str) -> Path:
-    """Below LOCI_HOME, else a folder of this user's among the temporary ones.
+    """Returns a folder below LOCI_HOME, else one of this user's among the temporary ones.
 
     Root's home is closed to the users that root's tools run as, so theirs is elsewhere.
     """

@@ -1,4 +1,4 @@
-"""How packages are installed: a program in a sandbox, and a way out for it that leads to the package index alone."""
+"""The installation of packages: a program in a sandbox whose way out leads to the package index alone."""
 
 import json
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _INSTALLER = Path(__file__).with_name("installer.py")
 
 @dataclass(frozen=True, slots=True)
 class LayerSettings:
-    """What an operator sets. `from_source`: whether pip may build packages, which runs their code in the sandbox."""
+    """The operator's settings. `from_source`: whether pip may build packages, running their code in the sandbox."""
 
     folder: Path
     pip_index_url: str = "https://pypi.org/simple"
@@ -31,13 +31,13 @@ class LayerSettings:
     most: int = 50  # that are kept
 
 
-def job(settings: LayerSettings, wanted: tuple[str, ...], language: Language) -> Job:
-    """The installer as a program in a sandbox, which writes a tar."""
+def job(settings: LayerSettings, requirements: tuple[str, ...], language: Language) -> Job:
+    """Returns the installer as a program in a sandbox, which writes a tar."""
     node = language is Language.NODE
     installer = npm_file() if node else pip_file()
     plan = {
         "kind": "npm" if node else "pip",
-        "requirements": wanted,
+        "requirements": requirements,
         "options": ["--registry", settings.npm_registry] if node else _pip_options(settings),
         "pip": installer.name if installer and not node else "",
         "npm": installer.name if installer and node else "",
@@ -64,7 +64,7 @@ def _pip_options(settings: LayerSettings) -> list[str]:
 
 
 def tunnel(settings: LayerSettings, egress: Egress, language: Language) -> Tunnel:
-    """A way out to the package index alone. The operator named these hosts, so they may be at private addresses."""
+    """Returns a way out to the package index alone. The operator named these hosts: they may be private."""
     urls = [settings.npm_registry]
     if language is Language.PYTHON:
         urls = [settings.pip_index_url, *settings.pip_find_links, f"https://{_FILES_OF_PYPI}"]

@@ -25,7 +25,7 @@ _RUN_PIP = (
 
 
 def main() -> None:
-    """Install, and send."""
+    """Installs, and sends."""
     plan = json.loads(sys.argv[1])
     if plan["kind"] == "pip":
         code, folder = install_python(plan), "python"
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def install_python(plan: dict[str, Any]) -> int:
-    """pip's exit status. What it installs is compiled, for the place where calls find it."""
+    """Returns pip's exit status. The packages are compiled, for the place where calls find them."""
     target = os.path.join(WORK, "python")
     os.makedirs(target)
     common = ["install", "--target", target, "--no-compile", "--no-cache-dir", "--no-input", "--progress-bar", "off"]
@@ -53,7 +53,7 @@ def install_python(plan: dict[str, Any]) -> int:
 
 
 def pip_archive(plan: dict[str, Any]) -> str:
-    """Where pip comes from: "" for the image's own."""
+    """Returns the path of pip: "" for the image's own."""
     try:
         import pip  # noqa: F401, PLC0415
 
@@ -70,7 +70,7 @@ def pip_archive(plan: dict[str, Any]) -> str:
 
 
 def bundled_folder() -> str:
-    """Where ensurepip keeps its pip."""
+    """Returns the folder where ensurepip keeps its pip."""
     try:
         import ensurepip  # noqa: PLC0415
 
@@ -80,7 +80,7 @@ def bundled_folder() -> str:
 
 
 def install_node(plan: dict[str, Any]) -> int:
-    """npm's exit status."""
+    """Returns npm's exit status."""
     common = ["install", "--prefix", WORK, "--cache", "/tmp/npm", "--ignore-scripts", "--no-audit", "--no-fund"]
     common += ["--no-save", "--no-package-lock", "--no-update-notifier", "--logs-max=0", "--omit=dev"]
     command = [*npm_command(plan), *common, *plan["options"]]
@@ -90,7 +90,7 @@ def install_node(plan: dict[str, Any]) -> int:
 
 
 def npm_command(plan: dict[str, Any]) -> list[str]:
-    """npm of the image, else the one that was given."""
+    """Returns npm of the image, else the one that was sent."""
     if found := shutil.which("npm"):
         return [found]
     if not plan["npm"]:

@@ -12,8 +12,8 @@ from services.tool_runner.core.model import Refused, Tool
 from services.tool_runner.core.ports import Ends, Process, Sandbox, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.layers import install_job
-from services.tool_runner.layers.archives import BadArchive, NotWhole
-from services.tool_runner.layers.cache import Store
+from services.tool_runner.layers.archives import BadArchive, TruncatedArchive
+from services.tool_runner.layers.cache import LayerCache
 from services.tool_runner.layers.install_job import LayerSettings
 
 _REMEMBER_FAILURE_SECONDS = 60.0
@@ -30,7 +30,7 @@ _PLACES = {
 
 @dataclass
 class _Known:
-    """What is under way or known of layers."""
+    """The layers under way, and recent failures."""
 
     building: dict[str, asyncio.Task[Layer]] = field(default_factory=dict)
     failures: dict[str, tuple[float, str]] = field(default_factory=dict)
@@ -44,68 +44,68 @@ class Layers:
         self._settings = settings
         self._sandboxes = sandboxes
         self._egress = egress
-        self._store = Store(settings.folder, most=settings.most, most_bytes=settings.most_bytes)
+        self._store = LayerCache(settings.folder, most=settings.most, most_bytes=settings.most_bytes)
         self._known = _Known()
 
     async def of_tool(self, tool: Tool) -> Layer | None:
-        """What its requirements come to; None where it has none.
+        """Returns what its requirements come to; None where it has none.
 
         Raises FailedPrecondition (REQUIREMENTS_FAILED) and SandboxUnavailable.
         """
         language = _LANGUAGES.get(tool.source_type, Language.PYTHON)
         try:
-            wanted = needs.of_tool(tool, language)
+            requirements = needs.of_tool(tool, language)
         except Refused as refused:
-            raise _failed(refused.message) from None
-        return await self.of(wanted, language) if wanted else None
+            raise _failure(refused.message) from None
+        return await self.of(requirements, language) if requirements else None
 
-    async def of(self, wanted: tuple[str, ...], language: Language) -> Layer:
-        """The layer of checked requirements. Raises as `of_tool`."""
+    async def of(self, requirements: tuple[str, ...], language: Language) -> Layer:
+        """Returns the layer of checked requirements. Raises as `of_tool`."""
         sandbox = await self._sandboxes.get()
         place = await self._place(sandbox, language)
-        key = needs.key_of(wanted, language.value, sandbox.name, sandbox.image, place)
+        key = needs.key_of(requirements, language.value, sandbox.name, sandbox.image, place)
         if layer := await asyncio.to_thread(self._store.find, key):
             return layer
         at, words = self._known.failures.get(key, (0.0, ""))
         if words and time.monotonic() - at < _REMEMBER_FAILURE_SECONDS:
-            raise _failed(words)
+            raise _failure(words)
         building = self._known.building.get(key)
         if building is None:
-            building = asyncio.create_task(self._build(key, wanted, language, sandbox))
+            building = asyncio.create_task(self._build(key, requirements, language, sandbox))
             self._known.building[key] = building
-            building.add_done_callback(lambda done: self._over(key, done))
+            building.add_done_callback(lambda task: self._over(key, task))
         return await asyncio.shield(building)
 
     async def close(self) -> None:
-        """End what is being made."""
+        """Ends what is being made."""
         tasks = list(self._known.building.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _over(self, key: str, done: "asyncio.Task[Layer]") -> None:
+    def _over(self, key: str, task: "asyncio.Task[Layer]") -> None:
         del self._known.building[key]
-        if not done.cancelled() and isinstance(error := done.exception(), FailedPrecondition):
+        if not task.cancelled() and isinstance(error := task.exception(), FailedPrecondition):
             now = time.monotonic()
             recent = {k: v for k, v in self._known.failures.items() if now - v[0] < _REMEMBER_FAILURE_SECONDS}
             self._known.failures = {**recent, key: (now, str(error))}
 
-    async def _build(self, key: str, wanted: tuple[str, ...], language: Language, sandbox: Sandbox) -> Layer:
+    async def _build(self, key: str, requirements: tuple[str, ...], language: Language, sandbox: Sandbox) -> Layer:
         settings = self._settings
         received = await asyncio.to_thread(self._store.new_file)
         tunnel = install_job.tunnel(settings, self._egress, language)
-        process = await sandbox.open(install_job.job(settings, wanted, language), Ends(tunnel=tunnel))
+        process = await sandbox.open(install_job.job(settings, requirements, language), Ends(tunnel=tunnel))
         try:
             async with asyncio.timeout(self._settings.seconds):
                 with received.open("wb") as file:
                     await self._receive(process, file)
             return await asyncio.to_thread(self._store.keep, key, received)
         except TimeoutError:
-            raise _failed(f"{_listed(wanted)}: not installed within {self._settings.seconds:g} s") from None
-        except NotWhole as problem:
-            raise _failed(f"{_listed(wanted)}: {_last_words(process.errors) or problem}") from None
+            raise _failure(f"{_names(requirements)}: not installed within {self._settings.seconds:g} s") from None
+        except TruncatedArchive as problem:
+            raise _failure(f"{_names(requirements)}: {_last_words(process.errors) or problem}") from None
         except BadArchive as problem:
-            raise _failed(f"{_listed(wanted)}: {problem}") from None
+            raise _failure(f"{_names(requirements)}: {problem}") from None
         except OSError as error:
             raise SandboxUnavailable(f"packages cannot be kept (LOCI_LAYER_DIR): {error}") from error
         finally:
@@ -126,15 +126,15 @@ class Layers:
         if not place or time.monotonic() - at > _REMEMBER_PLACE_SECONDS:
             result = await sandbox.run(Job(_PLACES[language], "place", {}, language=language))
             if result.result is None:
-                said = result.error.message if result.error else "no answer"
-                raise SandboxUnavailable(f"the sandbox does not say what it runs: {said}")
+                problem = result.error.message if result.error else "no answer"
+                raise SandboxUnavailable(f"the sandbox does not say what it runs: {problem}")
             place = result.result
             self._known.places[where] = (time.monotonic(), place)
         return place
 
 
-def _listed(wanted: tuple[str, ...]) -> str:
-    return ", ".join(wanted)[:300]
+def _names(requirements: tuple[str, ...]) -> str:
+    return ", ".join(requirements)[:300]
 
 
 def _last_words(errors: str) -> str:
@@ -142,5 +142,5 @@ def _last_words(errors: str) -> str:
     return "\n".join(lines[-_LINES:])[-_WORDS:]
 
 
-def _failed(words: str) -> FailedPrecondition:
+def _failure(words: str) -> FailedPrecondition:
     return FailedPrecondition(f"the tool's packages cannot be installed: {words}", reason="REQUIREMENTS_FAILED")

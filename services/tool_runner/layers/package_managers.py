@@ -15,7 +15,7 @@ PIP, NPM = "pip.zip", "npm.tgz"
 
 @lru_cache(maxsize=1)
 def pip_file() -> File | None:
-    """The pip that this process could import, as an archive that Python runs; None where there is none."""
+    """Returns the pip that this process could import, as an archive that Python runs; None where there is none."""
     spec = importlib.util.find_spec("pip")
     if spec is None or spec.origin is None:
         return None
@@ -30,7 +30,7 @@ def pip_file() -> File | None:
 
 @lru_cache(maxsize=1)
 def npm_file() -> File | None:
-    """npm of this machine as a tar with the folder `npm`; None where there is none, or its parts lie elsewhere."""
+    """Returns npm of this machine as a tar with the folder `npm`; None where it is not there as a whole."""
     program = shutil.which("npm")
     package = Path(program).resolve().parents[1] if program else None
     if package is None or not (package / "node_modules").is_dir() or not (package / "bin/npm-cli.js").is_file():

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from services.tool_runner.core.ports import Connection, Tunnel
-from services.tool_runner.egress.streams import Prefixed
+from services.tool_runner.egress.streams import PrefixedStream
 
 HOST = "loci-wheels"
 URL = f"http://{HOST}/"
@@ -32,7 +32,7 @@ class WheelTunnel:
                 head += data
             asked = _REQUEST.match(head)
             if asked is None:
-                await self._inner.serve(Prefixed(head, connection))
+                await self._inner.serve(PrefixedStream(head, connection))
                 return
             await self._answer(connection, unquote(asked[1].decode("latin-1")))
         except ConnectionError:

@@ -16,7 +16,7 @@ from services.tool_runner.mcp_servers.model import Server, Stdio
 from services.tool_runner.mcp_servers.ports import Programs
 
 if TYPE_CHECKING:
-    from services.tool_runner.mcp.session import Dial, Line
+    from services.tool_runner.mcp.session import Dial, McpSession
 
 JsonObject = dict[str, Any]
 _TRANSPORTS = "services.tool_runner.mcp.transports"
@@ -66,13 +66,13 @@ class McpClient:
         self._programs = programs
         self._trusted = trusted
         self.times = times or Times()
-        self._lines: dict[_Key, Line] = {}
+        self._lines: dict[_Key, McpSession] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
         # Those too that take no new requests and still have some.
-        self._all: WeakSet[Line] = WeakSet()
+        self._all: WeakSet[McpSession] = WeakSet()
 
     async def tools(self, target: Target) -> list[Any]:
-        """What it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
+        """Returns what it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
         try:
             return await self._tools(target)
         except McpProblem as problem:
@@ -90,7 +90,7 @@ class McpClient:
         seconds: float,
         listener: Callable[[str], None],
     ) -> JsonObject:
-        """What a tool answered. Once sent, a call is never sent again. Raises McpProblem, ServerError."""
+        """Returns what a tool answered. Once sent, a call is never sent again. Raises McpProblem, ServerError."""
         params = {"name": name, "arguments": arguments}
         for last in (False, True):
             async with self._line(target) as line:
@@ -102,7 +102,7 @@ class McpClient:
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
-        """End all sessions."""
+        """Ends all sessions."""
         self._lines.clear()
         await asyncio.gather(*(line.close() for line in list(self._all)), return_exceptions=True)
 
@@ -126,30 +126,30 @@ class McpClient:
         return listed[:_MOST_LISTED]
 
     @asynccontextmanager
-    async def _line(self, target: Target) -> AsyncIterator["Line"]:
-        """A session: the warm one, or a new one. Raises McpProblem."""
+    async def _line(self, target: Target) -> AsyncIterator["McpSession"]:
+        """Returns a session: the warm one, or a new one. Raises McpProblem."""
         if target.stored:
             yield await self._warm(target)
             return
-        line = await self._opened(target)
+        line = await self._new_session(target)
         try:
             yield line
         finally:
             await line.close()
 
-    async def _warm(self, target: Target) -> "Line":
+    async def _warm(self, target: Target) -> "McpSession":
         key = (target.organization_id, target.server.id, target.server.version)
         # One that was looked at here may have ended since it was last asked.
         async with self._opening.setdefault(key, asyncio.Lock()):
             line = self._lines.get(key)
             if line is None or not line.alive:
                 self._sweep(target)
-                line = await self._opened(target)
+                line = await self._new_session(target)
                 self._lines[key] = line
             return line
 
     def _sweep(self, target: Target) -> None:
-        """Forget those that ended, and make room by ending the one that was idle longest. Raises McpProblem."""
+        """Forgets those that ended, and makes room by ending the one that was idle longest. Raises McpProblem."""
         for key, line in list(self._lines.items()):
             # Of an older version of the server, nothing is asked any more.
             if key[:2] == (target.organization_id, target.server.id):
@@ -170,11 +170,11 @@ class McpClient:
             raise McpProblem(Kind.UNREACHABLE, "too many MCP servers are in use at once; try again")
         self._lines.pop(min(idle, key=lambda key: self._lines[key].used)).retire()
 
-    async def _opened(self, target: Target) -> "Line":
+    async def _new_session(self, target: Target) -> "McpSession":
         dial = await self._dial(target)
-        from services.tool_runner.mcp.session import Line  # noqa: PLC0415 - see `_dial`
+        from services.tool_runner.mcp.session import McpSession  # noqa: PLC0415 - see `_dial`
 
-        line = Line(dial, idle=self.times.idle)
+        line = McpSession(dial, idle=self.times.idle)
         self._all.add(line)
         await line.open(self.times.connect)
         return line
@@ -200,7 +200,7 @@ class McpClient:
         )
 
 
-async def _asked(line: "Line", params: JsonObject, seconds: float) -> JsonObject:
+async def _asked(line: "McpSession", params: JsonObject, seconds: float) -> JsonObject:
     try:
         page = await line.ask("tools/list", params, seconds=seconds)
     except ServerError as error:
@@ -218,7 +218,7 @@ def _next(page: JsonObject, cursor: str | None) -> str | None:
 
 
 def stdio_disabled() -> McpProblem:
-    """For a server that is a program, where that is off."""
+    """Returns the problem of a server that is a program, where that is off."""
     return McpProblem(
         Kind.DISABLED,
         "MCP servers that are programs are off on this server; LOCI_MCP_STDIO=true (or MCP_DISABLE_STDIO=false) "

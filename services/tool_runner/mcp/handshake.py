@@ -1,4 +1,4 @@
-"""How the SDK's session begins, what its requests carry in each version of the protocol, and how its end is seen."""
+"""The beginning of the SDK's session, its request headers in each version of the protocol, and its end."""
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -31,12 +31,12 @@ _ENDED = ("Connection closed", "SSE stream ended", "SSE stream failed")
 
 
 def has_ended(error: MCPError) -> bool:
-    """Whether it is the SDK that says so: no answer can come."""
+    """Returns whether it is the SDK that says so: no answer can come."""
     return error.code == CONNECTION_CLOSED and error.message.startswith(_ENDED)
 
 
-async def greeted(session: ClientSession) -> str:
-    """The version that both speak: by a handshake, or, with servers that know none, by asking."""
+async def greet(session: ClientSession) -> str:
+    """Returns the version that both speak: by a handshake, or, with servers that know none, by asking."""
     try:
         await session.initialize()
     except MCPError as error:
@@ -63,7 +63,7 @@ def routing(method: str, params: JsonObject, schema: Mapping[str, Any]) -> dict[
     return headers
 
 
-class Noted:
+class NotedEnd:
     """A stream of the SDK that says when it ends: the SDK keeps that to itself."""
 
     def __init__(self, inner: Any, on_end: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class Noted:
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def __aiter__(self) -> "Noted":
+    def __aiter__(self) -> "NotedEnd":
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -94,7 +94,7 @@ class Noted:
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
-    async def __aenter__(self) -> "Noted":
+    async def __aenter__(self) -> "NotedEnd":
         return self
 
     async def __aexit__(

@@ -1,7 +1,7 @@
 """The SDK's HTTP on our own way out: checked addresses, bounded answers, failures told to who waits for them.
 
 The SDK speaks httpx2. A request that fails below the protocol is answered here with 202 ("accepted, nothing follows"),
-by which the SDK's transports live on, and its failure goes to `watch.Watch`.
+by which the SDK's transports live on, and its failure goes to `watch.PendingRequests`.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import httpx
 import httpx2
 
 from services.common.outward import OutwardTransport
-from services.tool_runner.mcp.pending import Watch, id_in
+from services.tool_runner.mcp.pending import PendingRequests, id_in
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.throttle import Throttle, too_much
@@ -35,7 +35,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
 
     def __init__(
         self,
-        watch: Watch,
+        watch: PendingRequests,
         bearer: Bearer,
         *,
         allow_private: bool,
@@ -56,25 +56,25 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
         longest = None if waited_for else _NOTIFYING
         try:
             async with asyncio.timeout(longest):
-                return await self._answered(request, content)
+                return await self._read_answer(request, content)
         except McpProblem as problem:
-            return self._failed(request, content, problem)
+            return self._fail(request, content, problem)
         except TimeoutError:
             return httpx2.Response(202, request=request)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    async def _answered(self, request: httpx2.Request, content: bytes) -> httpx2.Response:
+    async def _read_answer(self, request: httpx2.Request, content: bytes) -> httpx2.Response:
         token = await self._bearer.token()
-        response = await self._sent(request, content, token)
+        response = await self._send(request, content, token)
         # One that was refused did nothing.
-        if response.status_code == 401 and token and (other := await self._bearer.renewed(token)):
+        if response.status_code == 401 and token and (other := await self._bearer.renew_after(token)):
             await response.aclose()
-            response = await self._sent(request, content, other)
+            response = await self._send(request, content, other)
         return await self._read(request, response)
 
-    async def _sent(self, request: httpx2.Request, content: bytes, token: str) -> httpx.Response:
+    async def _send(self, request: httpx2.Request, content: bytes, token: str) -> httpx.Response:
         headers = [(name, value) for name, value in request.headers.multi_items() if name != "accept-encoding"]
         if token:
             headers = [(name, value) for name, value in headers if name != "authorization"]
@@ -88,10 +88,10 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
             content=content,
             extensions={"timeout": request.extensions.get("timeout", {})},
         )
-        return await sent(self._inner, outgoing)
+        return await send(self._inner, outgoing)
 
     async def _read(self, request: httpx2.Request, response: httpx.Response) -> httpx2.Response:
-        """With its body, or with a stream of events that is still to come. Raises McpProblem."""
+        """Returns it with its body, or with a stream of events that is still to come. Raises McpProblem."""
         headers = {name: value for name, value in response.headers.items() if name not in _FRAMING}
         streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if response.status_code == 200 and streams and "content-encoding" not in response.headers:
@@ -104,7 +104,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
         _judge(request, response, body)
         return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
-    def _failed(self, request: httpx2.Request, content: bytes, problem: McpProblem) -> httpx2.Response:
+    def _fail(self, request: httpx2.Request, content: bytes, problem: McpProblem) -> httpx2.Response:
         if request.method == "POST":
             self._watch.fail(content, problem)
             return httpx2.Response(202, request=request)
@@ -117,8 +117,8 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
 _FRAMING = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection"})
 
 
-async def sent(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
-    """The answer, its body unread. Raises McpProblem."""
+async def send(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+    """Returns the answer, its body unread. Raises McpProblem."""
     try:
         return await transport.handle_async_request(request)
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -126,11 +126,11 @@ async def sent(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> h
     except httpx.TimeoutException:
         raise McpProblem(Kind.TIMEOUT, "the MCP server did not answer in time", arrived=True) from None
     except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-        raise _broken(error) from None
+        raise _broken_connection(error) from None
 
 
 async def read_body(response: httpx.Response, most: int) -> bytes:
-    """The whole body of an answer that is not packed. Raises McpProblem."""
+    """Returns the whole body of an answer that is not packed. Raises McpProblem."""
     try:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise McpProblem(Kind.FAILED, "the MCP server packed its answer, which it was asked not to", arrived=True)
@@ -143,7 +143,7 @@ async def read_body(response: httpx.Response, most: int) -> bytes:
     except httpx.TimeoutException:
         raise McpProblem(Kind.TIMEOUT, "the MCP server stopped in the middle of its answer", arrived=True) from None
     except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-        raise _broken(error) from None
+        raise _broken_connection(error) from None
     finally:
         await response.aclose()
 
@@ -156,14 +156,14 @@ def _judge(request: httpx2.Request, response: httpx.Response, body: bytes) -> No
     if status == 401:
         raise McpProblem(
             Kind.OAUTH_REQUIRED,
-            f"the MCP server refused the credentials, or wants some (HTTP 401){_said(body)}",
+            f"the MCP server refused the credentials, or wants some (HTTP 401){_body_text(body)}",
             challenge=response.headers.get("www-authenticate", ""),
         )
     if _SESSION in request.headers and _session_is_gone(status, body):
         raise McpProblem(Kind.FAILED, "the MCP server no longer knows the session", fresh=True)
     if not _is_message(response):
         # Who answers 4xx says that it did nothing; a gateway that answers 5xx does not know.
-        raise McpProblem(Kind.FAILED, f"the MCP server answered HTTP {status}{_said(body)}", arrived=status >= 500)
+        raise McpProblem(Kind.FAILED, f"the MCP server answered HTTP {status}{_body_text(body)}", arrived=status >= 500)
 
 
 def _session_is_gone(status: int, body: bytes) -> bool:
@@ -185,7 +185,7 @@ class _Events(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._response.aiter_raw():
-                await self._throttle.passed(chunk)
+                await self._throttle.wait_for_bytes(chunk)
                 yield chunk
         except (McpProblem, httpx.HTTPError, httpx.StreamError, OSError) as error:
             raise httpx2.ReadError(str(error)) from None
@@ -194,7 +194,7 @@ class _Events(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-def _broken(error: Exception) -> McpProblem:
+def _broken_connection(error: Exception) -> McpProblem:
     text = f"the connection to the MCP server broke: {_words(error)}"
     return McpProblem(Kind.UNREACHABLE, text, arrived=True, fresh=True)
 
@@ -203,14 +203,14 @@ def _words(error: Exception) -> str:
     return str(error)[:_SHOWN_CHARS] or type(error).__name__
 
 
-def _said(body: bytes) -> str:
+def _body_text(body: bytes) -> str:
     text = body[:_SHOWN_CHARS].decode("utf-8", "replace").strip()
     shown = "".join(character if character.isprintable() else " " for character in text)
     return f": {shown}" if shown and not shown.startswith("<") else ""
 
 
 def mcp_client(transport: httpx2.AsyncBaseTransport, headers: Mapping[str, str], connect: float) -> httpx2.AsyncClient:
-    """The SDK's client on such a transport. Reading takes as long as whoever waits."""
+    """Returns the SDK's client on such a transport. Reading takes as long as whoever waits."""
     timeout = httpx2.Timeout(connect, read=None)
     return httpx2.AsyncClient(transport=transport, headers=dict(headers), timeout=timeout, trust_env=False)
 
@@ -229,7 +229,7 @@ class OutwardPlain(httpx2.AsyncBaseTransport):
         outgoing = httpx.Request(request.method, str(request.url), headers=headers, content=content)
         try:
             async with asyncio.timeout(self._seconds):
-                response = await sent(self._inner, outgoing)
+                response = await send(self._inner, outgoing)
                 body = await read_body(response, _MOST_PLAIN)
         except TimeoutError:
             host = request.url.host
@@ -242,6 +242,6 @@ class OutwardPlain(httpx2.AsyncBaseTransport):
 
 
 def plain_client(*, allow_private: bool, seconds: float) -> httpx2.AsyncClient:
-    """A client for authorization servers."""
+    """Returns a client for authorization servers."""
     transport = OutwardPlain(allow_private=allow_private, seconds=seconds)
     return httpx2.AsyncClient(transport=transport, trust_env=False, max_redirects=5)

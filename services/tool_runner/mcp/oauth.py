@@ -59,7 +59,7 @@ class Attempt(BaseModel):
 
 
 class Grant(BaseModel):
-    """What was given: tokens, and how to renew them. `expires_at` is Unix time."""
+    """Tokens, and how to renew them. `expires_at` is Unix time."""
 
     server_url: str
     client: OAuthClientInformationFull
@@ -69,20 +69,20 @@ class Grant(BaseModel):
     expires_at: float | None = None
 
     def fresh(self, margin: float) -> bool:
-        """Whether the token holds for so many seconds."""
+        """Returns whether the token holds for so many seconds."""
         return self.expires_at is None or time.time() + margin < self.expires_at
 
 
-class Begun(BaseModel):
-    """What the user is sent to, and by what they come back."""
+class AuthorizationRequest(BaseModel):
+    """The address to which the user is sent, and the state with which they come back."""
 
     url: str
     state: str
     attempt: Attempt
 
 
-async def begin(client: httpx2.AsyncClient, server_url: str, challenge: str, redirect_uri: str) -> Begun:
-    """From a 401 to the page where the user gives leave. Raises McpProblem."""
+async def begin(client: httpx2.AsyncClient, server_url: str, challenge: str, redirect_uri: str) -> AuthorizationRequest:
+    """Goes from a 401 to the page where the user gives leave. Raises McpProblem."""
     try:
         refused = httpx2.Response(401, headers={"www-authenticate": challenge} if challenge else {})
         resource = await _resource(client, server_url, extract_resource_metadata_from_www_auth(refused))
@@ -91,14 +91,14 @@ async def begin(client: httpx2.AsyncClient, server_url: str, challenge: str, red
         ours.scope = get_client_metadata_scopes(
             extract_scope_from_www_auth(refused), resource, metadata, ours.grant_types
         )
-        registered = await _registered(client, server_url, metadata, ours)
-        return _begun(server_url, redirect_uri, registered, metadata, resource, ours.scope)
+        registered = await _register(client, server_url, metadata, ours)
+        return _authorization_request(server_url, redirect_uri, registered, metadata, resource, ours.scope)
     except (OAuthFlowError, ValidationError, ValueError) as error:
-        raise _failed(error) from None
+        raise _failure(error) from None
 
 
 async def finish(client: httpx2.AsyncClient, attempt: Attempt, code: str, issuer: str) -> Grant:
-    """From the code that came back to tokens. Raises McpProblem."""
+    """Exchanges the code that came back for tokens. Raises McpProblem."""
     context = _context(attempt.server_url, attempt.client, attempt.metadata, attempt.resource)
     data = {
         "grant_type": "authorization_code",
@@ -111,16 +111,16 @@ async def finish(client: httpx2.AsyncClient, attempt: Attempt, code: str, issuer
         validate_authorization_response_iss(issuer or None, attempt.metadata)
         response = await _token_request(client, context, data)
         if response.status_code not in (200, 201):
-            raise OAuthFlowError(f"the code was not exchanged: HTTP {response.status_code} {_said(response)}")
+            raise OAuthFlowError(f"the code was not exchanged: HTTP {response.status_code} {_error_text(response)}")
         tokens = await handle_token_response_scopes(response)
     except (OAuthFlowError, ValidationError, ValueError) as error:
-        raise _failed(error) from None
+        raise _failure(error) from None
     tokens.scope = tokens.scope or attempt.scope
     return _grant(context, tokens)
 
 
 async def renew(client: httpx2.AsyncClient, grant: Grant) -> Grant:
-    """New tokens for old ones. Raises McpProblem: OAUTH_REQUIRED where the user has to give leave again."""
+    """Renews tokens. Raises McpProblem: OAUTH_REQUIRED where the user has to give leave again."""
     context = _context(grant.server_url, grant.client, grant.metadata, grant.resource)
     if not grant.tokens.refresh_token:
         raise _over()
@@ -137,7 +137,7 @@ async def renew(client: httpx2.AsyncClient, grant: Grant) -> Grant:
             raise OAuthFlowError(f"the tokens were not renewed: HTTP {response.status_code}")
         tokens = OAuthToken.model_validate_json(response.content)
     except (OAuthFlowError, ValidationError, ValueError) as error:
-        raise _failed(error) from None
+        raise _failure(error) from None
     # RFC 6749, section 6: what is left out stays.
     tokens.scope = tokens.scope or grant.tokens.scope
     tokens.refresh_token = tokens.refresh_token or grant.tokens.refresh_token
@@ -145,7 +145,7 @@ async def renew(client: httpx2.AsyncClient, grant: Grant) -> Grant:
 
 
 async def _resource(client: httpx2.AsyncClient, server_url: str, named: str | None) -> ProtectedResourceMetadata | None:
-    """What the server says of who authorises for it (RFC 9728)."""
+    """Returns what the server says of who authorises for it (RFC 9728)."""
     broken = 0
     for url in build_protected_resource_metadata_discovery_urls(named, server_url):
         response = await _got(client, url)
@@ -165,7 +165,7 @@ async def _resource(client: httpx2.AsyncClient, server_url: str, named: str | No
 async def _metadata(
     client: httpx2.AsyncClient, server_url: str, resource: ProtectedResourceMetadata | None
 ) -> OAuthMetadata | None:
-    """What the authorization server says of itself (RFC 8414). The first that is named is used."""
+    """Returns what the authorization server says of itself (RFC 8414). The first that is named is used."""
     named = str(resource.authorization_servers[0]) if resource else None
     expected = named or _origin(server_url)
     for url in build_oauth_authorization_server_metadata_discovery_urls(named, server_url):
@@ -180,29 +180,29 @@ async def _metadata(
     return None
 
 
-async def _registered(
+async def _register(
     client: httpx2.AsyncClient, server_url: str, metadata: OAuthMetadata | None, ours: OAuthClientMetadata
 ) -> OAuthClientInformationFull:
-    """What we are to the authorization server (RFC 7591)."""
+    """Returns what we are to the authorization server (RFC 7591)."""
     response = await client.send(create_client_registration_request(metadata, ours, _origin(server_url)))
     if response.status_code not in (200, 201):
         raise OAuthFlowError(
-            f"the authorization server registers no clients by itself (HTTP {response.status_code} {_said(response)}); "
-            "give the server an auth_token instead"
+            "the authorization server registers no clients by itself "
+            f"(HTTP {response.status_code} {_error_text(response)}); give the server an auth_token instead"
         )
     registered = await handle_registration_response(response)
     check_registration_usable(registered)
     return registered
 
 
-def _begun(
+def _authorization_request(
     server_url: str,
     redirect_uri: str,
     registered: OAuthClientInformationFull,
     metadata: OAuthMetadata | None,
     resource: ProtectedResourceMetadata | None,
     scope: str | None,
-) -> Begun:
+) -> AuthorizationRequest:
     context = _context(server_url, registered, metadata, resource)
     pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
     query = {
@@ -229,7 +229,7 @@ def _begun(
         scope=scope,
     )
     joint = "&" if urlsplit(endpoint).query else "?"
-    return Begun(url=f"{endpoint}{joint}{urlencode(query)}", state=state, attempt=attempt)
+    return AuthorizationRequest(url=f"{endpoint}{joint}{urlencode(query)}", state=state, attempt=attempt)
 
 
 async def _token_request(client: httpx2.AsyncClient, context: OAuthContext, data: dict[str, str]) -> httpx2.Response:
@@ -286,11 +286,11 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _said(response: httpx2.Response) -> str:
+def _error_text(response: httpx2.Response) -> str:
     return response.text[:_MOST_SHOWN]
 
 
-def _failed(error: Exception) -> McpProblem:
+def _failure(error: Exception) -> McpProblem:
     return McpProblem(Kind.FAILED, f"the authorisation failed: {str(error)[: 2 * _MOST_SHOWN]}")
 
 

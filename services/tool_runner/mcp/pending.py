@@ -1,4 +1,4 @@
-"""Who waits for an answer of a server, and is told where it cannot come. Pure asyncio.
+"""Requests that wait for an answer of a server, and their failure where none can come. Pure asyncio.
 
 The SDK's transports drop a session, or wait for ever, where a request fails below the protocol; here each request has
 its own failure, and the others go on.
@@ -13,8 +13,8 @@ from services.tool_runner.mcp.protocol.errors import McpProblem
 RequestId = int | str
 
 
-class Watch:
-    """Of one session. `lost`: what ended it, or kept it from beginning."""
+class PendingRequests:
+    """The waiting requests of one session. `lost`: what ended it, or kept it from beginning."""
 
     def __init__(self) -> None:
         self._waiting: dict[RequestId, asyncio.Future[NoReturn]] = {}
@@ -27,7 +27,7 @@ class Watch:
         return self._waiting[request_id]
 
     def forget(self, request_id: RequestId) -> None:
-        """Nobody waits any more."""
+        """Forgets a request: nobody waits any more."""
         self._waiting.pop(request_id).cancel()
 
     def greeting(self) -> asyncio.Future[NoReturn]:
@@ -35,7 +35,7 @@ class Watch:
         return self._greeting
 
     def fail(self, content: bytes, problem: McpProblem) -> None:
-        """The message `content` was not answered, and will not be."""
+        """Fails the message `content`, which was not answered and will not be."""
         request_id = id_in(content)
         if request_id is None:
             return
@@ -45,19 +45,19 @@ class Watch:
         _tell(future, problem)
 
     def end(self, problem: McpProblem) -> None:
-        """The session is over: nobody gets an answer."""
+        """Fails all requests: the session is over."""
         self.lost = self.lost or problem
         for future in (self._greeting, *self._waiting.values()):
             _tell(future, self.lost)
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Closes it: nobody asks any more."""
         for future in (self._greeting, *self._waiting.values()):
             future.cancel()
 
 
 def id_in(content: bytes) -> RequestId | None:
-    """The id of a request; None for a notification or an answer."""
+    """Returns the id of a request; None for a notification or an answer."""
     message = json.loads(content)
     return message.get("id") if "method" in message else None
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 from services.common.errors import NotFound
 from services.tool_runner.core.job import MIB, ExitReason, Limits, Output, Result, ToolError
-from services.tool_runner.core.masked_results import masked_result
+from services.tool_runner.core.masked_results import mask_result
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Tool
 from services.tool_runner.core.ports import Place, Work
 from services.tool_runner.mcp.client import McpClient
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
-from services.tool_runner.mcp.protocol.results import failed, result_of
+from services.tool_runner.mcp.protocol.results import failed_result, result_of
 from services.tool_runner.mcp_servers.model import secrets_of
-from services.tool_runner.mcp_servers.service import Registry
+from services.tool_runner.mcp_servers.service import McpServerService
 
 _MOST_RESULT = 12 * MIB
 _PLACE = Place("mcp")
@@ -24,24 +24,24 @@ _PLACE = Place("mcp")
 class McpRunner:
     """`ports.Runner` of tools of type external_mcp."""
 
-    def __init__(self, registry: Registry, client: McpClient) -> None:
+    def __init__(self, registry: McpServerService, client: McpClient) -> None:
         self._registry = registry
         self._client = client
 
     async def place(self, tool: Tool) -> Place:
-        """At its server."""
+        """Returns the server."""
         return _PLACE
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
-        """Ask the server, once."""
+        """Asks the server, once."""
         server_id = work.tool.mcp_server_id
         assert server_id is not None
         try:
             server = await self._registry.get(work.organization_id, server_id)
         except NotFound:
-            return failed("McpUnavailable", f"the MCP server of {work.tool.name} is gone. Nothing was done.")
+            return failed_result("McpUnavailable", f"the MCP server of {work.tool.name} is gone. Nothing was done.")
         mask = Mask(secrets_of(server.transport))
-        told = _Told(on_output, work.limits, mask)
+        told = _LogLines(on_output, work.limits, mask)
         seconds = min(self._client.times.execute, work.limits.seconds)
         try:
             async with asyncio.timeout(seconds + self._client.times.connect):
@@ -53,18 +53,18 @@ class McpRunner:
                     seconds=seconds,
                     listener=told.line,
                 )
-            result = await asyncio.to_thread(_bounded, answer)
+            result = await asyncio.to_thread(_bounded_result, answer)
         except ServerError as error:
-            result = failed("McpError", str(error))
+            result = failed_result("McpError", str(error))
         except McpProblem as problem:
             result = _trouble(work.tool.name, server.name, problem)
         except TimeoutError:
-            result = _timed_out(f"it ran longer than {seconds:g} s")
-        return told.with_output(masked_result(result, mask.text))
+            result = _timeout_text(f"it ran longer than {seconds:g} s")
+        return told.with_output(mask_result(result, mask.text))
 
 
-def _bounded(answer: dict[str, object]) -> Result:
-    """In a thread: an answer of 16 MiB takes a while."""
+def _bounded_result(answer: dict[str, object]) -> Result:
+    """Returns the result within its limits; in a thread, since an answer of 16 MiB takes a while."""
     result = result_of(answer)
     if result.result is not None and len(result.result) > _MOST_RESULT:
         text = f"it answered more than {_MOST_RESULT // MIB} MiB"
@@ -73,23 +73,23 @@ def _bounded(answer: dict[str, object]) -> Result:
 
 
 def _trouble(tool: str, server: str, problem: McpProblem) -> Result:
-    """What the model is told of a call that got no answer."""
+    """Returns what the model is told of a call that got no answer."""
     unknown = f" Whether {tool} acted is not known, and it was not called again. Check before you repeat it."
     if problem.kind is Kind.TIMEOUT and problem.arrived:
-        return _timed_out(problem.message)
+        return _timeout_text(problem.message)
     if problem.kind is Kind.OAUTH_REQUIRED:
         advice = " Nothing was done. Whoever runs this agent has to connect to the server again."
-        return failed("McpUnauthorized", f"{server}: {problem.message}.{advice}")
+        return failed_result("McpUnauthorized", f"{server}: {problem.message}.{advice}")
     end = unknown if problem.arrived else " Nothing was done."
-    return failed("McpUnavailable", f"{server}: {problem.message}.{end}")
+    return failed_result("McpUnavailable", f"{server}: {problem.message}.{end}")
 
 
-def _timed_out(message: str) -> Result:
+def _timeout_text(message: str) -> Result:
     return Result(reason=ExitReason.TIMEOUT, error=ToolError("Timeout", message))
 
 
-class _Told:
-    """What a server says while a call runs: output of the call, up to a limit."""
+class _LogLines:
+    """Lines that a server logs while a call runs: output of the call, up to a limit."""
 
     def __init__(self, on_output: Callable[[Output], None], limits: Limits, mask: Mask) -> None:
         self._on_output = on_output
@@ -100,7 +100,7 @@ class _Told:
         self._dropped = False
 
     def line(self, text: str) -> None:
-        """Another one."""
+        """Adds a line."""
         line = f"{self._mask.text(text)}\n"
         if len(line) > self._left:
             self._dropped = True
@@ -110,7 +110,7 @@ class _Told:
         self._on_output(Output(next(self._numbers), "stdout", line))
 
     def with_output(self, result: Result) -> Result:
-        """The result, with it."""
+        """Returns the result, with it."""
         return Result(
             reason=result.reason,
             result=result.result,

@@ -1,4 +1,4 @@
-"""Whether the schemas of a server's tools are any, found out in a limited child: a bad one harms no other."""
+"""A check of the schemas of a server's tools, in a limited child: a bad one harms no other."""
 
 import asyncio
 import contextlib
@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from services.common.processes import Child
-from services.tool_runner.child_processes.run import started
-from services.tool_runner.mcp.protocol.server_tools import Listing, Offer
+from services.tool_runner.child_processes.run import start
+from services.tool_runner.mcp.protocol.server_tools import ServerTool, ServerTools
 
 _CHILD = "services.tool_runner.mcp.schema_check_child"
 _WALL_SECONDS = 10.0
@@ -22,9 +22,9 @@ class SchemaCheck:
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def checked(self, listing: Listing) -> Listing:
-        """Without the tools whose schema is none, each of which is a problem with a reason."""
-        good: list[Offer] = []
+    async def check(self, listing: ServerTools) -> ServerTools:
+        """Returns it without the tools whose schema is none, each of which is a problem with a reason."""
+        good: list[ServerTool] = []
         problems = list(listing.problems)
         left, deaths = list(listing.offers), 0
         while left and deaths < _MOST_DEATHS:
@@ -40,13 +40,13 @@ class SchemaCheck:
                 problems.append((left.pop(0).name, "its inputSchema needs too much time or memory to read"))
                 deaths += 1
         problems += [(offer.name, "it was not looked at: too many before it could not be read") for offer in left]
-        return Listing(tuple(good), tuple(problems))
+        return ServerTools(tuple(good), tuple(problems))
 
 
-async def _ask(offers: Sequence[Offer]) -> list[str]:
-    """An answer for each, as far as the child came."""
+async def _ask(offers: Sequence[ServerTool]) -> list[str]:
+    """Returns an answer for each, as far as the child came."""
     request = "".join(json.dumps([offer.name, offer.parameters]) + "\n" for offer in offers).encode()
-    child = await started(_CHILD)
+    child = await start(_CHILD)
     answers: list[str] = []
     sending = asyncio.create_task(_send(child, request))
     try:

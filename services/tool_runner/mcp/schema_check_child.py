@@ -13,7 +13,7 @@ from services.tool_runner.core.schemas.errors import SchemaError
 
 
 def main() -> None:
-    """Read, answer."""
+    """Reads, answers."""
     source_parser_child.limit()
     for line in sys.stdin.buffer:
         try:

@@ -23,13 +23,13 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import LoggingMessageNotificationParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from services.tool_runner.mcp.handshake import US, JsonObject, Noted, greeted, has_ended, introduction, routing
-from services.tool_runner.mcp.pending import Watch
+from services.tool_runner.mcp.handshake import US, JsonObject, NotedEnd, greet, has_ended, introduction, routing
+from services.tool_runner.mcp.pending import PendingRequests
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 
 Streams = tuple[Any, Any]
 # Opens the two streams of a transport; failures below the protocol go to the watch.
-Dial = Callable[[Watch], AbstractAsyncContextManager[Streams]]
+Dial = Callable[[PendingRequests], AbstractAsyncContextManager[Streams]]
 # Told what a server says while a call runs.
 Listener = Callable[[str], None]
 
@@ -43,13 +43,13 @@ _listening: ContextVar[Listener | None] = ContextVar("loci_mcp_listener", defaul
 _log = logging.getLogger(__name__)
 
 
-class Line:
+class McpSession:
     """A session, served by a task of its own from `open` until it is closed, lost, or idle for `idle` seconds."""
 
     def __init__(self, dial: Dial, *, idle: float) -> None:
         self._dial = dial
         self._idle = idle
-        self._watch = Watch()
+        self._watch = PendingRequests()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing = False
         # Set when what `_until_unused` waits for may have come.
@@ -65,7 +65,7 @@ class Line:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes new requests."""
+        """Returns whether it takes new requests."""
         return not self._ended and not self._closing and not (self._task and self._task.done())
 
     @property
@@ -74,7 +74,7 @@ class Line:
         return self._busy
 
     async def open(self, seconds: float) -> None:
-        """Connect and greet. Raises McpProblem."""
+        """Connects and greets. Raises McpProblem."""
         self._task = asyncio.create_task(self._serve())
         greeting = self._watch.greeting()
         try:
@@ -90,7 +90,7 @@ class Line:
             raise
 
     async def close(self) -> None:
-        """End it. Idempotent."""
+        """Ends it. Idempotent."""
         self.retire()
         if self._task and not self._task.done():
             # It takes leave of the server, if that listens.
@@ -101,7 +101,7 @@ class Line:
         self._watch.close()
 
     def retire(self) -> None:
-        """Take no new requests; it ends when those under way have."""
+        """Takes no new requests; it ends when those under way have."""
         self._closing = True
         self._changed.set()
 
@@ -114,7 +114,7 @@ class Line:
         listener: Listener | None = None,
         schema: Mapping[str, Any] | None = None,
     ) -> JsonObject:
-        """The result, as the server sent it. Raises McpProblem, ServerError.
+        """Returns the result, as the server sent it. Raises McpProblem, ServerError.
 
         listener: told its progress and logs. schema: of the tool that is called, which may ask for headers.
         """
@@ -125,11 +125,11 @@ class Line:
         token = _listening.set(listener)
         if listener:
             self._listeners.add(listener)
-        answer = asyncio.create_task(self._asked(request_id, method, params, listener, schema or {}))
+        answer = asyncio.create_task(self._request(request_id, method, params, listener, schema or {}))
         try:
             waited: set[asyncio.Future[Any]] = {answer, failed}
             await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return self._settled(answer, failed, seconds)
+            return self._settle(answer, failed, seconds)
         finally:
             _listening.reset(token)
             if listener:
@@ -142,9 +142,7 @@ class Line:
                 answer.cancel()  # tells the server that nobody waits any more
                 await asyncio.wait({answer}, timeout=_ABANDON_SECONDS)
 
-    def _settled(
-        self, answer: asyncio.Task[JsonObject], failed: asyncio.Future[NoReturn], seconds: float
-    ) -> JsonObject:
+    def _settle(self, answer: asyncio.Task[JsonObject], failed: asyncio.Future[NoReturn], seconds: float) -> JsonObject:
         if failed.done():
             if answer.done() and not answer.cancelled():
                 answer.exception()
@@ -175,7 +173,7 @@ class Line:
             return self._watch.lost
         return McpProblem(Kind.UNREACHABLE, "the connection to the MCP server was lost", arrived=True, fresh=True)
 
-    async def _asked(
+    async def _request(
         self, request_id: int, method: str, params: JsonObject, listener: Listener | None, schema: Mapping[str, Any]
     ) -> JsonObject:
         headers = {MCP_PROTOCOL_VERSION_HEADER: self._version}
@@ -188,14 +186,14 @@ class Line:
         return await self._dispatcher.send_raw_request(method, params, options)
 
     async def _serve(self) -> None:
-        """The session from its beginning to its end, in one task, as the SDK wants it."""
+        """Runs the session from its beginning to its end, in one task, as the SDK wants it."""
         try:
             async with self._dial(self._watch) as (read, write):
-                noted = Noted(read, self._note_end)
+                noted = NotedEnd(read, self._note_end)
                 self._dispatcher = JSONRPCDispatcher(noted, write)
-                session = ClientSession(dispatcher=self._dispatcher, logging_callback=self._logged, client_info=US)
+                session = ClientSession(dispatcher=self._dispatcher, logging_callback=self._on_log, client_info=US)
                 async with session:
-                    self._version = await greeted(session)
+                    self._version = await greet(session)
                     if not self._opened.done():
                         self._opened.set_result(None)
                     await self._until_unused()
@@ -209,7 +207,7 @@ class Line:
             self._watch.end(self._lost())
 
     async def _until_unused(self) -> None:
-        """Until it is closed, has ended, or nobody asked for long; its last requests are waited for."""
+        """Waits until it is closed, has ended, or nobody asked for long; its last requests are waited for."""
         while not self._ended and (self._busy or not self._is_over()):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)
@@ -222,7 +220,7 @@ class Line:
         self._ended = True
         self._changed.set()
 
-    async def _logged(self, params: LoggingMessageNotificationParams) -> None:
+    async def _on_log(self, params: LoggingMessageNotificationParams) -> None:
         listener = _listening.get()
         if listener is None and len(self._listeners) == 1:
             listener = next(iter(self._listeners))
@@ -240,7 +238,7 @@ def _progress(listener: Listener) -> Any:
 
 
 def _problem(error: BaseException) -> McpProblem:
-    """What a session that could not begin ended with."""
+    """Returns what a session that could not begin ended with."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpProblem):

@@ -20,8 +20,8 @@ class Throttle:
         self._credit = float(_LINES_AT_ONCE)
         self._at = time.monotonic()
 
-    async def passed(self, data: bytes) -> None:
-        """Wait until so much may come. Raises McpProblem once it is more than the stream may bring."""
+    async def wait_for_bytes(self, data: bytes) -> None:
+        """Waits until so much may come. Raises McpProblem once it is more than the stream may bring."""
         self._left -= len(data)
         if self._left < 0:
             raise too_much(self._most)
@@ -34,6 +34,6 @@ class Throttle:
 
 
 def too_much(most: int) -> McpProblem:
-    """For a server that sends more than is read."""
+    """Returns the problem of a server that sends more than is read."""
     size = f"{most / 1024 / 1024:.3g} MiB"
     return McpProblem(Kind.FAILED, f"the MCP server sent more than {size}, which is not read", arrived=True)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from services.tool_runner.core.ports import Process
 from services.tool_runner.mcp.http import MOST_EVENT, MOST_STREAM, OutwardMcp, mcp_client
-from services.tool_runner.mcp.pending import Watch
+from services.tool_runner.mcp.pending import PendingRequests
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.session import Dial, Streams
@@ -38,7 +38,7 @@ def http_dial(
     """Dials a server behind a URL; seconds."""
     older = server.kind is ServerKind.SSE
 
-    def dial(watch: Watch) -> AbstractAsyncContextManager[Streams]:
+    def dial(watch: PendingRequests) -> AbstractAsyncContextManager[Streams]:
         outward = OutwardMcp(
             watch, bearer, allow_private=allow_private, seconds=execute, reads_events=older, trusted=trusted
         )
@@ -72,13 +72,13 @@ def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
     """Dials a program: one JSON message a line on its stdin and stdout."""
 
     @asynccontextmanager
-    async def dial(watch: Watch) -> AsyncIterator[Streams]:
+    async def dial(watch: PendingRequests) -> AsyncIterator[Streams]:
         async with start as process:
-            heard, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            write, said = anyio.create_memory_object_stream[SessionMessage](0)
-            async with heard, read, write, said, anyio.create_task_group() as group:
-                group.start_soon(_hear, process, heard, watch)
-                group.start_soon(_say, process, said, watch)
+            received, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            write, sending = anyio.create_memory_object_stream[SessionMessage](0)
+            async with received, read, write, sending, anyio.create_task_group() as group:
+                group.start_soon(_hear, process, received, watch)
+                group.start_soon(_say, process, sending, watch)
                 try:
                     yield read, write
                 finally:
@@ -87,19 +87,19 @@ def process_dial(start: AbstractAsyncContextManager[Process]) -> Dial:
     return dial
 
 
-async def _hear(process: Process, heard: Any, watch: Watch) -> None:
-    """What the program writes, until it ends; what is no message of the protocol is passed over."""
+async def _hear(process: Process, received: Any, watch: PendingRequests) -> None:
+    """Passes on what the program writes, until it ends, but for lines that are no message of the protocol."""
     throttle, rest = Throttle(MOST_STREAM), bytearray()
-    async with heard:
+    async with received:
         try:
             while data := await process.read():
-                await throttle.passed(data)
+                await throttle.wait_for_bytes(data)
                 rest += data
                 if b"\n" in data:
                     *lines, last = bytes(rest).split(b"\n")
                     rest = bytearray(last)
                     for line in lines:
-                        await _heard(line, heard)
+                        await _listening(line, received)
                 if len(rest) > MOST_EVENT:
                     raise too_much(MOST_EVENT)
         except McpProblem as problem:
@@ -108,19 +108,19 @@ async def _hear(process: Process, heard: Any, watch: Watch) -> None:
             watch.end(_ended(process))
 
 
-async def _heard(line: bytes, heard: Any) -> None:
+async def _listening(line: bytes, received: Any) -> None:
     if not line.lstrip().startswith(b"{"):
         return  # programs print their banners to stdout
     try:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
         return
-    await heard.send(SessionMessage(message))
+    await received.send(SessionMessage(message))
 
 
-async def _say(process: Process, said: Any, watch: Watch) -> None:
-    async with said:
-        async for message in said:
+async def _say(process: Process, sending: Any, watch: PendingRequests) -> None:
+    async with sending:
+        async for message in sending:
             line = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
             try:
                 await process.write(line + b"\n")
@@ -129,6 +129,6 @@ async def _say(process: Process, said: Any, watch: Watch) -> None:
 
 
 def _ended(process: Process) -> McpProblem:
-    said = process.errors.strip()
-    text = "the MCP server's program ended" + (f"; its last words: {said[-600:]}" if said else "")
+    last_words = process.errors.strip()
+    text = "the MCP server's program ended" + (f"; its last words: {last_words[-600:]}" if last_words else "")
     return McpProblem(Kind.UNREACHABLE, text, arrived=True, fresh=True)

@@ -12,9 +12,9 @@ from services.tool_runner.core.model import Tool
 from services.tool_runner.mcp.client import Target
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.model import Http, Server
-from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TokenStore, Waiting
-from services.tool_runner.mcp_servers.service import Registry
-from services.tool_runner.mcp_servers.tokens import GivenBearer, Wallet, load
+from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, Authorization, TokenStore
+from services.tool_runner.mcp_servers.service import McpServerService
+from services.tool_runner.mcp_servers.tokens import FixedBearer, TokenKeeper, load
 
 CALLBACK_PATH = "/v1/tools/mcp/oauth/callback"
 ATTEMPT_SECONDS = 600.0
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 0.5
 _QUIET_SECONDS = 10.0
 
 
-class Event(IntEnum):
+class ConnectEventKind(IntEnum):
     """The numbers are those of McpConnectEvent in the proto."""
 
     CONNECTION_ATTEMPT = 1
@@ -35,48 +35,48 @@ class Event(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ConnectEvent:
     """One event; see StreamConnectResponse."""
 
-    event: Event
+    event: ConnectEventKind
     message: str
     url: str = ""
     session_id: str = ""
     tools: tuple[Tool, ...] = ()
 
 
-class Connecting:
+class ConnectFlow:
     """Leads through it. `wallet` keeps what is given."""
 
-    def __init__(self, registry: Registry, wallet: Wallet) -> None:
+    def __init__(self, registry: McpServerService, wallet: TokenKeeper) -> None:
         self._registry = registry
         self._wallet = wallet
         self._store: TokenStore = wallet.store
 
     async def stream(
         self, organization_id: UUID, user_id: UUID, server: Server, *, stored: bool, origin: str
-    ) -> AsyncIterator[Told]:
-        """The events; the last is SUCCESS or ERROR. `origin`: where the user's browser reaches us. Raises Refused."""
-        yield Told(event=Event.CONNECTION_ATTEMPT, message=f"Connecting to {server.name} ...")
+    ) -> AsyncIterator[ConnectEvent]:
+        """Yields the events; the last is SUCCESS or ERROR. `origin`: our address for browsers. Raises Refused."""
+        yield ConnectEvent(event=ConnectEventKind.CONNECTION_ATTEMPT, message=f"Connecting to {server.name} ...")
         try:
             tools = await self._tools(organization_id, user_id, server, stored, "")
         except McpProblem as problem:
             if problem.kind is not Kind.OAUTH_REQUIRED or not isinstance(server.transport, Http):
-                yield Told(event=Event.ERROR, message=problem.message)
+                yield ConnectEvent(event=ConnectEventKind.ERROR, message=problem.message)
                 return
             challenge = problem.challenge
         else:
             yield _success(server, tools)
             return
-        yield Told(event=Event.OAUTH_REQUIRED, message=f"{server.name} wants an authorisation")
+        yield ConnectEvent(event=ConnectEventKind.OAUTH_REQUIRED, message=f"{server.name} wants an authorisation")
         try:
-            async for told in self._authorised(organization_id, user_id, server, stored, origin, challenge):
-                yield told
+            async for event in self._authorize(organization_id, user_id, server, stored, origin, challenge):
+                yield event
         except McpProblem as problem:
-            yield Told(event=Event.ERROR, message=problem.message)
+            yield ConnectEvent(event=ConnectEventKind.ERROR, message=problem.message)
 
     async def finish(self, state: str, code: str, error: str, issuer: str) -> UUID | None:
-        """What a browser brought back. The server that was authorised. Raises InvalidArgument, McpProblem."""
+        """Returns what a browser brought back. The server that was authorised. Raises InvalidArgument, McpProblem."""
         attempt = await self._store.take(state) if state else None
         if attempt is None or not attempt.attempt:
             raise InvalidArgument(
@@ -92,7 +92,7 @@ class Connecting:
             raise
         return attempt.server_id
 
-    async def _exchange(self, state: str, attempt: Waiting, code: str, issuer: str) -> None:
+    async def _exchange(self, state: str, attempt: Authorization, code: str, issuer: str) -> None:
         await load()
         from services.tool_runner.mcp.oauth import Attempt, finish  # noqa: PLC0415 - see `load`
 
@@ -107,17 +107,17 @@ class Connecting:
     async def _tools(
         self, organization_id: UUID, user_id: UUID, server: Server, stored: bool, token: str
     ) -> tuple[Tool, ...]:
-        """What it offers; the tools of a stored one come into the catalogue."""
+        """Returns what it offers; the tools of a stored one come into the catalogue."""
         if stored:
             await self._registry.refresh(organization_id, user_id, server.id)
             return tuple(await self._registry.tools(organization_id, server.id))
-        target = Target(organization_id, server, GivenBearer(token), stored=False)
-        tools, _ = await self._registry.tried(organization_id, target)
+        target = Target(organization_id, server, FixedBearer(token), stored=False)
+        tools, _ = await self._registry.list_unsaved(organization_id, target)
         return tuple(tools)
 
-    async def _authorised(
+    async def _authorize(
         self, organization_id: UUID, user_id: UUID, server: Server, stored: bool, origin: str, challenge: str
-    ) -> AsyncIterator[Told]:
+    ) -> AsyncIterator[ConnectEvent]:
         await load()
         from services.tool_runner.mcp.oauth import begin  # noqa: PLC0415 - see `load`
 
@@ -127,38 +127,40 @@ class Connecting:
         state, attempt = begun.state, begun.attempt.model_dump_json(exclude_none=True)
         server_id = server.id if stored else None
         await self._store.begin(state, organization_id, user_id, server_id, attempt, ATTEMPT_SECONDS)
-        yield Told(
-            event=Event.AUTHORIZATION_URL,
+        yield ConnectEvent(
+            event=ConnectEventKind.AUTHORIZATION_URL,
             message="Give leave at this address",
             url=begun.url,
             session_id=_session_id(state),
         )
         # Whoever stops watching can still give leave: the attempt stays until it is over.
-        async for told in self._waited(state):
-            yield told
-        given = await self._store.waiting(state)
-        token = given.tokens if given else ""
+        async for event in self._wait_for_leave(state):
+            yield event
+        authorization = await self._store.waiting(state)
+        token = authorization.tokens if authorization else ""
         await self._store.forget(state)
         yield _success(server, await self._tools(organization_id, user_id, server, stored, token))
 
-    async def _waited(self, state: str) -> AsyncIterator[Told]:
-        """Until it was given. Raises McpProblem where it was not."""
+    async def _wait_for_leave(self, state: str) -> AsyncIterator[ConnectEvent]:
+        """Waits for the user's leave. Raises McpProblem where it was refused."""
         loop = asyncio.get_running_loop()
-        told = -_QUIET_SECONDS
-        while (found := await self._store.waiting(state)) is not None:
-            if found.outcome == GIVEN:
+        event = -_QUIET_SECONDS
+        while (authorization := await self._store.waiting(state)) is not None:
+            if authorization.outcome == GIVEN:
                 return
-            if found.outcome == REFUSED:
-                raise McpProblem(Kind.FAILED, found.problem)
-            if loop.time() - told >= _QUIET_SECONDS:
-                told = loop.time()
-                yield Told(event=Event.WAITING_FOR_AUTH, message="Waiting for the authorisation")
+            if authorization.outcome == REFUSED:
+                raise McpProblem(Kind.FAILED, authorization.problem)
+            if loop.time() - event >= _QUIET_SECONDS:
+                event = loop.time()
+                yield ConnectEvent(event=ConnectEventKind.WAITING_FOR_AUTH, message="Waiting for the authorisation")
             await asyncio.sleep(_LOOK_SECONDS)
         raise McpProblem(Kind.TIMEOUT, f"nobody gave leave within {ATTEMPT_SECONDS / 60:g} minutes")
 
 
-def _success(server: Server, tools: tuple[Tool, ...]) -> Told:
-    return Told(event=Event.SUCCESS, message=f"{server.name} is connected and offers {len(tools)} tools", tools=tools)
+def _success(server: Server, tools: tuple[Tool, ...]) -> ConnectEvent:
+    return ConnectEvent(
+        event=ConnectEventKind.SUCCESS, message=f"{server.name} is connected and offers {len(tools)} tools", tools=tools
+    )
 
 
 def _session_id(state: str) -> str:

@@ -7,17 +7,18 @@ from uuid import UUID
 
 from loci.tool.v1 import mcp_pb2 as mcp_pb
 from loci.tool.v1 import mcp_service_pb2 as service_pb
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
-from services.common.timestamps import timestamp
+from services.common.ids import from_public, uuid7
 from services.tool_runner.core.model import Refused
-from services.tool_runner.core.schemas.json_fields import checked_object
+from services.tool_runner.core.schemas.json_fields import json_object
 from services.tool_runner.mcp_servers import model
-from services.tool_runner.mcp_servers.connect import Told
+from services.tool_runner.mcp_servers.connect import ConnectEvent
 from services.tool_runner.mcp_servers.model import INVALID, Http, Kind, Server, Stdio, Transport
-from services.tool_runner.mcp_servers.service import Change
+from services.tool_runner.mcp_servers.service import TransportChange
 from services.tool_runner.tools.convert import tool_message
 
+_SERVERS = Codec(Server, mcp_pb.McpServer, leave=("transport", "tool_problems"))
 # Fields of the transports by their names in `servers`.
 _HTTP = {
     "server_url": "url",
@@ -31,7 +32,7 @@ _TRIED = "mcp"
 
 
 def server_id(text: str) -> UUID:
-    """Of `mcp_server-<uuid>`."""
+    """Returns the UUID of `mcp_server-<uuid>`."""
     return from_public("mcp_server", text)
 
 
@@ -41,37 +42,37 @@ def new_server(request: service_pb.CreateMcpServerRequest) -> Server:
         id=server_id(request.id) if request.id else uuid7(),
         name=request.name,
         transport=transport(request.transport),
-        metadata=checked_object(request.metadata_json or "{}", "metadata"),
+        metadata=json_object(request.metadata_json or "{}", "metadata"),
     )
 
 
-def tried_server(message: mcp_pb.McpTransport, name: str = "") -> Server:
-    """A server that is not stored. Raises Refused."""
+def unsaved_server(message: mcp_pb.McpTransport, name: str = "") -> Server:
+    """Returns a server that is not stored. Raises Refused."""
     return Server(id=uuid7(), name=name or _TRIED, transport=transport(message))
 
 
 def transport(message: mcp_pb.McpTransport) -> Transport:
     """Raises Refused."""
-    kind, given = _given(message)
+    kind, fields = _transport_of(message)
     names = _STDIO if kind is Kind.STDIO else _HTTP
-    values = {ours: _plain(getattr(given, theirs)) for theirs, ours in names.items()}
+    values = {ours: _plain(getattr(fields, theirs)) for theirs, ours in names.items()}
     return Stdio(**values) if kind is Kind.STDIO else Http(kind=kind, **values)
 
 
-def change(request: service_pb.UpdateMcpServerRequest) -> tuple[str | None, Change | None]:
-    """The new name, and what changes of the transport. Raises InvalidArgument, Refused."""
+def change(request: service_pb.UpdateMcpServerRequest) -> tuple[str | None, TransportChange | None]:
+    """Returns the new name, and what changes of the transport. Raises InvalidArgument, Refused."""
     paths = list(request.update_mask.paths)
     name = request.name if "name" in paths else None
-    wanted = [path for path in paths if path != "name"]
-    if not wanted:
+    transport_paths = [path for path in paths if path != "name"]
+    if not transport_paths:
         return name, None
-    kind, given = _given(request.transport)
+    kind, fields = _transport_of(request.transport)
     names = _STDIO if kind is Kind.STDIO else _HTTP
-    chosen = _chosen(wanted, names, [field.name for field, _ in given.ListFields()])
-    return name, Change(kind, {names[field]: _plain(getattr(given, field)) for field in chosen})
+    chosen = _changed_fields(transport_paths, names, [field.name for field, _ in fields.ListFields()])
+    return name, TransportChange(kind, {names[field]: _plain(getattr(fields, field)) for field in chosen})
 
 
-def _chosen(paths: Sequence[str], known: dict[str, str], set_fields: Sequence[str]) -> list[str]:
+def _changed_fields(paths: Sequence[str], known: dict[str, str], set_fields: Sequence[str]) -> list[str]:
     chosen = dict.fromkeys(set_fields if "transport" in paths else ())
     for path in paths:
         field = path.removeprefix("transport.")
@@ -82,7 +83,7 @@ def _chosen(paths: Sequence[str], known: dict[str, str], set_fields: Sequence[st
     return list(chosen)
 
 
-def _given(
+def _transport_of(
     message: mcp_pb.McpTransport,
 ) -> tuple[Kind, mcp_pb.HttpMcpTransport | mcp_pb.StdioMcpTransport]:
     which = message.WhichOneof("transport")
@@ -98,8 +99,8 @@ def _plain(value: Any) -> Any:
 
 
 def transport_message(transport: Transport) -> mcp_pb.McpTransport:
-    """Masked."""
-    shown = model.masked(transport)
+    """Returns the transport with its secrets masked."""
+    shown = model.mask(transport)
     names = _STDIO if isinstance(shown, Stdio) else _HTTP
     held = {field.name for field in fields(shown)}
     values = {theirs: getattr(shown, ours) for theirs, ours in names.items() if ours in held}
@@ -108,21 +109,11 @@ def transport_message(transport: Transport) -> mcp_pb.McpTransport:
 
 
 def server_message(server: Server) -> mcp_pb.McpServer:
-    """A stored server, its secrets masked."""
-    return mcp_pb.McpServer(
-        id=to_public("mcp_server", server.id),
-        name=server.name,
+    """Returns a stored server, its secrets masked."""
+    return _SERVERS.encode(
+        server,
         transport=transport_message(server.transport),
-        status=mcp_pb.McpStatus.ValueType(server.status),
-        problem=server.problem,
         tool_problems=problem_messages(server.tool_problems),
-        synced_at=timestamp(server.synced_at),
-        created_at=timestamp(server.created_at),
-        updated_at=timestamp(server.updated_at),
-        created_by_id=to_public("user", server.created_by_id) if server.created_by_id else "",
-        last_updated_by_id=to_public("user", server.last_updated_by_id) if server.last_updated_by_id else "",
-        version=server.version,
-        metadata_json=server.metadata,
     )
 
 
@@ -131,13 +122,13 @@ def problem_messages(problems: Sequence[tuple[str, str]]) -> list[mcp_pb.McpTool
     return [mcp_pb.McpToolProblem(name=name, problem=problem) for name, problem in problems]
 
 
-def told_message(told: Told, sequence: int) -> service_pb.StreamConnectResponse:
-    """One event of a connection."""
+def connect_event_message(event: ConnectEvent, sequence: int) -> service_pb.StreamConnectResponse:
+    """Returns one event of a connection."""
     return service_pb.StreamConnectResponse(
         sequence=sequence,
-        event=service_pb.McpConnectEvent.ValueType(told.event),
-        message=told.message,
-        url=told.url,
-        session_id=told.session_id,
-        tools=[tool_message(tool) for tool in told.tools],
+        event=service_pb.McpConnectEvent.ValueType(event.event),
+        message=event.message,
+        url=event.url,
+        session_id=event.session_id,
+        tools=[tool_message(tool) for tool in event.tools],
     )

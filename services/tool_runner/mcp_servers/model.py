@@ -47,7 +47,7 @@ _KEPT_HEADERS = frozenset(
 
 
 class Kind(StrEnum):
-    """How a server is reached; the values are stored."""
+    """The transport of a server; the values are stored."""
 
     STREAMABLE_HTTP = "streamable_http"
     SSE = "sse"
@@ -55,7 +55,7 @@ class Kind(StrEnum):
 
 
 class Status(IntEnum):
-    """Whether a server can be used; the numbers are those of McpStatus in the proto, and stored."""
+    """The state of a server; the numbers are those of McpStatus in the proto, and stored."""
 
     NEVER_ASKED = 0
     CONNECTED = 1
@@ -74,7 +74,7 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def all_headers(self) -> dict[str, str]:
-        """What every request carries."""
+        """Returns what every request carries."""
         own = {self.auth_header: self._credential()} if self.auth_header and self.auth_token else {}
         return {**self.headers, **own}
 
@@ -117,15 +117,15 @@ class Server:
     version: int = 1
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Raises Refused."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise _refused("server_name", f"must have 1 to {_LONGEST_NAME} printable characters")
+        raise _refusal("server_name", f"must have 1 to {_LONGEST_NAME} printable characters")
     return name.strip()
 
 
 def check(transport: Transport) -> None:
-    """Whether this is a way to reach a server, but for its URL and network. Raises Refused, naming the field."""
+    """Checks a transport, but for its URL and network. Raises Refused, naming the field."""
     if isinstance(transport, Http):
         _check_http(transport)
     else:
@@ -136,74 +136,74 @@ def _check_http(transport: Http) -> None:
     for name, value in transport.all_headers().items():
         where = "auth_header" if name == transport.auth_header else "custom_headers"
         if not _HEADER.fullmatch(name) or name.lower() in _KEPT_HEADERS:
-            raise _refused(where, f"{name[:100]!r} is not a header that can be set")
+            raise _refusal(where, f"{name[:100]!r} is not a header that can be set")
         if len(value) > _LONGEST_SECRET or not _HEADER_VALUE.fullmatch(value):
-            raise _refused(where, f"the value of {name!r} is too long, or holds characters that no header can have")
+            raise _refusal(where, f"the value of {name!r} is too long, or holds characters that no header can have")
     if transport.auth_token and not transport.auth_header:
-        raise _refused("auth_header", "must name the header that carries auth_token, for example Authorization")
+        raise _refusal("auth_header", "must name the header that carries auth_token, for example Authorization")
     if len(transport.headers) > _MOST_ENTRIES:
-        raise _refused("custom_headers", f"holds more than {_MOST_ENTRIES} headers")
+        raise _refusal("custom_headers", f"holds more than {_MOST_ENTRIES} headers")
 
 
 def _check_stdio(transport: Stdio) -> None:
     texts = (transport.command, *transport.args)
     if not transport.command.strip():
-        raise _refused("command", "is empty")
+        raise _refusal("command", "is empty")
     if len(texts) > _MOST_ARGUMENTS or any(len(text) > _LONGEST_ARGUMENT or "\x00" in text for text in texts):
-        raise _refused("args", f"are more than {_MOST_ARGUMENTS}, or one is too long or holds NUL")
+        raise _refusal("args", f"are more than {_MOST_ARGUMENTS}, or one is too long or holds NUL")
     if len(transport.env) > _MOST_ENTRIES:
-        raise _refused("env", f"holds more than {_MOST_ENTRIES} variables")
+        raise _refusal("env", f"holds more than {_MOST_ENTRIES} variables")
     for name, value in transport.env.items():
         if not _VARIABLE.fullmatch(name) or "\x00" in value or len(value) > _LONGEST_SECRET:
-            raise _refused("env", f"{name[:100]!r} is not a variable, or its value is too long or holds NUL")
+            raise _refusal("env", f"{name[:100]!r} is not a variable, or its value is too long or holds NUL")
 
 
 def secrets_of(transport: Transport) -> tuple[str, ...]:
-    """The values that nobody is told."""
+    """Returns the values that nobody is told."""
     if isinstance(transport, Http):
         return (transport.auth_token, *transport.headers.values())
     return tuple(transport.env.values())
 
 
-def masked(transport: Transport) -> Transport:
-    """As it may be shown."""
+def mask(transport: Transport) -> Transport:
+    """Returns it as clients see it."""
     if isinstance(transport, Http):
         hidden = dict.fromkeys(transport.headers, MASK)
         return replace(transport, auth_token=MASK if transport.auth_token else "", headers=hidden)
     return replace(transport, env=dict.fromkeys(transport.env, MASK))
 
 
-def unmasked(written: Transport, present: Transport) -> Transport:
-    """What was written, with what is there where it says the mask. Raises Refused for a mask of nothing."""
-    if isinstance(written, Http):
+def unmask(update: Transport, present: Transport) -> Transport:
+    """Returns what was written, with what is there where it says the mask. Raises Refused for a mask of nothing."""
+    if isinstance(update, Http):
         there = present if isinstance(present, Http) else None
-        token = _unmasked("auth_token", written.auth_token, there.auth_token if there else "")
-        headers = _unmasked_all("custom_headers", written.headers, there.headers if there else {})
-        return replace(written, auth_token=token, headers=headers)
-    return replace(written, env=_unmasked_all("env", written.env, present.env if isinstance(present, Stdio) else {}))
+        token = _unmask_value("auth_token", update.auth_token, there.auth_token if there else "")
+        headers = _unmask_all("custom_headers", update.headers, there.headers if there else {})
+        return replace(update, auth_token=token, headers=headers)
+    return replace(update, env=_unmask_all("env", update.env, present.env if isinstance(present, Stdio) else {}))
 
 
-def _unmasked(where: str, written: str, present: str) -> str:
-    if written != MASK:
-        return written
+def _unmask_value(where: str, update: str, present: str) -> str:
+    if update != MASK:
+        return update
     if not present:
-        raise _refused(where, f"{MASK} stands for a value that is there, and there is none")
+        raise _refusal(where, f"{MASK} stands for a value that is there, and there is none")
     return present
 
 
-def _unmasked_all(where: str, written: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
-    return {name: _unmasked(f"{where}.{name}", value, present.get(name, "")) for name, value in written.items()}
+def _unmask_all(where: str, update: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
+    return {name: _unmask_value(f"{where}.{name}", value, present.get(name, "")) for name, value in update.items()}
 
 
 def config_text(transport: Transport) -> str:
-    """What is stored in the open: nothing secret."""
+    """Returns what is stored in the open: nothing secret."""
     if isinstance(transport, Http):
         return json.dumps({"server_url": transport.url, "auth_header": transport.auth_header})
     return json.dumps({"command": transport.command, "args": transport.args, "network": transport.network})
 
 
 def secrets_text(transport: Transport) -> str:
-    """What is sealed; "" where there is nothing."""
+    """Returns what is sealed; "" where there is nothing."""
     secrets: dict[str, Any]
     if isinstance(transport, Http):
         secrets = {"auth_token": transport.auth_token, "custom_headers": dict(transport.headers)}
@@ -213,7 +213,7 @@ def secrets_text(transport: Transport) -> str:
 
 
 def transport_of(kind: str, config: str, secrets: str) -> Transport:
-    """What `config_text` and `secrets_text` made."""
+    """Returns what `config_text` and `secrets_text` made."""
     shown: dict[str, Any] = json.loads(config)
     hidden: dict[str, Any] = json.loads(secrets or "{}")
     if kind == Kind.STDIO:
@@ -229,5 +229,5 @@ def transport_of(kind: str, config: str, secrets: str) -> Transport:
     )
 
 
-def _refused(where: str, problem: str) -> Refused:
+def _refusal(where: str, problem: str) -> Refused:
     return Refused(INVALID, f"{where}: {problem}")

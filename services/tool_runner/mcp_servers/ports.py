@@ -1,4 +1,4 @@
-"""What the room of MCP servers needs from outside."""
+"""The database and the sandboxes as MCP servers need them."""
 
 from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -13,8 +13,8 @@ from services.tool_runner.mcp_servers.model import Server, Status, Stdio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What came of asking a server for its tools. `synced_at` is set by the store where `status` is CONNECTED."""
+class SyncOutcome:
+    """The outcome of listing a server's tools. The store sets `synced_at` where `status` is CONNECTED."""
 
     status: Status
     problem: str = ""
@@ -22,7 +22,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Authorization:
     """An authorisation under way. `attempt` and `tokens` are JSON text, opened; `outcome` as stored."""
 
     organization_id: UUID
@@ -44,45 +44,45 @@ class McpStore(Protocol):
     """The servers of all tenants. Secrets are sealed and opened in it."""
 
     async def insert(self, organization_id: UUID, user_id: UUID, server: Server, most: int) -> Server:
-        """Add it; one that has the id is returned as it is. Raises AlreadyExists, Refused beyond `most`."""
+        """Adds it; one that has the id is returned as it is. Raises AlreadyExists, Refused beyond `most`."""
         ...
 
     async def find(self, organization_id: UUID, server_id: UUID) -> Server | None:
-        """By id."""
+        """Returns a server by id."""
         ...
 
-    async def named(self, organization_id: UUID, name: str) -> Server | None:
-        """By name."""
+    async def find_by_name(self, organization_id: UUID, name: str) -> Server | None:
+        """Returns a server by name."""
         ...
 
     async def all(self, organization_id: UUID) -> list[Server]:
-        """Oldest first."""
+        """Returns all servers, oldest first."""
         ...
 
     async def update(
         self, organization_id: UUID, user_id: UUID, server: Server, *, forget_oauth: bool
     ) -> Server | None:
-        """Replace name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
+        """Replaces name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
         ...
 
-    async def note(self, organization_id: UUID, server_id: UUID, asked: Asked) -> None:
-        """What came of asking it; its version stays."""
+    async def note(self, organization_id: UUID, server_id: UUID, outcome: SyncOutcome) -> None:
+        """Stores the outcome of listing its tools; its version stays."""
         ...
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
-        """With its tools; whether there was one."""
+        """Deletes it with its tools; returns whether there was one."""
         ...
 
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
-        """Of the catalogue, by name."""
+        """Returns its tools in the catalogue, by name."""
         ...
 
-    async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
-        """Those that other tools than this server's have."""
+    async def names_in_use(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
+        """Returns those that other tools than this server's have."""
         ...
 
     async def drop_tools(self, organization_id: UUID, server_id: UUID, ids: Sequence[UUID]) -> None:
-        """Remove tools of it."""
+        """Removes tools of it."""
         ...
 
 
@@ -90,41 +90,41 @@ class TokenStore(Protocol):
     """OAuth at rest."""
 
     async def read(self, organization_id: UUID, server_id: UUID) -> str:
-        """JSON text of what is known; "" for nothing."""
+        """Returns the OAuth state as JSON text; "" for nothing."""
         ...
 
     async def write(self, organization_id: UUID, server_id: UUID, oauth: str) -> None:
-        """Replace it, and end the lease."""
+        """Replaces it, and ends the lease."""
         ...
 
     async def lease(self, organization_id: UUID, server_id: UUID, seconds: float) -> bool:
-        """Whether the caller, and nobody else for so long, may renew it."""
+        """Returns whether the caller, and nobody else for so long, may renew it."""
         ...
 
     async def release(self, organization_id: UUID, server_id: UUID) -> None:
-        """End the lease, everything else as it is."""
+        """Ends the lease, everything else as it is."""
         ...
 
     async def begin(
         self, state: str, organization_id: UUID, user_id: UUID, server_id: UUID | None, attempt: str, seconds: float
     ) -> None:
-        """Remember an attempt by its state, for so long."""
+        """Remembers an attempt by its state, for so long."""
         ...
 
-    async def waiting(self, state: str) -> Waiting | None:
-        """The attempt, if it is not over."""
+    async def waiting(self, state: str) -> Authorization | None:
+        """Returns the attempt, if it is not over."""
         ...
 
-    async def take(self, state: str) -> Waiting | None:
-        """The attempt, for the one who finishes it; None for everybody else, and once it is over."""
+    async def take(self, state: str) -> Authorization | None:
+        """Returns the attempt, for the one who finishes it; None for everybody else, and once it is over."""
         ...
 
     async def end(self, state: str, outcome: AuthorizationOutcome, *, problem: str = "", tokens: str = "") -> None:
-        """How it came out."""
+        """Stores the outcome."""
         ...
 
     async def forget(self, state: str) -> None:
-        """Remove it, and those long over."""
+        """Removes it, and those long over."""
         ...
 
 
@@ -132,5 +132,5 @@ class Programs(Protocol):
     """Starts servers that are programs, in sandboxes."""
 
     async def ready(self, organization_id: UUID, program: Stdio) -> AbstractAsyncContextManager[Process]:
-        """With its packages installed: it runs from the beginning of the block to its end. Raises McpProblem."""
+        """Returns a block in which it runs, with its packages installed. Raises McpProblem."""
         ...

@@ -14,12 +14,12 @@ from services.tool_runner.core.model import Refused, Tool
 from services.tool_runner.mcp.client import McpClient, Target, stdio_disabled
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
-from services.tool_runner.mcp.protocol.server_tools import Listing, Offer
+from services.tool_runner.mcp.protocol.server_tools import ServerTool, ServerTools
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import INVALID, MOST_SERVERS, Http, Server, Status, Stdio, Transport
-from services.tool_runner.mcp_servers.ports import Asked, McpStore
-from services.tool_runner.mcp_servers.tokens import Wallet
+from services.tool_runner.mcp_servers.ports import McpStore, SyncOutcome
+from services.tool_runner.mcp_servers.tokens import TokenKeeper
 from services.tool_runner.tools.ports import ToolStore
 
 _ATTEMPTS = 5
@@ -29,7 +29,7 @@ _STATUS = {Kind.OAUTH_REQUIRED: Status.OAUTH_REQUIRED}
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class RefreshSummary:
     """A server as it is now, and the names of the tools that came, changed and went."""
 
     server: Server
@@ -39,31 +39,29 @@ class Refreshed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What the registry needs. `stdio`: whether servers may be programs."""
+class McpServerParts:
+    """The parts of the registry. `stdio`: whether servers may be programs."""
 
     store: McpStore
     tools: ToolStore
     client: McpClient
-    wallet: Wallet
+    wallet: TokenKeeper
     check: SchemaCheck
     allow_private: bool
     stdio: bool
 
 
-class Registry:
+class McpServerService:
     """The servers of all tenants. Every method takes the tenant from the verified call context."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: McpServerParts) -> None:
         self._parts = parts
         self._store = parts.store
 
     async def create(self, organization_id: UUID, user_id: UUID, server: Server) -> Server:
-        """Store it and read its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
+        """Stores it and reads its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
         await self._check(server.transport)
-        named = replace(
-            server, name=model.checked_name(server.name), transport=model.unmasked(server.transport, _NOTHING)
-        )
+        named = replace(server, name=model.check_name(server.name), transport=model.unmask(server.transport, _NOTHING))
         stored = await self._store.insert(organization_id, user_id, named, MOST_SERVERS)
         if stored.status is not Status.NEVER_ASKED:
             return stored  # the same request again
@@ -78,39 +76,44 @@ class Registry:
             return server
         raise _no_such(f"mcp_server-{server_id}")
 
-    async def named(self, organization_id: UUID, name: str) -> Server:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Server:
         """Raises NotFound."""
-        if server := await self._store.named(organization_id, name):
+        if server := await self._store.find_by_name(organization_id, name):
             return server
         raise _no_such(repr(name[:100]))
 
     async def all(self, organization_id: UUID) -> list[Server]:
-        """Oldest first."""
+        """Returns all servers, oldest first."""
         return await self._store.all(organization_id)
 
     async def update(
-        self, organization_id: UUID, user_id: UUID, server_id: UUID, name: str | None, transport: "Change | None"
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        server_id: UUID,
+        name: str | None,
+        transport: "TransportChange | None",
     ) -> Server:
-        """Change what is given. Raises NotFound, AlreadyExists, Aborted, Refused, McpProblem (programs are off)."""
+        """Changes what is given. Raises NotFound, AlreadyExists, Aborted, Refused, McpProblem (programs are off)."""
         for _ in range(_ATTEMPTS):
             present = await self.get(organization_id, server_id)
-            changed = present.transport if transport is None else transport.applied(present.transport)
+            changed = present.transport if transport is None else transport.apply_to(present.transport)
             if changed != present.transport:
                 await self._check(changed)
-            named = present.name if name is None else model.checked_name(name)
+            named = present.name if name is None else model.check_name(name)
             if (named, changed) == (present.name, present.transport):
                 return present
             moved = _origin(changed) != _origin(present.transport)
             server = replace(present, name=named, transport=changed)
             if stored := await self._store.update(organization_id, user_id, server, forget_oauth=moved):
-                return await self._followed(organization_id, user_id, present, stored)
+                return await self._follow_name(organization_id, user_id, present, stored)
         raise Aborted(f"mcp_server-{server_id} is being changed by others; try again", reason="TOOL_CHANGED")
 
-    async def _followed(self, organization_id: UUID, user_id: UUID, before: Server, stored: Server) -> Server:
-        """What a change of a server means for its tools."""
+    async def _follow_name(self, organization_id: UUID, user_id: UUID, before: Server, stored: Server) -> Server:
+        """Returns what a change of a server means for its tools."""
         if stored.name != before.name:
             for tool in await self._store.tools(organization_id, stored.id):
-                await self._parts.tools.update(organization_id, user_id, retagged(tool, stored.name))
+                await self._parts.tools.update(organization_id, user_id, renamed_tool(tool, stored.name))
         if stored.transport == before.transport:
             return stored
         try:
@@ -119,35 +122,35 @@ class Registry:
             return await self.get(organization_id, stored.id)
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> None:
-        """With its tools. Raises NotFound."""
+        """Deletes it with its tools. Raises NotFound."""
         if not await self._store.delete(organization_id, server_id):
             raise _no_such(f"mcp_server-{server_id}")
 
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
-        """Those of the catalogue, by name. Raises NotFound."""
+        """Returns those of the catalogue, by name. Raises NotFound."""
         await self.get(organization_id, server_id)
         return await self._store.tools(organization_id, server_id)
 
-    async def refresh(self, organization_id: UUID, user_id: UUID, server_id: UUID) -> Refreshed:
-        """Read its tools anew. Raises NotFound, McpProblem; what came of it is kept either way."""
+    async def refresh(self, organization_id: UUID, user_id: UUID, server_id: UUID) -> RefreshSummary:
+        """Reads its tools anew. Raises NotFound, McpProblem; what came of it is kept either way."""
         server = await self.get(organization_id, server_id)
         try:
-            listing = await self.listed(self.target(organization_id, server))
+            listing = await self.list_tools(self.target(organization_id, server))
         except McpProblem as problem:
             status = _STATUS.get(problem.kind, Status.FAILED)
             text = Mask(model.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
-            kept = Asked(status=status, problem=text, tool_problems=server.tool_problems)
+            kept = SyncOutcome(status=status, problem=text, tool_problems=server.tool_problems)
             await self._store.note(organization_id, server_id, kept)
             raise
-        changes = await self._synced(organization_id, user_id, server, listing.offers)
-        asked = Asked(status=Status.CONNECTED, tool_problems=listing.problems)
+        changes = await self._sync(organization_id, user_id, server, listing.offers)
+        asked = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
         await self._store.note(organization_id, server_id, asked)
         return replace(changes, server=await self.get(organization_id, server_id))
 
-    async def tried(self, organization_id: UUID, target: Target) -> tuple[list[Tool], Listing]:
-        """The tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
+    async def list_unsaved(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:
+        """Returns the tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
         await self._check(target.server.transport)
-        listing = await self.listed(target)
+        listing = await self.list_tools(target)
         server = target.server
         chosen = server_tools.names(listing.offers, server.name, _BUILTIN)
         tools = [
@@ -163,12 +166,12 @@ class Registry:
         return tools, listing
 
     def target(self, organization_id: UUID, server: Server) -> Target:
-        """A stored server, spoken to with the tokens that were given for it."""
+        """Returns a stored server, spoken to with the tokens that were given for it."""
         return Target(organization_id, server, self._parts.wallet.bearer(organization_id, server.id))
 
-    async def listed(self, target: Target) -> Listing:
-        """What a server offers, looked at. Raises McpProblem."""
-        return await self._parts.check.checked(server_tools.read(await self._parts.client.tools(target)))
+    async def list_tools(self, target: Target) -> ServerTools:
+        """Returns what a server offers, looked at. Raises McpProblem."""
+        return await self._parts.check.check(server_tools.read(await self._parts.client.tools(target)))
 
     async def _check(self, transport: Transport) -> None:
         if isinstance(transport, Stdio) and not self._parts.stdio:
@@ -181,26 +184,26 @@ class Registry:
             except AddressRefused as refused:
                 raise Refused(INVALID, f"server_url: {refused}") from None
 
-    async def _synced(
-        self, organization_id: UUID, user_id: UUID, server: Server, offered: Sequence[Offer]
-    ) -> Refreshed:
-        """Make the catalogue what the server offers."""
+    async def _sync(
+        self, organization_id: UUID, user_id: UUID, server: Server, offered: Sequence[ServerTool]
+    ) -> RefreshSummary:
+        """Makes the catalogue what the server offers."""
         present = {tool.mcp_tool_name: tool for tool in await self._store.tools(organization_id, server.id)}
         new = [offer for offer in offered if offer.name not in present]
-        added = [name for offer in new if (name := await self._added(organization_id, user_id, server, offer))]
+        added = [name for offer in new if (name := await self._add(organization_id, user_id, server, offer))]
         updated = []
         for offer in offered:
             tool = present.get(offer.name)
-            if tool and (changed := renewed(tool, offer)):
+            if tool and (changed := refreshed_tool(tool, offer)):
                 await self._parts.tools.update(organization_id, user_id, changed)
                 updated.append(tool.name)
         kept = {offer.name for offer in offered}
         gone = [tool for name, tool in present.items() if name not in kept]
         await self._store.drop_tools(organization_id, server.id, [tool.id for tool in gone])
-        return Refreshed(server, tuple(added), tuple(updated), tuple(tool.name for tool in gone))
+        return RefreshSummary(server, tuple(added), tuple(updated), tuple(tool.name for tool in gone))
 
-    async def _added(self, organization_id: UUID, user_id: UUID, server: Server, offer: Offer) -> str:
-        """Its name in the catalogue. Others may take names meanwhile."""
+    async def _add(self, organization_id: UUID, user_id: UUID, server: Server, offer: ServerTool) -> str:
+        """Returns its name in the catalogue. Others may take names meanwhile."""
         tool_id = server_tools.id_of(organization_id, server.id, offer.name)
         taken = set(_BUILTIN)
         for _ in range(_ATTEMPTS):
@@ -213,9 +216,9 @@ class Registry:
         return ""
 
 
-def renewed(tool: Tool, offer: Offer) -> Tool | None:
-    """The tool as its server has it now; None where that says what it said before. A user's own description stays."""
-    if tool.args_json_schema == offer.given:
+def refreshed_tool(tool: Tool, offer: ServerTool) -> Tool | None:
+    """Returns the tool as its server has it now; None where nothing changed. A user's own description stays."""
+    if tool.args_json_schema == offer.as_listed:
         return None
     before: Mapping[str, object] = server_tools.parsed(tool.args_json_schema)
     kept = tool.description != before.get("description", "")
@@ -224,30 +227,30 @@ def renewed(tool: Tool, offer: Offer) -> Tool | None:
         tool,
         description=description,
         json_schema=server_tools.schema_text(tool.name, description, offer.parameters),
-        args_json_schema=offer.given,
+        args_json_schema=offer.as_listed,
     )
 
 
-def retagged(tool: Tool, server: str) -> Tool:
-    """The tool of a server that has another name now."""
+def renamed_tool(tool: Tool, server: str) -> Tool:
+    """Returns the tool of a server that has another name now."""
     before = server_tools.server_named_in(tool.metadata)
     tags = (server_tools.tag(server) if tag == server_tools.tag(before) else tag for tag in tool.tags)
     return replace(tool, tags=tuple(dict.fromkeys(tags)), metadata=server_tools.with_server_name(tool.metadata, server))
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TransportChange:
     """New values of a transport's fields, by their names in it. The kind cannot be changed."""
 
     kind: model.Kind
     fields: Mapping[str, object]
 
-    def applied(self, present: Transport) -> Transport:
+    def apply_to(self, present: Transport) -> Transport:
         """Raises Refused."""
         if self.kind is not present.kind:
             raise Refused(INVALID, f"mcp_server_type: the server is {present.kind}; make a new one for {self.kind}")
         written: Transport = replace(present, **self.fields)  # type: ignore[arg-type]
-        return model.unmasked(written, present)
+        return model.unmask(written, present)
 
 
 _NOTHING = Http(kind=model.Kind.STREAMABLE_HTTP, url="")

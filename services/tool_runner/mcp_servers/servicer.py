@@ -14,19 +14,19 @@ from services.common.ids import to_public
 from services.tool_runner.core.model import Tool
 from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert as convert_executions
-from services.tool_runner.executions.service import Executor
+from services.tool_runner.executions.service import ExecutionService
 from services.tool_runner.mcp.client import Target
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers import convert
 from services.tool_runner.mcp_servers.wiring import Mcp
 from services.tool_runner.tools.convert import tool_id, tool_message
-from services.tool_runner.tools.service import Catalogue
+from services.tool_runner.tools.service import ToolCatalogue
 
 
 class McpServicer(mcp_grpc.McpServiceServicer):
     """loci.tool.v1.McpService."""
 
-    def __init__(self, mcp: Mcp, executor: Executor, catalogue: Catalogue) -> None:
+    def __init__(self, mcp: Mcp, executor: ExecutionService, catalogue: ToolCatalogue) -> None:
         self._registry = mcp.registry
         self._connecting = mcp.connecting
         self._executor = executor
@@ -45,14 +45,14 @@ class McpServicer(mcp_grpc.McpServiceServicer):
         if request.id:
             server = await self._registry.get(organization_id, convert.server_id(request.id))
         else:
-            server = await self._registry.named(organization_id, request.name)
+            server = await self._registry.find_by_name(organization_id, request.name)
         return mcp_pb.GetMcpServerResponse(server=convert.server_message(server))
 
     async def ListMcpServers(
         self, request: mcp_pb.ListMcpServersRequest, context: Any
     ) -> mcp_pb.ListMcpServersResponse:
-        found = await self._registry.all(current().organization_id)
-        return mcp_pb.ListMcpServersResponse(servers=[convert.server_message(server) for server in found])
+        servers = await self._registry.all(current().organization_id)
+        return mcp_pb.ListMcpServersResponse(servers=[convert.server_message(server) for server in servers])
 
     async def UpdateMcpServer(
         self, request: mcp_pb.UpdateMcpServerRequest, context: Any
@@ -106,9 +106,9 @@ class McpServicer(mcp_grpc.McpServiceServicer):
     async def TestMcpServer(self, request: mcp_pb.TestMcpServerRequest, context: Any) -> mcp_pb.TestMcpServerResponse:
         organization_id = current().organization_id
         with _statuses():
-            server = convert.tried_server(request.transport)
+            server = convert.unsaved_server(request.transport)
             target = Target(organization_id, server, stored=False)
-            tools, listing = await self._registry.tried(organization_id, target)
+            tools, listing = await self._registry.list_unsaved(organization_id, target)
         return mcp_pb.TestMcpServerResponse(
             tools=[_without_id(tool) for tool in tools], tool_problems=convert.problem_messages(listing.problems)
         )
@@ -121,7 +121,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
             if request.id:
                 server = await self._registry.get(caller.organization_id, convert.server_id(request.id))
             else:
-                server = convert.tried_server(request.transport, request.name)
+                server = convert.unsaved_server(request.transport, request.name)
             events = self._connecting.stream(
                 caller.organization_id,
                 caller.user_id,
@@ -130,9 +130,9 @@ class McpServicer(mcp_grpc.McpServiceServicer):
                 origin=request.callback_url,
             )
             sequence = 0
-            async for told in events:
+            async for event in events:
                 sequence += 1
-                yield convert.told_message(told, sequence)
+                yield convert.connect_event_message(event, sequence)
 
     async def FinishMcpAuthorization(
         self, request: mcp_pb.FinishMcpAuthorizationRequest, context: Any
@@ -143,16 +143,16 @@ class McpServicer(mcp_grpc.McpServiceServicer):
 
     async def _tool(self, organization_id: UUID, request: mcp_pb.RunMcpToolRequest) -> Tool:
         tools = await self._registry.tools(organization_id, convert.server_id(request.id))
-        wanted = tool_id(request.tool_id) if request.tool_id else None
+        wanted_id = tool_id(request.tool_id) if request.tool_id else None
         for tool in tools:
-            if tool.id == wanted or (wanted is None and request.tool_name in (tool.mcp_tool_name, tool.name)):
+            if tool.id == wanted_id or (wanted_id is None and request.tool_name in (tool.mcp_tool_name, tool.name)):
                 return tool
         raise NotFound(
             f"the MCP server has no tool {request.tool_id or request.tool_name[:100]!r}", reason="TOOL_NOT_FOUND"
         )
 
     async def _caller(self) -> CallContext:
-        """Who calls; the tools that ship have their names in the catalogue before others can take them."""
+        """Returns who calls; the tools that ship have their names in the catalogue before others can take them."""
         caller = current()
         await self._catalogue.ensure(caller.organization_id, caller.user_id)
         return caller
@@ -166,7 +166,7 @@ def _without_id(tool: Tool) -> Any:
 
 @contextmanager
 def _statuses() -> Iterator[None]:
-    """What a server does wrong, and what breaks a rule, as statuses."""
+    """Turns problems of a server, and refusals, into statuses."""
     try:
         with refusals():
             yield

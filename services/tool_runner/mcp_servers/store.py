@@ -12,7 +12,7 @@ from services.common.sealing import Sealer, Unreadable
 from services.tool_runner.core.model import Refused, Tool
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import INVALID, Server, Status
-from services.tool_runner.mcp_servers.ports import Asked
+from services.tool_runner.mcp_servers.ports import SyncOutcome
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import TOOL_COLUMNS
 
@@ -87,7 +87,7 @@ class PostgresMcpServers:
         row = await self._pool.fetchrow(_FIND, organization_id, server_id)
         return self._server(organization_id, row) if row else None
 
-    async def named(self, organization_id: UUID, name: str) -> Server | None:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Server | None:
         row = await self._pool.fetchrow(_NAMED, organization_id, name)
         return self._server(organization_id, row) if row else None
 
@@ -106,9 +106,9 @@ class PostgresMcpServers:
             raise _name_taken(server.name) from None
         return self._server(organization_id, row) if row else None
 
-    async def note(self, organization_id: UUID, server_id: UUID, asked: Asked) -> None:
-        problems = json.dumps(asked.tool_problems)
-        await self._pool.execute(_NOTE, organization_id, server_id, asked.status, asked.problem, problems)
+    async def note(self, organization_id: UUID, server_id: UUID, outcome: SyncOutcome) -> None:
+        problems = json.dumps(outcome.tool_problems)
+        await self._pool.execute(_NOTE, organization_id, server_id, outcome.status, outcome.problem, problems)
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
         return await self._pool.fetchval(_DELETE, organization_id, server_id) is not None
@@ -116,9 +116,9 @@ class PostgresMcpServers:
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
         return [rows.tool(row) for row in await self._pool.fetch(_TOOLS, organization_id, server_id)]
 
-    async def taken_names(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
-        found = await self._pool.fetch(_TAKEN, organization_id, list(names), server_id)
-        return {row["name"] for row in found}
+    async def names_in_use(self, organization_id: UUID, names: Collection[str], server_id: UUID) -> set[str]:
+        records = await self._pool.fetch(_TAKEN, organization_id, list(names), server_id)
+        return {row["name"] for row in records}
 
     async def drop_tools(self, organization_id: UUID, server_id: UUID, ids: Sequence[UUID]) -> None:
         await self._pool.execute(_DROP, organization_id, server_id, list(ids))

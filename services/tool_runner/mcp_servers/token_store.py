@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.sealing import Sealer, Unreadable
-from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TAKEN, WAITING, AuthorizationOutcome, Waiting
+from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TAKEN, WAITING, Authorization, AuthorizationOutcome
 
 _READ = "SELECT oauth FROM tool_runner.mcp_servers WHERE organization_id = $1 AND id = $2"
 _WRITE = """
@@ -48,7 +48,7 @@ class PostgresMcpTokens:
 
     async def read(self, organization_id: UUID, server_id: UUID) -> str:
         sealed = await self._pool.fetchval(_READ, organization_id, server_id)
-        return self._opened(sealed, _bound(organization_id, server_id))
+        return self._unseal(sealed, _bound(organization_id, server_id))
 
     async def write(self, organization_id: UUID, server_id: UUID, oauth: str) -> None:
         sealed = self._sealer.seal(oauth.encode(), _bound(organization_id, server_id)) if oauth else None
@@ -66,11 +66,11 @@ class PostgresMcpTokens:
         sealed = self._sealer.seal(attempt.encode(), _bound_to_state(state))
         await self._pool.execute(_BEGIN, _hash(state), organization_id, user_id, server_id, sealed, seconds)
 
-    async def waiting(self, state: str) -> Waiting | None:
+    async def waiting(self, state: str) -> Authorization | None:
         row = await self._pool.fetchrow(_WAITING, _hash(state))
         return self._waiting(state, row) if row else None
 
-    async def take(self, state: str) -> Waiting | None:
+    async def take(self, state: str) -> Authorization | None:
         row = await self._pool.fetchrow(_TAKE, _hash(state))
         return self._waiting(state, row) if row else None
 
@@ -82,20 +82,20 @@ class PostgresMcpTokens:
     async def forget(self, state: str) -> None:
         await self._pool.execute(_FORGET, _hash(state))
 
-    def _waiting(self, state: str, row: Any) -> Waiting:
-        return Waiting(
+    def _waiting(self, state: str, row: Any) -> Authorization:
+        return Authorization(
             organization_id=row["organization_id"],
             user_id=row["user_id"],
             server_id=row["mcp_server_id"],
-            attempt=self._opened(row["attempt"], _bound_to_state(state)),
+            attempt=self._unseal(row["attempt"], _bound_to_state(state)),
             outcome=row["outcome"],
             problem=row["problem"],
-            tokens=self._opened(row["tokens"], _bound_to_state(state)),
+            tokens=self._unseal(row["tokens"], _bound_to_state(state)),
             expires_at=row["expires_at"],
         )
 
-    def _opened(self, sealed: bytes | None, bound: str) -> str:
-        """The text; "" also for what cannot be read any more, since it can be had again."""
+    def _unseal(self, sealed: bytes | None, bound: str) -> str:
+        """Returns the text; "" also for what cannot be read any more, since it can be had again."""
         try:
             return self._sealer.open(sealed, bound).decode() if sealed else ""
         except Unreadable:

@@ -20,7 +20,7 @@ _LOOK_SECONDS = 0.2
 _HTTP_SECONDS = 10.0
 
 
-class Wallet:
+class TokenKeeper:
     """Opens, keeps and renews what users gave. `allow_private` as for every address that users supply."""
 
     def __init__(self, store: TokenStore, *, allow_private: bool) -> None:
@@ -28,11 +28,11 @@ class Wallet:
         self._allow_private = allow_private
 
     def bearer(self, organization_id: UUID, server_id: UUID) -> "StoredBearer":
-        """For requests to a stored server."""
+        """Returns the tokens for requests to a stored server."""
         return StoredBearer(self, organization_id, server_id)
 
     async def grant(self, organization_id: UUID, server_id: UUID) -> "oauth.Grant | None":
-        """What was given; None where nothing was."""
+        """Returns what was given; None where nothing was."""
         if not (text := await self.store.read(organization_id, server_id)):
             return None
         await load()
@@ -41,14 +41,14 @@ class Wallet:
         return Grant.model_validate_json(text)
 
     async def client(self) -> "httpx2.AsyncClient":
-        """For requests to authorization servers; close it."""
+        """Returns a client for authorization servers; close it."""
         await load()
         from services.tool_runner.mcp.http import plain_client  # noqa: PLC0415 - see `load`
 
         return plain_client(allow_private=self._allow_private, seconds=_HTTP_SECONDS)
 
-    async def renewed(self, organization_id: UUID, server_id: UUID, refused: str) -> str:
-        """A token that is not `refused`; whoever comes first gets it, the others wait. Raises McpProblem."""
+    async def renew_after(self, organization_id: UUID, server_id: UUID, refused: str) -> str:
+        """Returns a token that is not `refused`; whoever comes first gets it, the others wait. Raises McpProblem."""
         async with asyncio.timeout(2 * _LEASE_SECONDS):
             while True:
                 leased = await self.store.lease(organization_id, server_id, _LEASE_SECONDS)
@@ -80,45 +80,45 @@ class Wallet:
 class StoredBearer:
     """`bearer.Bearer` of one stored server."""
 
-    def __init__(self, wallet: Wallet, organization_id: UUID, server_id: UUID) -> None:
+    def __init__(self, wallet: TokenKeeper, organization_id: UUID, server_id: UUID) -> None:
         self._wallet = wallet
         self._of = (organization_id, server_id)
 
     async def token(self) -> str:
-        """One that holds for a while."""
+        """Returns one that holds for a while."""
         grant = await self._wallet.grant(*self._of)
         if grant is None:
             return ""
         if grant.fresh(_MARGIN) or not grant.tokens.refresh_token:
             return grant.tokens.access_token
-        return await self._renewed(grant.tokens.access_token)
+        return await self._renew_after(grant.tokens.access_token)
 
-    async def renewed(self, refused: str) -> str:
-        """After a 401."""
+    async def renew_after(self, refused: str) -> str:
+        """Returns another token after a 401."""
         grant = await self._wallet.grant(*self._of)
         if grant is None or (grant.tokens.access_token == refused and not grant.tokens.refresh_token):
             return ""
-        return await self._renewed(refused)
+        return await self._renew_after(refused)
 
-    async def _renewed(self, refused: str) -> str:
+    async def _renew_after(self, refused: str) -> str:
         try:
-            return await self._wallet.renewed(*self._of, refused)
+            return await self._wallet.renew_after(*self._of, refused)
         except TimeoutError:
             raise McpProblem(Kind.TIMEOUT, "the authorization server did not answer in time") from None
 
 
-class GivenBearer:
+class FixedBearer:
     """A token that is used once, for a server that is not stored."""
 
     def __init__(self, token: str) -> None:
         self._token = token
 
     async def token(self) -> str:
-        """The same, always."""
+        """Returns the same, always."""
         return self._token
 
-    async def renewed(self, refused: str) -> str:
-        """None."""
+    async def renew_after(self, refused: str) -> str:
+        """Returns ""."""
         return ""
 
 

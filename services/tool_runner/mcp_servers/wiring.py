@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from services.tool_runner.mcp.client import McpClient, Times
 from services.tool_runner.mcp.runner import McpRunner
 from services.tool_runner.mcp.schema_check import SchemaCheck
-from services.tool_runner.mcp_servers.connect import Connecting
+from services.tool_runner.mcp_servers.connect import ConnectFlow
 from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
-from services.tool_runner.mcp_servers.service import Parts, Registry
-from services.tool_runner.mcp_servers.tokens import Wallet
+from services.tool_runner.mcp_servers.service import McpServerParts, McpServerService
+from services.tool_runner.mcp_servers.tokens import TokenKeeper
 from services.tool_runner.tools.ports import ToolStore
 
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """What an operator sets. `stdio`: whether servers may be programs; `allow_private`: and at private addresses."""
+    """The operator's settings. `stdio`: whether servers may be programs; `allow_private`: at private addresses, too."""
 
     stdio: bool = False
     allow_private: bool = False
@@ -25,8 +25,8 @@ class McpSettings:
 class Mcp:
     """The parts of it; whoever made it closes `client`."""
 
-    registry: Registry
-    connecting: Connecting
+    registry: McpServerService
+    connecting: ConnectFlow
     client: McpClient
     runner: McpRunner
 
@@ -34,15 +34,15 @@ class Mcp:
 def wire_mcp(
     settings: McpSettings, *, store: McpStore, tokens: TokenStore, tools: ToolStore, programs: Programs
 ) -> Mcp:
-    """`programs` start servers that are programs, where the settings allow that."""
+    """Makes the parts. `programs` start servers that are programs, where the settings allow that."""
     client = McpClient(
         allow_private=settings.allow_private,
         programs=programs if settings.stdio else None,
         times=settings.times,
     )
-    wallet = Wallet(tokens, allow_private=settings.allow_private)
-    registry = Registry(
-        Parts(
+    wallet = TokenKeeper(tokens, allow_private=settings.allow_private)
+    registry = McpServerService(
+        McpServerParts(
             store=store,
             tools=tools,
             client=client,
@@ -52,4 +52,4 @@ def wire_mcp(
             stdio=settings.stdio,
         )
     )
-    return Mcp(registry, Connecting(registry, wallet), client, McpRunner(registry, client))
+    return Mcp(registry, ConnectFlow(registry, wallet), client, McpRunner(registry, client))

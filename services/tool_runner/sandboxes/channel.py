@@ -8,7 +8,7 @@ from services.tool_runner.core.job import ExitReason, Job, Output, Result, Sandb
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process
 from services.tool_runner.sandboxes.ports import Worker
 from services.tool_runner.sandboxes.protocol import events as said
-from services.tool_runner.sandboxes.protocol.answers import died
+from services.tool_runner.sandboxes.protocol.answers import died_result
 from services.tool_runner.sandboxes.protocol.connections import BadWorker
 from services.tool_runner.sandboxes.protocol.conversation import Conversation
 from services.tool_runner.sandboxes.protocol.wire import Frame, encode
@@ -37,7 +37,7 @@ class Channel:
         self._result: Result | None = None
 
     async def greet(self) -> None:
-        """Wait until it is ready; raises SandboxUnavailable with what is the matter."""
+        """Waits until it is ready; raises SandboxUnavailable with what is the matter."""
         try:
             async with asyncio.timeout(_START_SECONDS):
                 while not self.usable:
@@ -53,11 +53,11 @@ class Channel:
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for a job, and has neither ended nor spoken."""
+        """Returns whether it waits for a job, and has neither ended nor spoken."""
         return self.usable and self._reading is not None and not self._reading.done()
 
     async def serve(self, job: Job, ends: Ends = NO_ENDS) -> Result:
-        """Its one call, to its end. Raises SandboxUnavailable where the worker was gone before it had the job."""
+        """Serves its one call to its end. Raises SandboxUnavailable where the worker was gone before it had the job."""
         self.usable, began = False, False
         try:
             async with asyncio.timeout(_patience(job)):
@@ -68,20 +68,20 @@ class Channel:
             self.usable = True
             return self._result
         except TimeoutError:
-            return self._died(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
+            return self._died_result(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
         except BadWorker as error:
-            return self._died(ExitReason.KILLED, str(error))
+            return self._died_result(ExitReason.KILLED, str(error))
         except (EOFError, OSError) as error:
             if not began:
                 raise SandboxUnavailable(await self._worker.problem() or _ENDED) from error
-            return self._died(ExitReason.KILLED, _ENDED)
+            return self._died_result(ExitReason.KILLED, _ENDED)
         finally:
             await self._hang_up()
             if self.usable:
                 self._watch()
 
     async def open(self, job: Job, ends: Ends = NO_ENDS) -> Process:
-        """Start a job of mode PROCESS; raises SandboxUnavailable. Closing the process closes the worker."""
+        """Starts a job of mode PROCESS; raises SandboxUnavailable. Closing the process closes the worker."""
         self.usable = False
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -93,21 +93,21 @@ class Channel:
         return process
 
     async def close(self) -> None:
-        """Kill the worker. Idempotent."""
+        """Kills the worker. Idempotent."""
         self.usable, self.closed = False, True
         try:
-            await _ended(self._process.following if self._process else None)
+            await _end_task(self._process.following if self._process else None)
             await self._hang_up()
-            await _ended(self._reading)
+            await _end_task(self._reading)
         finally:
             await self._worker.close()
 
     async def ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed a process of it for its memory."""
+        """Returns whether the kernel killed a process of it for its memory."""
         return await self._worker.ran_out_of_memory()
 
-    def _died(self, reason: ExitReason, message: str) -> Result:
-        return died(reason, message, of=self._conversation.partial())
+    def _died_result(self, reason: ExitReason, message: str) -> Result:
+        return died_result(reason, message, of=self._conversation.partial())
 
     async def _give(self, job: Job, ends: Ends) -> None:
         self._result, self._ends = None, ends
@@ -122,12 +122,12 @@ class Channel:
         await self._write(b"".join(frames))
 
     async def _turn(self) -> None:
-        """Take what comes next; raises EOFError, OSError, BadWorker."""
+        """Takes what comes next; raises EOFError, OSError, BadWorker."""
         reading, self._reading = self._reading or asyncio.create_task(self._read()), None
         try:
             chunk = await reading
         finally:
-            await _ended(reading)
+            await _end_task(reading)
         if not chunk:
             raise EOFError
         for event in self._conversation.receive(chunk):
@@ -137,7 +137,7 @@ class Channel:
         return await self._worker.read()
 
     def _watch(self) -> None:
-        """Read ahead of the next job, so that a worker that ended meanwhile is known to have."""
+        """Reads ahead of the next job, so that a worker that ended meanwhile is known to have."""
         self._reading = asyncio.create_task(self._read())
 
     async def _hear(self, event: said.Event) -> None:
@@ -200,7 +200,7 @@ class Channel:
             await process.end()
 
     async def _hang_up(self) -> None:
-        """End every tunnel of the call."""
+        """Ends every tunnel of the call."""
         for connection in self._connections.values():
             connection.abandon()
         tunnels = list(self._tunnels)
@@ -228,8 +228,8 @@ def _patience(job: Job) -> float:
     return job.limits.seconds + _GRACE_SECONDS + (given + job.limits.file_bytes) / _FILE_BYTES_PER_SECOND
 
 
-async def _ended(task: asyncio.Task[Any] | None) -> None:
-    """Cancelled where it still runs, and over."""
+async def _end_task(task: asyncio.Task[Any] | None) -> None:
+    """Cancels it where it still runs, and waits for its end."""
     if task and not task.done():
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

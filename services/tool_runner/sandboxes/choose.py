@@ -59,7 +59,7 @@ class SandboxChoice:
         self._choosing = asyncio.Lock()
 
     async def prepare(self) -> str:
-        """At start, beside serving: fetch the image, remove orphans, choose. Gives the outcome as text."""
+        """Fetches the image, removes orphans and chooses, at start beside serving. Returns the outcome as text."""
         image = self._settings.docker.image
         if image != LOCAL_IMAGE and self._tries_docker():
             await self._docker.probe(self._settings.pull_seconds)
@@ -70,21 +70,21 @@ class SandboxChoice:
             return f"custom tools cannot run: {error}"
 
     async def get(self) -> Sandbox:
-        """The sandbox that serves; raises SandboxUnavailable with what to install or which command to run."""
+        """Returns the sandbox that serves; raises SandboxUnavailable with what to install or which command to run."""
         async with self._choosing:
             if self._chosen is None:
                 self._chosen = await self._choose()
             return self._chosen
 
     def forget(self, sandbox: Sandbox) -> None:
-        """It failed: choose anew at the next call. What else runs in it goes on."""
+        """Chooses anew at the next call: this one failed. Calls that run in it go on."""
         if sandbox is self._docker:
             self._docker_failed_at = time.monotonic()
         if self._chosen is sandbox:
             self._chosen = None
 
     async def close(self) -> None:
-        """Stop what is kept warm."""
+        """Stops what is kept warm."""
         for sandbox in (*self._made.values(), self._docker):
             await sandbox.close()
 
@@ -104,13 +104,13 @@ class SandboxChoice:
         return await self._with("bubblewrap", self._bubblewrap)
 
     async def _with(self, kind: Kind, make: Maker) -> Sandbox:
-        """Made once: what of it fails for one call says so, and may serve the next."""
+        """Makes each kind once: one that fails for one call may serve the next."""
         if kind not in self._made:
             self._made[kind] = await make()
         return self._made[kind]
 
     async def _first(self, *makers: Maker) -> Sandbox:
-        """The first that can be had; where none can, what is missing of all."""
+        """Returns the first that can be had; where none can, what is missing of all."""
         problems = []
         for make in makers:
             try:
@@ -130,7 +130,7 @@ class SandboxChoice:
         return self._docker
 
     def _tries_docker(self) -> bool:
-        """Whether an engine is worth a process: looked for, not spoken to."""
+        """Returns whether an engine is worth a process: looked for, not spoken to."""
         named = "DOCKER_HOST" in self._settings.docker.environment
         return self._settings.kind in ("auto", "docker") and (named or os.path.exists(_DEFAULT_SOCKET))
 

@@ -32,7 +32,7 @@ class DockerSettings:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a container engine has for us."""
+    """The answer of a container engine."""
 
     engine: bool
     image: bool
@@ -52,7 +52,7 @@ class DockerSource:
         self._idle: asyncio.TimerHandle | None = None
 
     async def probe(self, pull_seconds: float = 0.0) -> Probe:
-        """Ask the engine; fetches a missing image when given time for it, and removes orphans."""
+        """Asks the engine; fetches a missing image when given time for it, and removes orphans."""
         answer = await self._ask({"op": "probe", "pull_seconds": pull_seconds})
         if answer is None:
             return Probe(engine=False, image=False, problem="the sandbox launcher could not be started")
@@ -69,7 +69,7 @@ class DockerSource:
         return DockerWorker(channel, self._look_if_idle)
 
     async def close(self) -> None:
-        """End the launcher and with it every container."""
+        """Ends the launcher and with it every container."""
         if self._idle:
             self._idle.cancel()
         launcher, self._launcher = self._launcher, None

@@ -21,10 +21,10 @@ from typing import Any
 import httpx
 
 from services.tool_runner.core.job import SandboxUnavailable
-from services.tool_runner.sandboxes.hosted.create import made
+from services.tool_runner.sandboxes.hosted.create import create_or_undo
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
-from services.tool_runner.sandboxes.hosted.sdk import imported
+from services.tool_runner.sandboxes.hosted.sdk import import_sdk
 from services.tool_runner.sandboxes.ports import Shape
 from services.tool_runner.sandboxes.remote_settings import E2bSettings
 
@@ -51,9 +51,9 @@ class E2bSource:
 
     async def start(self, shape: Shape, tenant: str) -> "E2bWorker":
         """See `ports.WorkerSource`. Nothing is of a tenant."""
-        sdk = await imported("e2b")
+        sdk = await import_sdk("e2b")
         archive = await asyncio.to_thread(worker_archive, shape.language)
-        sandbox = await made(self._create(sdk), lambda sandbox: _kill(sdk, sandbox))
+        sandbox = await create_or_undo(self._create(sdk), lambda sandbox: _kill(sdk, sandbox))
         worker = E2bWorker(sdk, sandbox, self._lease_seconds, self._workers.discard)
         self._workers.add(worker)
         try:
@@ -106,7 +106,7 @@ class E2bWorker:
         self._tasks = [asyncio.create_task(self._renew(lease_seconds))]
 
     async def begin(self, shape: Shape, archive: bytes) -> None:
-        """Send what it needs, and start it; raises SandboxUnavailable."""
+        """Sends what it needs, and starts it; raises SandboxUnavailable."""
         files: list[dict[str, Any]] = [{"path": f"{HOME}/worker.tar.gz", "data": archive}]
         archives = [{"file": f"{HOME}/worker.tar.gz", "place": HOME}]
         with contextlib.ExitStack() as stack:
@@ -149,7 +149,7 @@ class E2bWorker:
         return self._complaint.strip() or "the worker in the sandbox of E2B ended"
 
     async def ran_out_of_memory(self) -> bool:
-        """E2B does not say."""
+        """Returns False: E2B does not say."""
         return False
 
     async def close(self) -> None:
@@ -167,7 +167,7 @@ class E2bWorker:
         self._forget(self)
 
     async def _take(self, text: str) -> None:
-        """Awaited by the SDK, which reads no further meanwhile."""
+        """Takes a piece; the SDK awaits this, and reads no further meanwhile."""
         *lines, self._line = (self._line + text).split("\n")
         if len(self._line) > _LONGEST_LINE:
             raise ValueError("a line without an end")
@@ -178,7 +178,7 @@ class E2bWorker:
         self._complaint = (self._complaint + text)[-_MOST_COMPLAINT:]
 
     async def _watch(self) -> None:
-        """Until it has ended, whatever ended it."""
+        """Waits until it has ended, whatever ended it."""
         try:
             await self._command.wait()
         except ValueError:
@@ -209,7 +209,7 @@ async def _kill(sdk: Any, sandbox: Any) -> None:
 
 
 def _failures(sdk: Any) -> tuple[type[Exception], ...]:
-    """What the SDK raises: its own kinds, which have no common base, its transport's, and the system's."""
+    """Returns what the SDK raises: its own kinds, which have no common base, its transport's, and the system's."""
     return (sdk.SandboxException, sdk.AuthenticationException, sdk.ServiceBusyException, httpx.HTTPError, OSError)
 
 

@@ -41,7 +41,7 @@ class Channel:
         self._closing = False
 
     async def read(self) -> bytes:
-        """What the container wrote; b"" once it is gone."""
+        """Returns what the container wrote; b"" once it is gone."""
         if self._received.empty() and self.ended:
             return b""
         data = await self._received.get()
@@ -52,7 +52,7 @@ class Channel:
         return data
 
     async def write(self, data: bytes) -> None:
-        """To its stdin, as fast as it reads; raises ConnectionError when it is gone."""
+        """Writes to its stdin, as fast as it reads; raises ConnectionError when it is gone."""
         rest = memoryview(data)
         while rest:
             while self._window <= 0 and not self.ended:
@@ -66,14 +66,14 @@ class Channel:
             await self._child.send(encode(Frame.DATA, self._number, bytes(piece)))
 
     async def close(self) -> None:
-        """Kill it; returns when nothing of it is left."""
+        """Kills it; returns when nothing of it is left."""
         if not self._closing and not self.closed.is_set():
             self._closing = True
             await self._send(encode(Frame.CLOSE, self._number))
         await self.closed.wait()
 
     def take(self, kind: Frame, body: bytes) -> None:
-        """What the launcher sent for it."""
+        """Takes what the launcher sent for it."""
         match kind:
             case Frame.OPENED:
                 self.opened.set()
@@ -89,7 +89,7 @@ class Channel:
                 self.closed.set()
 
     def lose(self) -> None:
-        """The launcher is gone, and with it the container's stdin."""
+        """Ends it: the launcher is gone, and with it the container's stdin."""
         self._end(self.ended or _DIED)
         self.closed.set()
 
@@ -100,7 +100,7 @@ class Channel:
         self.opened.set()
 
     async def _send(self, frame: bytes) -> None:
-        """A launcher that died is noticed by who reads from it, not here."""
+        """Sends a frame. The reader notices a launcher that died, not this."""
         with contextlib.suppress(ConnectionError):
             await self._child.send(frame)
 
@@ -118,22 +118,22 @@ class LauncherProcess:
 
     @classmethod
     async def start(cls, image: str, runtime: str, environment: Mapping[str, str]) -> "LauncherProcess":
-        """Start it by exec, in a session of its own: Ctrl-C is for this process, whose end it sees. Raises OSError."""
+        """Starts it by exec, in a session of its own: Ctrl-C is for this process, whose end it sees. Raises OSError."""
         command = (sys.executable, "-m", _MODULE, image, runtime)
         return cls(await Child.start(*command, environment=environment, new_session=True))
 
     @property
     def alive(self) -> bool:
-        """Whether it takes requests."""
+        """Returns whether it takes requests."""
         return not self._ended
 
     @property
     def busy(self) -> bool:
-        """Whether containers are open or questions wait for answers."""
+        """Returns whether containers are open or questions wait for answers."""
         return bool(self._channels or self._answers)
 
     async def open(self, fields: Message) -> Channel:
-        """Start a container; returns when it runs, or has ended: then `ended` says why."""
+        """Starts a container; returns when it runs, or has ended: then `ended` says why."""
         number = next(self._numbers)
         channel = Channel(number, self._child)
         if self._ended:
@@ -149,7 +149,7 @@ class LauncherProcess:
         return channel
 
     async def ask(self, question: Message) -> Message | None:
-        """Its answer; None where it died first."""
+        """Returns its answer; None where it died first."""
         if self._ended:
             return None
         number = next(self._numbers)
@@ -162,12 +162,12 @@ class LauncherProcess:
             self._answers.pop(number, None)
 
     def end_input(self) -> None:
-        """Let it end: it removes its containers, then goes."""
+        """Lets it end: it removes its containers, then goes."""
         self._ended = True
         self._child.end_input()
 
     async def close(self) -> None:
-        """End it, wait for it, and kill it where it does not end."""
+        """Ends it, waits for it, and kills it where it does not end."""
         self.end_input()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._child.wait(), _END_SECONDS)

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from services.tool_runner.core.job import MIB, SandboxUnavailable
-from services.tool_runner.sandboxes.hosted.create import made
+from services.tool_runner.sandboxes.hosted.create import create_or_undo
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
-from services.tool_runner.sandboxes.hosted.sdk import imported
+from services.tool_runner.sandboxes.hosted.sdk import import_sdk
 from services.tool_runner.sandboxes.ports import Shape
 from services.tool_runner.sandboxes.remote_settings import ModalSettings
 
@@ -44,9 +44,9 @@ class ModalSource:
 
     async def start(self, shape: Shape, tenant: str) -> "ModalWorker":
         """See `ports.WorkerSource`. Nothing is of a tenant."""
-        sdk = await imported("modal")
+        sdk = await import_sdk("modal")
         archive = await asyncio.to_thread(worker_archive, shape.language)
-        sandbox = await made(self._create(sdk, shape), lambda sandbox: _terminate(sdk, sandbox))
+        sandbox = await create_or_undo(self._create(sdk, shape), lambda sandbox: _terminate(sdk, sandbox))
         worker = ModalWorker(sdk, sandbox, self._workers.discard)
         self._workers.add(worker)
         try:
@@ -69,7 +69,7 @@ class ModalSource:
         by_id = settings.image.startswith("im-")
         try:
             async with asyncio.timeout(_MAKE_SECONDS):
-                client = await self._opened(sdk)
+                client = await self._open_client(sdk)
                 app = await sdk.App.lookup.aio(settings.app, client=client, create_if_missing=True)
                 image = (
                     sdk.Image.from_id(settings.image, client=client)
@@ -89,7 +89,7 @@ class ModalSource:
         except _failures(sdk) as error:
             raise SandboxUnavailable(_sentence(sdk, error)) from error
 
-    async def _opened(self, sdk: Any) -> Any:
+    async def _open_client(self, sdk: Any) -> Any:
         async with self._opening:
             if self._client is None:
                 settings = self._settings
@@ -114,7 +114,7 @@ class ModalWorker:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def begin(self, shape: Shape, archive: bytes) -> None:
-        """Start it, and send what it needs; raises SandboxUnavailable."""
+        """Starts it, and sends what it needs; raises SandboxUnavailable."""
         archives: list[dict[str, Any]] = [{"size": len(archive), "place": HOME}]
         if shape.layer:
             size = (await asyncio.to_thread(shape.layer.archive.stat)).st_size
@@ -153,7 +153,7 @@ class ModalWorker:
         return self._complaint.strip() or "the worker in the sandbox of Modal ended"
 
     async def ran_out_of_memory(self) -> bool:
-        """Modal does not say in time."""
+        """Returns False: Modal does not say in time."""
         return False
 
     async def close(self) -> None:
@@ -180,14 +180,14 @@ class ModalWorker:
         await self._end()
 
     async def _listen(self) -> None:
-        """To its stderr."""
+        """Reads its stderr."""
         with contextlib.suppress(*_failures(self._sdk)):
             async for piece in self._process.stderr:
                 text = piece.decode("utf-8", "replace")
                 self._complaint = (self._complaint + text)[-_MOST_COMPLAINT:]
 
     async def _watch(self) -> None:
-        """The sandbox itself: its streams are tried anew for a while when it is gone."""
+        """Watches the sandbox itself: its streams are tried anew for a while when it is gone."""
         try:
             await self._sandbox.wait.aio(raise_on_termination=False)
             self._complaint = self._complaint or "Modal has ended the sandbox"

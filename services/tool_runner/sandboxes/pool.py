@@ -16,8 +16,8 @@ from services.tool_runner.core.job import ExitReason, Job, Result, SandboxUnavai
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process
 from services.tool_runner.sandboxes.channel import Channel
 from services.tool_runner.sandboxes.ports import Shape, WorkerSource, shape_of
-from services.tool_runner.sandboxes.protocol.answers import died
-from services.tool_runner.sandboxes.quiet_period import Quiet
+from services.tool_runner.sandboxes.protocol.answers import died_result
+from services.tool_runner.sandboxes.quiet_period import QuietPeriod
 
 _STARTS_AT_ONCE = 2  # of workers that nobody waits for
 _LONG_SECONDS = 0.05  # a call that takes longer does not keep its replacement waiting
@@ -36,7 +36,7 @@ class _Shelf:
 
 
 @dataclass
-class _Held:
+class _SessionWorker:
     """A worker between two calls of its session."""
 
     channel: Channel
@@ -62,9 +62,9 @@ class PooledSandbox:
         self._forget_seconds = forget_seconds
         self._session_seconds = session_seconds
         self._shelves: dict[Shape, _Shelf] = {}
-        self._sessions: dict[SessionKey, _Held] = {}
+        self._sessions: dict[SessionKey, _SessionWorker] = {}
         self._starting = asyncio.Semaphore(_STARTS_AT_ONCE)
-        self._quiet = Quiet()
+        self._quiet = QuietPeriod()
         self._in_use: set[Channel] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -75,7 +75,7 @@ class PooledSandbox:
         self._quiet.disturb()
         long = asyncio.get_running_loop().call_later(_LONG_SECONDS, self._refill, shape)
         try:
-            channel, result = await self._served(job, shape, ends)
+            channel, result = await self._serve(job, shape, ends)
         finally:
             long.cancel()
             self._quiet.disturb()
@@ -115,8 +115,8 @@ class PooledSandbox:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._source.close()
 
-    async def _served(self, job: Job, shape: Shape, ends: Ends) -> tuple[Channel, Result]:
-        """The result, and who gave it; on any other way out the worker is gone."""
+    async def _serve(self, job: Job, shape: Shape, ends: Ends) -> tuple[Channel, Result]:
+        """Returns the result, and who gave it; on any other way out the worker is gone."""
         while True:
             channel, fresh = await self._take(job, shape)
             try:
@@ -131,7 +131,7 @@ class PooledSandbox:
                 raise
 
     async def _take(self, job: Job, shape: Shape) -> tuple[Channel, bool]:
-        """A worker, and whether it was started for this call; raises SandboxUnavailable."""
+        """Returns a worker, and whether it was started for this call; raises SandboxUnavailable."""
         if self._closed:
             raise SandboxUnavailable("the tool runner is stopping")
         held = self._sessions.pop((job.tenant, job.session), None) if job.session else None
@@ -144,11 +144,11 @@ class PooledSandbox:
         while ready:
             channel = ready.popleft()
             if channel.idle:
-                return self._used(channel), False
+                return self._use(channel), False
             self._spawn(channel.close())
-        return self._used(await self._start(shape, job.tenant)), True
+        return self._use(await self._start(shape, job.tenant)), True
 
-    def _used(self, channel: Channel) -> Channel:
+    def _use(self, channel: Channel) -> Channel:
         self._in_use.add(channel)
         return channel
 
@@ -157,17 +157,17 @@ class PooledSandbox:
         try:
             await channel.greet()
         except BaseException:
-            await self._finished(channel.close())
+            await self._finish(channel.close())
             raise
         return channel
 
     async def _let_go(self, channel: Channel, job: Job, shape: Shape) -> None:
-        """After its call: kept for its session, or ended; nobody waits for the end of one that answered."""
+        """Keeps it for its session after its call, or ends it; nobody waits for the end of one that answered."""
         key = (job.tenant, job.session)
         if channel.usable and job.session and key not in self._sessions and not self._closed:
             loop = asyncio.get_running_loop()
             expiry = loop.call_later(self._session_seconds, lambda: self._spawn(self._end_held(key)))
-            self._sessions[key] = _Held(channel, shape, expiry)
+            self._sessions[key] = _SessionWorker(channel, shape, expiry)
         elif channel.usable:
             self._spawn(self._end_in_time(channel))
         else:
@@ -179,16 +179,16 @@ class PooledSandbox:
             await self._end(held.channel)
 
     async def _end_in_time(self, channel: Channel) -> None:
-        """Of one that has answered: nothing of the tool is left in it."""
+        """Ends one that has answered: nothing of the tool is left in it."""
         await self._quiet.wait(lambda: not self._closed)
         await self._end(channel)
 
     async def _end(self, channel: Channel) -> None:
         self._in_use.discard(channel)
-        await self._finished(channel.close())
+        await self._finish(channel.close())
 
-    async def _finished(self, work: Coroutine[Any, Any, None]) -> None:
-        """Done, even where whoever waits for it is cancelled."""
+    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does the work to its end, even where whoever waits for it is cancelled."""
         task = self._spawn(work)
         try:
             await asyncio.shield(task)
@@ -203,7 +203,7 @@ class PooledSandbox:
         return task
 
     def _shelf(self, shape: Shape) -> _Shelf:
-        """The shelf, in use from now on for as long as shapes are remembered."""
+        """Returns the shelf, in use from now on for as long as shapes are remembered."""
         shelf = self._shelves.setdefault(shape, _Shelf())
         if shelf.forget:
             shelf.forget.cancel()
@@ -221,7 +221,7 @@ class PooledSandbox:
             self._spawn(shelf.ready.popleft().close())
 
     def _refill(self, shape: Shape) -> None:
-        """Start what is missing of a shape that is still in use."""
+        """Starts what is missing of a shape that is still in use."""
         shelf = self._shelves.get(shape)
         while shelf and not self._closed and len(shelf.ready) + shelf.starting < self._warm:
             shelf.starting += 1
@@ -250,8 +250,8 @@ def _shape(job: Job) -> Shape:
 
 
 async def _with_memory_blamed(channel: Channel, result: Result, job: Job) -> Result:
-    """A process that the kernel killed for its memory only looks killed from inside."""
+    """Returns the result; a process that the kernel killed for its memory only looks killed from inside."""
     if result.reason is not ExitReason.KILLED or not await channel.ran_out_of_memory():
         return result
     message = f"the tool used more memory than its limit of {job.limits.memory} bytes"
-    return died(ExitReason.MEMORY, message, of=result)
+    return died_result(ExitReason.MEMORY, message, of=result)

@@ -1,4 +1,4 @@
-"""What a kind of sandbox is to `pool.py`: somewhere that starts workers. All else is the same for all of them."""
+"""A kind of sandbox, as `pool.py` needs it: a source of workers. All else is the same for all of them."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,7 +8,7 @@ from services.tool_runner.core.job import Language, Layer, Limits
 
 @dataclass(frozen=True)
 class Shape:
-    """What is fixed when a worker is started: a warm one serves only calls of its own shape."""
+    """The fixed properties of a worker: a warm one serves only calls of its own shape."""
 
     language: Language
     memory: int
@@ -19,7 +19,7 @@ class Shape:
 
 
 def shape_of(limits: Limits, language: Language, layer: Layer | None) -> Shape:
-    """The shape that a call needs."""
+    """Returns the shape that a call needs."""
     return Shape(language, limits.memory, limits.processes, limits.cpus, limits.disk, layer)
 
 
@@ -30,23 +30,23 @@ class Worker(Protocol):
     counted: bool
 
     async def read(self) -> bytes:
-        """What it wrote; b"" once it is gone. Raises OSError."""
+        """Returns what it wrote; b"" once it is gone. Raises OSError."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """To its input; waits while it does not read. Raises OSError when it is gone."""
+        """Writes to its input; waits while it does not read. Raises OSError when it is gone."""
         ...
 
     async def problem(self) -> str:
-        """Once it is gone: what it, or what started it, complained of; "" for nothing."""
+        """Returns, once it is gone, what it or its starter complained of; "" for nothing."""
         ...
 
     async def ran_out_of_memory(self) -> bool:
-        """Once it is gone: whether the kernel killed a process of it for its memory."""
+        """Returns, once it is gone, whether the kernel killed a process of it for its memory."""
         ...
 
     async def close(self) -> None:
-        """Kill it and leave nothing of it. Idempotent."""
+        """Kills it and leaves nothing of it. Idempotent."""
         ...
 
 
@@ -57,12 +57,12 @@ class WorkerSource(Protocol):
     image: str
 
     async def start(self, shape: Shape, tenant: str) -> Worker:
-        """A fresh worker; raises SandboxUnavailable, and leaves nothing then.
+        """Returns a fresh worker; raises SandboxUnavailable, and leaves nothing then.
 
         `tenant` is "" for one that is kept warm for anybody: only sources whose places are bound to tenants need it.
         """
         ...
 
     async def close(self) -> None:
-        """End what is left. Idempotent."""
+        """Ends what is left. Idempotent."""
         ...

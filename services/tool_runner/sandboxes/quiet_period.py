@@ -8,18 +8,18 @@ _MOST_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
 
 
-class Quiet:
+class QuietPeriod:
     """When calls came and went."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
 
     def disturb(self) -> None:
-        """A call begins or ends now."""
+        """Notes that a call begins or ends now."""
         self._last = asyncio.get_running_loop().time()
 
     async def wait(self, while_: Callable[[], bool]) -> None:
-        """Until it is quiet, or `while_` no longer holds; never much longer than a second."""
+        """Waits until it is quiet, or `while_` no longer holds; never much longer than a second."""
         loop = asyncio.get_running_loop()
         until = loop.time() + _MOST_SECONDS
         # Looked at, not told: a call must not wake those that wait for its end.

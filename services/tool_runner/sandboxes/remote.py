@@ -11,7 +11,7 @@ from services.tool_runner.sandboxes.remote_settings import OtherSettings
 
 
 def makers(settings: OtherSettings) -> Mapping[Kind, Maker]:
-    """What makes each kind."""
+    """Returns what makes each kind."""
 
     async def kubernetes() -> Sandbox:
         if settings.kubernetes is None:

@@ -1,4 +1,4 @@
-"""What an operator sets of the sandboxes that are somewhere else: of Kubernetes, E2B and Modal."""
+"""The operator's settings of sandboxes elsewhere: of Kubernetes, E2B and Modal."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

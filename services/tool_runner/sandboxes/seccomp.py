@@ -36,7 +36,7 @@ class UnsupportedMachine(ValueError):
 
 
 def container_profile(machine: str) -> dict[str, Any]:
-    """The profile in the OCI form that Docker's `--security-opt seccomp=` takes."""
+    """Returns the profile in the OCI form that Docker's `--security-opt seccomp=` takes."""
     _, _, architecture = _machine(machine)
     return {
         "defaultAction": "SCMP_ACT_ERRNO",
@@ -58,7 +58,7 @@ def _allow(name: str, argument: dict[str, Any]) -> dict[str, Any]:
 
 
 def bpf_filter(machine: str) -> bytes:
-    """The same rules as a classic BPF program (`struct sock_filter[]`) over `struct seccomp_data`."""
+    """Returns the same rules as a classic BPF program (`struct sock_filter[]`) over `struct seccomp_data`."""
     column, audit, _ = _machine(machine)
     refuse = _statement(_RET, _ERRNO | errno.ENOSYS)
     allow = _statement(_RET, _ALLOW)

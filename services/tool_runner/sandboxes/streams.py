@@ -1,4 +1,4 @@
-"""What runs through a worker beside its answer: connections of the tool, and the streams of a program."""
+"""The streams of a worker beside its answer: connections of the tool, and stdin and stdout of a program."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ _GIVE_BACK = WINDOW_BYTES // 4
 
 
 class _Window:
-    """How much may be sent; `take` waits for some."""
+    """The number of bytes that may be sent; `take` waits for some."""
 
     def __init__(self) -> None:
         self._left = WINDOW_BYTES
@@ -21,7 +21,7 @@ class _Window:
         self.gone = False
 
     async def take(self, most: int) -> int:
-        """At least one byte, at most `most`; raises ConnectionError once it is gone."""
+        """Takes at least one byte, at most `most`; raises ConnectionError once it is gone."""
         while self._left <= 0 and not self.gone:
             self._changed.clear()
             await self._changed.wait()
@@ -92,12 +92,12 @@ class RelayedConnection:
             await self._say(Frame.CLOSE, self._identity, b"")
 
     def abandon(self) -> None:
-        """The call is over: nothing is to be said about it any more."""
+        """Ends it silently: the call is over."""
         self._closed = True
         self.lose()
 
     def put(self, data: bytes) -> None:
-        """What came; b"": no more will."""
+        """Takes what came; b"": no more will."""
         if data:
             self._came.append(data)
         else:
@@ -105,11 +105,11 @@ class RelayedConnection:
         self._arrived.set()
 
     def widen(self, size: int) -> None:
-        """The tool took so much."""
+        """Widens the window by what the tool took."""
         self._window.widen(size)
 
     def lose(self) -> None:
-        """The tool is gone from it."""
+        """Ends it: the tool is gone from it."""
         self._ended = True
         self._window.lose()
         self._arrived.set()
@@ -156,22 +156,22 @@ class WorkerProcess:
         await self._close_worker()
 
     async def put(self, data: bytes) -> None:
-        """What it wrote; waits while nobody reads."""
+        """Takes what it wrote; waits while nobody reads."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self._came) < _MOST_WAITING)
             self._came.append(data)
             self._changed.notify_all()
 
     def complain(self, text: str) -> None:
-        """What it wrote to stderr."""
+        """Takes what it wrote to stderr."""
         self._errors = (self._errors + text)[-_ERRORS_CHARS:]
 
     def widen(self, size: int) -> None:
-        """It took so much of its stdin."""
+        """Widens the window by what it took of its stdin."""
         self._window.widen(size)
 
     async def end(self) -> None:
-        """It will say no more."""
+        """Ends it: it will write no more."""
         self._window.lose()
         async with self._changed:
             self._ended = True

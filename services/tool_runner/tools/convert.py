@@ -6,13 +6,14 @@ from uuid import UUID
 
 from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
+from services.common.codec import Codec
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public
-from services.common.timestamps import timestamp
+from services.common.ids import from_public
 from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Refused, Tool, ToolChanges, ToolType
-from services.tool_runner.core.schemas.json_fields import checked_array, checked_object
+from services.tool_runner.core.schemas.json_fields import json_array, json_object
 from services.tool_runner.tools.model import ToolFilter
 
+_TOOLS = Codec(Tool, tool_pb2.Tool, leave=("mcp_tool_name",))
 _MOST_IDS, _MOST_NAMES = 10_000, 1_000
 # Fields of ToolDraft by their names in ToolChanges.
 _DRAFT = {
@@ -35,17 +36,17 @@ _DRAFT = {
 
 
 def tool_id(text: str) -> UUID:
-    """Of `tool-<uuid>`."""
+    """Returns the UUID of `tool-<uuid>`."""
     return from_public("tool", text)
 
 
 def draft(message: tool_service_pb.ToolDraft) -> ToolChanges:
-    """The fields that are set. Raises Refused."""
+    """Returns the fields that are set. Raises Refused."""
     return changes(message, [field.name for field, _ in message.ListFields()])
 
 
 def changes(message: tool_service_pb.ToolDraft, mask: Sequence[str]) -> ToolChanges:
-    """The new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
+    """Returns the new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
     values: dict[str, Any] = {}
     for name in mask:
         if name not in _DRAFT:
@@ -64,27 +65,27 @@ def _value(message: tool_service_pb.ToolDraft, name: str) -> Any:
         case "return_char_limit":
             return value if message.HasField(name) else DEFAULT_RETURN_CHARS
         case "metadata_json":
-            return checked_object(value or "{}", "metadata")
+            return json_object(value or "{}", "metadata")
         case "args_json_schema_json":
             return args_json_schema(value)
         case "json_schema_json":
             return value or None
         case "pip_requirements_json" | "npm_requirements_json":
-            return checked_array(value, name.removesuffix("_json"))
+            return json_array(value, name.removesuffix("_json"))
         case "network_json":
-            return "" if value.strip() in ("", "{}", "null") else checked_object(value, "network")
+            return "" if value.strip() in ("", "{}", "null") else json_object(value, "network")
         case "description" | "project_id":
             return clean(value) if message.HasField(name) else None
     return value
 
 
 def args_json_schema(text: str) -> str | None:
-    """The text, or None for none; the reference's clients send {} for that. Raises Refused."""
-    return None if text.strip() in ("", "{}", "null") else checked_object(text, "args_json_schema")
+    """Returns the text, or None for none; the reference's clients send {} for that. Raises Refused."""
+    return None if text.strip() in ("", "{}", "null") else json_object(text, "args_json_schema")
 
 
 def clean(text: str) -> str:
-    """The text, which Postgres takes. Raises Refused (TOOL_INVALID)."""
+    """Returns the text, which Postgres takes. Raises Refused (TOOL_INVALID)."""
     if "\x00" in text:
         raise Refused("TOOL_INVALID", "texts may not hold the character NUL")
     return text
@@ -118,31 +119,5 @@ def tool_type(number: "tool_pb2.ToolType.ValueType") -> ToolType:
 
 
 def tool_message(tool: Tool) -> tool_pb2.Tool:
-    """A stored tool."""
-    return tool_pb2.Tool(
-        id=to_public("tool", tool.id),
-        name=tool.name,
-        description=tool.description,
-        tool_type=tool_pb2.ToolType.Value(f"TOOL_TYPE_{tool.tool_type.upper()}"),
-        source_type=tool.source_type,
-        source_code=tool.source_code,
-        json_schema_json=tool.json_schema,
-        args_json_schema_json=tool.args_json_schema,
-        tags=tool.tags,
-        return_char_limit=tool.return_char_limit,
-        default_requires_approval=tool.default_requires_approval,
-        enable_parallel_execution=tool.enable_parallel_execution,
-        idempotent=tool.idempotent,
-        metadata_json=tool.metadata,
-        created_by_id=to_public("user", tool.created_by_id) if tool.created_by_id else "",
-        last_updated_by_id=to_public("user", tool.last_updated_by_id) if tool.last_updated_by_id else "",
-        created_at=timestamp(tool.created_at),
-        updated_at=timestamp(tool.updated_at),
-        version=tool.version,
-        pip_requirements_json=tool.pip_requirements,
-        npm_requirements_json=tool.npm_requirements,
-        project_id=tool.project_id,
-        network_json=tool.network,
-        takes_agent_state=tool.takes_agent_state,
-        mcp_server_id=to_public("mcp_server", tool.mcp_server_id) if tool.mcp_server_id else "",
-    )
+    """Returns a stored tool."""
+    return _TOOLS.encode(tool)

@@ -16,13 +16,13 @@ class LateLists:
         self._pgbouncer = pgbouncer
         self._lists: Lists | None = None
 
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
-        return await self._made().tools(organization_id, wanted, page)
+    async def tools(self, organization_id: UUID, filters: ToolFilter, page: Page) -> PageOf[Tool]:
+        return await self._lists_of().tools(organization_id, filters, page)
 
-    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
-        return await self._made().count(organization_id, wanted)
+    async def count(self, organization_id: UUID, filters: ToolFilter) -> int:
+        return await self._lists_of().count(organization_id, filters)
 
-    def _made(self) -> Lists:
+    def _lists_of(self) -> Lists:
         if self._lists is None:
             from services.common.engine import make_engine  # noqa: PLC0415
             from services.tool_runner.tools.list_store import SqlLists  # noqa: PLC0415

@@ -23,14 +23,14 @@ class SqlLists:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def tools(self, organization_id: UUID, wanted: ToolFilter, page: Page) -> PageOf[Tool]:
-        query = select(*_COLUMNS).where(tools.c.organization_id == organization_id, *_filters(wanted))
+    async def tools(self, organization_id: UUID, filters: ToolFilter, page: Page) -> PageOf[Tool]:
+        query = select(*_COLUMNS).where(tools.c.organization_id == organization_id, *_filters(filters))
         async with self._engine.connect() as connection:
-            found = await _KEYSET.page(connection, query, page, organization_id)
-        return PageOf(tuple(rows.tool(row._asdict()) for row in found.items), found.next_token)
+            page_rows = await _KEYSET.page(connection, query, page, organization_id)
+        return PageOf(tuple(rows.tool(row._asdict()) for row in page_rows.items), page_rows.next_token)
 
-    async def count(self, organization_id: UUID, wanted: ToolFilter) -> int:
-        query = select(func.count()).where(tools.c.organization_id == organization_id, *_filters(wanted))
+    async def count(self, organization_id: UUID, filters: ToolFilter) -> int:
+        query = select(func.count()).where(tools.c.organization_id == organization_id, *_filters(filters))
         async with self._engine.connect() as connection:
             return (await connection.execute(query)).scalar_one()
 
@@ -38,19 +38,19 @@ class SqlLists:
         await self._engine.dispose()
 
 
-def _filters(wanted: ToolFilter) -> list[ColumnElement[bool]]:
-    filters: list[ColumnElement[bool]] = []
-    if wanted.name is not None:
-        filters.append(tools.c.name == wanted.name)
-    if wanted.names:
-        filters.append(tools.c.name.in_(wanted.names))
-    if wanted.ids:
-        filters.append(tools.c.id.in_(wanted.ids))
-    if wanted.types:
-        filters.append(tools.c.tool_type.in_(wanted.types))
-    if wanted.excluded_types:
-        filters.append(tools.c.tool_type.not_in(wanted.excluded_types))
-    if wanted.search:
+def _filters(filters: ToolFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if filters.name is not None:
+        conditions.append(tools.c.name == filters.name)
+    if filters.names:
+        conditions.append(tools.c.name.in_(filters.names))
+    if filters.ids:
+        conditions.append(tools.c.id.in_(filters.ids))
+    if filters.types:
+        conditions.append(tools.c.tool_type.in_(filters.types))
+    if filters.excluded_types:
+        conditions.append(tools.c.tool_type.not_in(filters.excluded_types))
+    if filters.search:
         texts = (tools.c.name, tools.c.description)
-        filters.append(or_(*(column.icontains(wanted.search, autoescape=True) for column in texts)))
-    return filters
+        conditions.append(or_(*(column.icontains(filters.search, autoescape=True) for column in texts)))
+    return conditions

@@ -17,17 +17,17 @@ _SCHEMAS = frozenset({"json_schema", "args_json_schema"})
 
 
 def is_own(tool: Tool) -> bool:
-    """Whether the tenant made it, and so may change it whole."""
+    """Returns whether the tenant made it, and so may change it whole."""
     return tool.tool_type in OWN
 
 
 def may_be_deleted(tool: Tool) -> bool:
-    """Whether it stays away: one that ships would be back at the next call. One of an MCP server is until a refresh."""
+    """Returns whether a deletion lasts: a tool that ships would be back at the next call."""
     return tool.tool_type in OWN or tool.tool_type is ToolType.EXTERNAL_MCP
 
 
 def read_only(tool: Tool, changes: ToolChanges) -> list[str]:
-    """The names of changes that the tool's type does not allow. What is sent back as it is, is no change."""
+    """Returns the names of changes that the tool's type does not allow. What is sent back as it is, is no change."""
     if is_own(tool):
         return []
     allowed = _OF_SERVERS if tool.tool_type is ToolType.EXTERNAL_MCP else _OF_ALL
@@ -35,7 +35,7 @@ def read_only(tool: Tool, changes: ToolChanges) -> list[str]:
 
 
 def refusal(tool: Tool, names: list[str]) -> str:
-    """The sentence about them."""
+    """Returns the sentence about them."""
     maker = "its MCP server" if tool.tool_type is ToolType.EXTERNAL_MCP else "Loci"
     allowed = _OF_SERVERS if tool.tool_type is ToolType.EXTERNAL_MCP else _OF_ALL
     what = f"; {', '.join(sorted(allowed))} can be changed" if names else ""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, NotFound
 from services.tool_runner.builtin import BUILTIN_TOOLS
-from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core import network_policy, requirements
 from services.tool_runner.core.model import (
     DEFAULT_RETURN_CHARS,
@@ -24,7 +24,7 @@ from services.tool_runner.core.schemas.derive import SCRIPTS
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.storable import storable
 from services.tool_runner.tools import rules
-from services.tool_runner.tools.imports import imported
+from services.tool_runner.tools.imports import import_tool
 from services.tool_runner.tools.ports import ToolStore
 
 _ATTEMPTS = 10
@@ -42,22 +42,22 @@ _CHECKS = {
 _DERIVED = (*_SPECIAL, "name", "source_type", "tool_type", "takes_agent_state")
 
 
-class Catalogue:
+class ToolCatalogue:
     """The tools of all tenants. Every method takes the tenant and the user from the verified call context."""
 
-    def __init__(self, store: ToolStore, limited: Limited) -> None:
+    def __init__(self, store: ToolStore, limited: SourceParser) -> None:
         self._store = store
         self._limited = limited
         self._ensured: set[UUID] = set()
 
     async def ensure(self, organization_id: UUID, user_id: UUID) -> None:
-        """The built-in tools are there; once per tenant and process."""
+        """Makes sure of the built-in tools; once per tenant and process."""
         if organization_id not in self._ensured:
             await self._ensure(organization_id, user_id)
             self._ensured.add(organization_id)
 
     async def ensure_base(self, organization_id: UUID, user_id: UUID) -> list[Tool]:
-        """The built-in tools as they are from now on, by name; a tenant's own tool of such a name stays its own."""
+        """Returns the built-in tools, brought up to date; a tenant's own tool of such a name stays its own."""
         await self._ensure(organization_id, user_id)
         found = await self._store.batch(organization_id, (), [tool.name for tool in BUILTIN_TOOLS])
         return sorted((tool for tool in found if not rules.is_own(tool)), key=lambda tool: tool.name)
@@ -75,7 +75,7 @@ class Catalogue:
     async def batch(
         self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]
     ) -> tuple[list[Tool], list[UUID], list[str]]:
-        """The tools in the order asked, ids first, each once; then the ids and the names that do not exist."""
+        """Returns the tools in the order asked, ids first, each once; then the ids and the names that do not exist."""
         found = await self._store.batch(organization_id, ids, names)
         by_id, by_name = {tool.id: tool for tool in found}, {tool.name: tool for tool in found}
         asked = [by_id.get(tool_id) for tool_id in ids] + [by_name.get(name) for name in names]
@@ -88,7 +88,7 @@ class Catalogue:
 
     async def create(self, organization_id: UUID, user_id: UUID, tool_id: UUID, draft: ToolChanges) -> Tool:
         """Raises Refused (TOOL_SOURCE_INVALID, TOOL_SCHEMA_INVALID), AlreadyExists (TOOL_NAME_TAKEN)."""
-        return await self._store.insert(organization_id, user_id, await self._made(tool_id, draft))
+        return await self._store.insert(organization_id, user_id, await self._new_tool(tool_id, draft))
 
     async def upsert(
         self,
@@ -98,18 +98,18 @@ class Catalogue:
         draft: ToolChanges,
         tool_type: ToolType = ToolType.CUSTOM,
     ) -> Tool:
-        """Create it, or replace the one of that name; raises as create, and FailedPrecondition."""
-        made = await self._made(tool_id, draft, tool_type)
+        """Creates it, or replaces the one of that name; raises as create, and FailedPrecondition."""
+        derived = await self._new_tool(tool_id, draft, tool_type)
         for _ in range(_ATTEMPTS):
-            present = await self._store.named(organization_id, made.name)
+            present = await self._store.find_by_name(organization_id, derived.name)
             if present is None:
                 with suppress(AlreadyExists):  # since we looked: it is there now
-                    return await self._store.insert(organization_id, user_id, made)
+                    return await self._store.insert(organization_id, user_id, derived)
                 continue
             _check_own(present)
-            if updated := await self._store.update(organization_id, user_id, _merged(present, made, draft)):
+            if updated := await self._store.update(organization_id, user_id, _merge(present, derived, draft)):
                 return updated
-        raise _busy(made.name)
+        raise _busy(derived.name)
 
     async def update(self, organization_id: UUID, user_id: UUID, tool_id: UUID, changes: ToolChanges) -> Tool:
         """Raises NotFound, FailedPrecondition (TOOL_READ_ONLY) and as create."""
@@ -117,7 +117,7 @@ class Catalogue:
             present = await self.get(organization_id, tool_id)
             if refused := rules.read_only(present, changes):
                 raise _read_only(present, refused)
-            changed = await self._changed(present, changes)
+            changed = await self._with_changes(present, changes)
             if updated := await self._store.update(organization_id, user_id, changed):
                 return updated
         raise _busy(f"tool-{tool_id}")
@@ -132,21 +132,21 @@ class Catalogue:
     async def import_tool(
         self, organization_id: UUID, user_id: UUID, tool_id: UUID, library: str, definition: str, draft: ToolChanges
     ) -> Tool:
-        """A tool of another library, by its own description (JSON); raises as upsert."""
-        made = imported(library, _object(definition, "definition"))
-        return await self.upsert(organization_id, user_id, tool_id, made.draft(draft), made.tool_type)
+        """Returns a tool of another library, by its own description (JSON); raises as upsert."""
+        derived = import_tool(library, _object(definition, "definition"))
+        return await self.upsert(organization_id, user_id, tool_id, derived.draft(draft), derived.tool_type)
 
     async def schema_of(self, source: str, source_type: str, args_json_schema: str) -> tuple[str, bool]:
-        """The schema that `create` would derive, and whether the function takes `agent_state`; raises Refused."""
+        """Returns the schema that `create` would derive, and whether it takes `agent_state`; raises Refused."""
         draft = ToolChanges(source_code=source, source_type=source_type, args_json_schema=args_json_schema)
-        tool = await self._made(UUID(int=0), draft)
+        tool = await self._new_tool(UUID(int=0), draft)
         return tool.json_schema, tool.takes_agent_state
 
-    async def drafted(self, tool_id: UUID, draft: ToolChanges) -> Tool:
-        """The tool that `create` would store; nothing is. Raises Refused."""
-        return await self._made(tool_id, draft)
+    async def draft_tool(self, tool_id: UUID, draft: ToolChanges) -> Tool:
+        """Returns the tool that `create` would store; nothing is. Raises Refused."""
+        return await self._new_tool(tool_id, draft)
 
-    async def _made(self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM) -> Tool:
+    async def _new_tool(self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM) -> Tool:
         empty = Tool(
             id=tool_id,
             name="",
@@ -157,55 +157,55 @@ class Catalogue:
             json_schema="",
             return_char_limit=DEFAULT_RETURN_CHARS,
         )
-        return await self._changed(empty, {"source_code": "", **draft})
+        return await self._with_changes(empty, {"source_code": "", **draft})
 
-    async def _changed(self, present: Tool, changes: ToolChanges) -> Tool:
-        """The tool with its changes, and with the schema that follows from them."""
+    async def _with_changes(self, present: Tool, changes: ToolChanges) -> Tool:
+        """Returns the tool with its changes, and with the schema that follows from them."""
         plain: dict[str, Any] = {name: value for name, value in changes.items() if name not in _SPECIAL}
         plain["args_json_schema"] = changes.get("args_json_schema", present.args_json_schema) or ""
         tool = replace(present, **plain)
         if not rules.is_own(tool):
-            return _described(_checked_limit(tool), changes)
+            return _with_description(_check_limit(tool), changes)
         _check(tool, changes)
         if _DERIVING & changes.keys():
-            given = changes.get("json_schema")
-            schema, takes_state = await self._derived(tool, given)
+            schema_text = changes.get("json_schema")
+            schema, takes_state = await self._derive(tool, schema_text)
             tool = replace(
                 tool,
                 name=schema["name"],
                 description=str(schema.get("description", "")),
-                json_schema=given or _text_of(schema),
+                json_schema=schema_text or _text_of(schema),
                 takes_agent_state=takes_state,
             )
-        return _described(tool, changes)
+        return _with_description(tool, changes)
 
-    async def _derived(self, tool: Tool, given: str | None) -> tuple[JsonObject, bool]:
-        """The schema, and whether the function takes `agent_state`."""
-        schema = _object(given, "json_schema") if given else None
+    async def _derive(self, tool: Tool, schema_text: str | None) -> tuple[JsonObject, bool]:
+        """Returns the schema, and whether the function takes `agent_state`."""
+        schema = _object(schema_text, "json_schema") if schema_text else None
         args_schema = _object(tool.args_json_schema, "args_json_schema") if tool.args_json_schema else None
         try:
             derived = await self._limited.derive(
                 tool.source_code, source_type=tool.source_type, schema=schema, args_schema=args_schema
             )
         except SchemaError as error:
-            about_schema = given is not None or error.reason in _ABOUT_SCHEMA
+            about_schema = schema_text is not None or error.reason in _ABOUT_SCHEMA
             reason = "TOOL_SCHEMA_INVALID" if about_schema else "TOOL_SOURCE_INVALID"
             raise Refused(reason, error.message) from None
         return storable(derived.schema), derived.takes_agent_state
 
 
-def _described(tool: Tool, changes: ToolChanges) -> Tool:
-    """With the description that was given, in its schema too."""
+def _with_description(tool: Tool, changes: ToolChanges) -> Tool:
+    """Returns it with the client's description, in its schema too."""
     if (description := changes.get("description")) is None or description == tool.description:
         return tool
     schema = {**json.loads(tool.json_schema), "description": description}
     return replace(tool, description=description, json_schema=_text_of(schema))
 
 
-def _merged(present: Tool, made: Tool, draft: ToolChanges) -> Tool:
-    """What an upsert makes of a present tool: the new source and schema, and the settings that were given."""
-    given = {name: getattr(made, name) for name in draft if name not in _SPECIAL}
-    return replace(present, **given | {name: getattr(made, name) for name in _DERIVED})
+def _merge(present: Tool, derived: Tool, draft: ToolChanges) -> Tool:
+    """Returns what an upsert makes of a present tool: the new source and schema, and the settings that were given."""
+    schema_text = {name: getattr(derived, name) for name in draft if name not in _SPECIAL}
+    return replace(present, **schema_text | {name: getattr(derived, name) for name in _DERIVED})
 
 
 def _check(tool: Tool, changes: ToolChanges) -> None:
@@ -217,10 +217,10 @@ def _check(tool: Tool, changes: ToolChanges) -> None:
     for name, check in _CHECKS.items():
         if name in changes:
             check(getattr(tool, name))
-    _checked_limit(tool)
+    _check_limit(tool)
 
 
-def _checked_limit(tool: Tool) -> Tool:
+def _check_limit(tool: Tool) -> Tool:
     if not 1 <= tool.return_char_limit <= MOST_RETURN_CHARS:
         raise Refused(
             "TOOL_INVALID", f"return_char_limit is {tool.return_char_limit}; it must be 1 to {MOST_RETURN_CHARS}"

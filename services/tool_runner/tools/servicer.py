@@ -13,13 +13,13 @@ from services.tool_runner.tools.model import DEFAULT_SIZE
 from services.tool_runner.tools.ports import Lists
 from services.tool_runner.tools.search import convert as search_convert
 from services.tool_runner.tools.search.service import ToolSearch
-from services.tool_runner.tools.service import Catalogue
+from services.tool_runner.tools.service import ToolCatalogue
 
 
 class ToolServicer(tool_grpc.ToolServiceServicer):
     """loci.tool.v1.ToolService."""
 
-    def __init__(self, catalogue: Catalogue, lists: Lists, search: ToolSearch) -> None:
+    def __init__(self, catalogue: ToolCatalogue, lists: Lists, search: ToolSearch) -> None:
         self._catalogue = catalogue
         self._lists = lists
         self._search = search
@@ -32,10 +32,10 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
     async def ListTools(self, request: tool_pb.ListToolsRequest, context: Any) -> tool_pb.ListToolsResponse:
         caller = await self._caller()
         with refusals():
-            wanted, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
-            found = await self._lists.tools(caller.organization_id, wanted, page)
+            filters, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
+            result = await self._lists.tools(caller.organization_id, filters, page)
         return tool_pb.ListToolsResponse(
-            tools=[convert.tool_message(tool) for tool in found.items], next_page_token=found.next_token
+            tools=[convert.tool_message(tool) for tool in result.items], next_page_token=result.next_token
         )
 
     async def BatchGetTools(self, request: tool_pb.BatchGetToolsRequest, context: Any) -> tool_pb.BatchGetToolsResponse:
@@ -83,8 +83,8 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
     async def CountTools(self, request: tool_pb.CountToolsRequest, context: Any) -> tool_pb.CountToolsResponse:
         caller = await self._caller()
         with refusals():
-            wanted = convert.tool_filter(request.filter)
-        return tool_pb.CountToolsResponse(count=await self._lists.count(caller.organization_id, wanted))
+            filters = convert.tool_filter(request.filter)
+        return tool_pb.CountToolsResponse(count=await self._lists.count(caller.organization_id, filters))
 
     async def SearchTools(self, request: tool_pb.SearchToolsRequest, context: Any) -> tool_pb.SearchToolsResponse:
         caller = await self._caller()
@@ -121,7 +121,7 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
         return tool_pb.ImportToolResponse(tool=convert.tool_message(tool))
 
     async def _caller(self) -> CallContext:
-        """Who calls; their tenant has the built-in tools from here on."""
+        """Returns who calls; their tenant has the built-in tools from here on."""
         caller = current()
         await self._catalogue.ensure(caller.organization_id, caller.user_id)
         return caller

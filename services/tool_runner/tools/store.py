@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from services.tool_runner.core.model import Tool
-from services.tool_runner.database import Reached
+from services.tool_runner.database import DatabasePool
 from services.tool_runner.errors import name_taken, no_such_tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import CHANGING, TOOL_COLUMNS
@@ -68,19 +68,19 @@ class PostgresTools:
     """`ports.ToolStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def find(self, organization_id: UUID, tool_id: UUID) -> Tool | None:
         row = await self._pool.fetchrow(_GET, organization_id, tool_id)
         return rows.tool(row) if row else None
 
-    async def named(self, organization_id: UUID, name: str) -> Tool | None:
+    async def find_by_name(self, organization_id: UUID, name: str) -> Tool | None:
         row = await self._pool.fetchrow(_BY_NAME, organization_id, name)
         return rows.tool(row) if row else None
 
     async def batch(self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]) -> list[Tool]:
-        found = await self._pool.fetch(_BATCH, organization_id, ids, names)
-        return [rows.tool(row) for row in found]
+        records = await self._pool.fetch(_BATCH, organization_id, ids, names)
+        return [rows.tool(row) for row in records]
 
     async def insert(self, organization_id: UUID, user_id: UUID, tool: Tool) -> Tool:
         row = await self._pool.fetchrow(_INSERT, organization_id, user_id, tool.id, *_values(tool))

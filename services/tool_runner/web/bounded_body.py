@@ -11,22 +11,22 @@ _PACKED = ("gzip", "x-gzip", "deflate")
 _EITHER = zlib.MAX_WBITS | 32
 
 
-class Unread(Exception):
+class BodyTooLarge(Exception):
     """The body is not to be had; the text says why, and begins with a verb."""
 
 
-async def bounded(response: httpx.Response, most: int) -> bytes:
-    """At most so many bytes, unpacked. Raises Unread, httpx.HTTPError."""
+async def read_bounded(response: httpx.Response, most: int) -> bytes:
+    """Returns at most so many bytes, unpacked. Raises Unread, httpx.HTTPError."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in (*_PLAIN, *_PACKED):
-        raise Unread(f"is packed as {encoding[:40]!r}, which was not asked for")
+        raise BodyTooLarge(f"is packed as {encoding[:40]!r}, which was not asked for")
     unpacker = zlib.decompressobj(_EITHER) if encoding in _PACKED else None
     body = bytearray()
     async for chunk in response.aiter_raw():
         try:
             body += unpacker.decompress(chunk, most + 1 - len(body)) if unpacker else chunk
         except zlib.error:
-            raise Unread("is not packed as it says") from None
+            raise BodyTooLarge("is not packed as it says") from None
         if len(body) > most:
-            raise Unread(f"is larger than {most // 2**20} MiB")
+            raise BodyTooLarge(f"is larger than {most // 2**20} MiB")
     return bytes(body)

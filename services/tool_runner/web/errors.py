@@ -1,4 +1,4 @@
-"""What goes wrong on the web, as a sentence for the model. Pure."""
+"""Trouble on the web, as a sentence for the model. Pure."""
 
 
 class WebError(Exception):

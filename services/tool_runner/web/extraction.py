@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from services.tool_runner.child_processes.run import asked
+from services.tool_runner.child_processes.run import ask
 from services.tool_runner.web.errors import WebError
 
 _CHILD = "services.tool_runner.web.extraction_child"
@@ -11,11 +11,11 @@ _WALL_SECONDS = 20.0
 _slots = asyncio.Semaphore(2)
 
 
-async def extracted(html: str, url: str) -> tuple[str, str]:
-    """Title and Markdown; raises WebError where nothing can be read within the limits."""
+async def extract(html: str, url: str) -> tuple[str, str]:
+    """Returns title and Markdown; raises WebError where nothing can be read within the limits."""
     request = json.dumps({"html": html, "url": url}).encode()
     async with _slots:
-        answer = await asked(_CHILD, request, _WALL_SECONDS)
+        answer = await ask(_CHILD, request, _WALL_SECONDS)
     if not answer:
         raise WebError(f"{url[:200]} needs too much time or memory to read")
     fields = json.loads(answer)

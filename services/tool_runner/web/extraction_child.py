@@ -16,7 +16,7 @@ _START_CHARS = 100_000
 
 
 def read(html: str, url: str) -> dict[str, str]:
-    """Title and main content as Markdown; the whole text where no main content is found."""
+    """Returns title and main content as Markdown; the whole text where no main content is found."""
     text = trafilatura.extract(
         html, url=url, output_format="markdown", include_links=True, include_tables=True, favor_recall=True
     )
@@ -27,7 +27,7 @@ def read(html: str, url: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read, answer."""
+    """Reads, answers."""
     limit_self(memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS)
     request = json.loads(sys.stdin.buffer.read())
     sys.stdout.write(json.dumps(read(**request)))

@@ -7,9 +7,9 @@ import httpx
 
 from services.common.addresses import Refused
 from services.common.outward import check_url, outward_client
-from services.tool_runner.web.bounded_body import ACCEPTED, Unread, bounded
+from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.errors import WebError
-from services.tool_runner.web.extraction import extracted
+from services.tool_runner.web.extraction import extract
 
 _SECONDS = 20.0
 # Of a page with all its redirects: a host may give a byte now and then.
@@ -42,13 +42,13 @@ class Fetcher:
         self._http = outward_client(allow_private=allow_private, timeout=_SECONDS)
 
     async def fetch(self, url: str) -> Page:
-        """The page; raises WebError."""
+        """Returns the page; raises WebError."""
         try:
             async with asyncio.timeout(_WHOLE_SECONDS):
-                return await self._followed(url)
+                return await self._follow(url)
         except Refused as refused:
             raise WebError(f"{url[:200]} was not fetched: {refused}") from refused
-        except Unread as unread:
+        except BodyTooLarge as unread:
             raise WebError(f"{url[:200]} {unread}") from None
         except TimeoutError:
             raise WebError(f"{url[:200]} did not come within {_WHOLE_SECONDS:g} s") from None
@@ -56,20 +56,20 @@ class Fetcher:
             raise WebError(f"{url[:200]} could not be fetched: {str(error) or type(error).__name__}") from error
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self._http.aclose()
 
-    async def _followed(self, url: str) -> Page:
+    async def _follow(self, url: str) -> Page:
         for _ in range(_MOST_REDIRECTS + 1):
-            checked = self._checked(url)
+            checked = self._check_url(url)
             async with self._http.stream("GET", checked, headers=_HEADERS) as response:
                 if response.next_request is None:
                     return await self._read(response)
                 url = str(response.next_request.url)
         raise WebError(f"{url[:200]} redirects more than {_MOST_REDIRECTS} times")
 
-    def _checked(self, url: str) -> httpx.URL:
-        """Where it is asked for: models write http:// for pages that have long been behind https://."""
+    def _check_url(self, url: str) -> httpx.URL:
+        """Returns the URL to ask: models write http:// for pages that have long been behind https://."""
         try:
             return check_url(url, allow_private=self._allow_private)
         except Refused:
@@ -85,15 +85,15 @@ class Fetcher:
         kind = response.headers.get("content-type", "text/html").partition(";")[0].strip().lower()
         if kind not in _PAGES and not kind.startswith(_TEXTS):
             raise WebError(f"{url[:200]} is {kind[:80]}, which is neither a page nor text")
-        text = _decoded(await bounded(response, _MOST_BYTES), response.charset_encoding)
+        text = _decode(await read_bounded(response, _MOST_BYTES), response.charset_encoding)
         if kind not in _PAGES:
             return Page(url, "", text)
-        title, markdown = await extracted(text, url)
+        title, markdown = await extract(text, url)
         return Page(url, title, markdown)
 
 
-def _decoded(body: bytes, encoding: str | None) -> str:
-    """As its header says, where Python knows that encoding."""
+def _decode(body: bytes, encoding: str | None) -> str:
+    """Returns the text as its header says, where Python knows that encoding."""
     try:
         return body.decode(encoding or "utf-8", "replace")
     except LookupError:

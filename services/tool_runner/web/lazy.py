@@ -36,7 +36,7 @@ class Web:
         return await self._fetcher.fetch(url)
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         for part in (self._search, self._fetcher):
             if part is not None:
                 await part.close()

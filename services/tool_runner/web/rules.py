@@ -17,7 +17,7 @@ class SearchSettings:
     addresses: Mapping[str, str] = field(default_factory=dict)
 
     def engine_for(self, environment: Mapping[str, str]) -> Engine:
-        """Which engine answers a call with these variables; raises WebError where none can."""
+        """Returns which engine answers a call with these variables; raises WebError where none can."""
         usable = [engine for engine in ENGINES if self._usable(engine, environment)]
         if self.engine:
             usable = [engine for engine in usable if engine.name == self.engine]
@@ -29,11 +29,11 @@ class SearchSettings:
         return usable[0]
 
     def key(self, engine: Engine, environment: Mapping[str, str]) -> str:
-        """The key to ask it with; "" where there is none."""
+        """Returns the key to ask it with; "" where there is none."""
         return environment.get(engine.key) or self.keys.get(engine.key, "") if engine.key else ""
 
     def address(self, engine: Engine) -> str:
-        """Where it is asked, without a slash at its end; "" where nobody said."""
+        """Returns its address, without a slash at its end; "" where nobody set one."""
         return (self.addresses.get(engine.address_setting) or engine.address).rstrip("/")
 
     def _usable(self, engine: Engine, environment: Mapping[str, str]) -> bool:

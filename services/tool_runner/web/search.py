@@ -7,7 +7,7 @@ import httpx
 
 from services.common.outward import no_cookies
 from services.tool_runner.environments.model import MASK
-from services.tool_runner.web.bounded_body import ACCEPTED, Unread, bounded
+from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.engines.engine import Engine, Hit, Query
 from services.tool_runner.web.errors import WebError
 from services.tool_runner.web.rules import SearchSettings
@@ -25,7 +25,7 @@ class WebSearch:
         self._http = httpx.AsyncClient(timeout=_SECONDS, follow_redirects=False, trust_env=False, cookies=no_cookies())
 
     async def search(self, query: Query, environment: Mapping[str, str]) -> tuple[Engine, list[Hit]]:
-        """The hits, best first, at most as many as asked; raises WebError."""
+        """Returns the hits, best first, at most as many as asked; raises WebError."""
         engine = self._settings.engine_for(environment)
         key = self._settings.key(engine, environment)
         request = engine.request(query, key)
@@ -37,8 +37,8 @@ class WebSearch:
                 params=dict(request.parameters),
                 json=request.json,
             ) as response:
-                body = await bounded(response, _MOST_BYTES)
-        except Unread as unread:
+                body = await read_bounded(response, _MOST_BYTES)
+        except BodyTooLarge as unread:
             raise WebError(f"the answer of {engine.name} {unread}") from None
         except httpx.HTTPError as error:
             raise WebError(f"{engine.name} could not be asked: {str(error) or type(error).__name__}") from error
@@ -53,5 +53,5 @@ class WebSearch:
             raise WebError(f"{engine.name} answered in a form that is not its own ({type(error).__name__})") from error
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self._http.aclose()

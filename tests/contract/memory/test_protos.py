@@ -9,6 +9,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import archive_service_pb2, block_pb2, passage_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
+from services.common.fields import When, settable
 from services.common.paging import MOST
 from services.memory.agent_tools.service import TOOL_NAMES
 from services.memory.agents.servicer import AgentMemoryServicer
@@ -48,8 +49,8 @@ def test_operations_are_stored_under_the_protos_numbers() -> None:
 
 
 def test_every_field_of_a_draft_can_be_updated() -> None:
-    names = [field.name for field in block_pb.BlockDraft.DESCRIPTOR.fields if field.name != "id"]
-    assert len(block_changes(block_pb.BlockDraft(), names)) == len(names)
+    names = [field.wire for field in settable(block_pb2.Block.DESCRIPTOR, When.CREATION).values()]
+    assert len(block_changes(block_pb2.Block(), names)) == len(names)
 
 
 def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
@@ -60,10 +61,10 @@ def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
         f"Archive.name; 1 to {archives.LONGEST_NAME:,} characters",
         f"1 to {passages.LONGEST_TEXT:,} characters",
         f"1 to {passages.LONGEST_QUERY:,} characters",
-        f"1 to {MOST:,}; default 50",
         f"1 to {passages.MOST_RESULTS:,}; default 5",
     ):
         assert sentence in text
+    assert f"1 to {MOST:,}" in (PROTOS.parents[1] / "common" / "v1" / "page.proto").read_text(encoding="utf-8")
     [tools] = re.findall(r"// (memory_insert, [^.]*)\.\n  string tool_name", text)
     assert set(re.findall(r"\w+", tools)) == set(TOOL_NAMES)
 

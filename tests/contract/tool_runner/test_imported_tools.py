@@ -7,7 +7,7 @@ from typing import Any
 
 from services.tool_runner.core.job import ExitReason, Job, Result
 from services.tool_runner.core.ports import Sandbox
-from services.tool_runner.tools.imports import imported
+from services.tool_runner.tools.imports import import_tool
 
 LANGCHAIN = """
 import sys, types
@@ -53,7 +53,7 @@ urllib.request.urlopen = urlopen
 
 
 async def run(sandbox: Sandbox, stub: str, library: str, definition: dict[str, Any], **arguments: Any) -> Result:
-    made = imported(library, definition)
+    made = import_tool(library, definition)
     environment = {"KEY": "k-1", "COMPOSIO_API_KEY": "secret", "COMPOSIO_USER_ID": "anna"}
     job = Job(source=stub + made.source_code, function=made.name, arguments=arguments, environment=environment)
     return await sandbox.run(job)

@@ -31,7 +31,7 @@ from loci.llm.v1 import chat_pb2, chat_service_pb2, model_pb2, model_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceServicer, add_ChatServiceServicer_to_server
 from loci.llm.v1.model_service_pb2_grpc import ModelServiceServicer, add_ModelServiceServicer_to_server
 from loci.llm.v1.provider_service_pb2_grpc import ProviderServiceServicer, add_ProviderServiceServicer_to_server
-from loci.memory.v1 import agent_memory_service_pb2, block_pb2, block_service_pb2
+from loci.memory.v1 import agent_memory_service_pb2, block_pb2
 from loci.memory.v1.agent_memory_service_pb2_grpc import (
     AgentMemoryServiceServicer,
     add_AgentMemoryServiceServicer_to_server,
@@ -49,7 +49,7 @@ from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServ
 from services.agent.adapters.peers import grpc_peers
 from services.agent.adapters.stores import open_agent_pool, postgres_stores
 from services.agent.bootstrap import Built, build
-from services.agent.core.ports_streams import Nobody
+from services.agent.core.ports_streams import NoPeers
 from services.agent.resources.agents.model.settings import Defaults
 from services.agent.settings import CallbackSettings, ExternalSettings
 from services.common.channel import make_channel
@@ -328,9 +328,9 @@ class AdminWorld:
         return count
 
 
-def block(label: str, value: str = "", description: str | None = None) -> block_service_pb2.BlockDraft:
+def block(label: str, value: str = "", description: str | None = None) -> block_pb2.Block:
     """A draft without an id."""
-    return block_service_pb2.BlockDraft(label=label, value=value, description=description)
+    return block_pb2.Block(label=label, value=value, description=description)
 
 
 async def empty(url: str, tables: str) -> None:
@@ -390,7 +390,7 @@ async def admin_world(
         stores=postgres_stores(pool, engine, grpc_side.memory, grpc_side.embedder),
         peers=grpc_side,
         run_timeout=60,
-        notifier=Nobody(),
+        notifier=NoPeers(),
         stream_keep=timedelta(hours=1),
     )
     await peer_server.start()

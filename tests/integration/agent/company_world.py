@@ -18,7 +18,7 @@ from loci.agent.v1 import identity_service_pb2 as identity_wire
 from loci.agent.v1.agent_pb2 import Agent
 from loci.agent.v1.group_service_pb2_grpc import GroupServiceStub
 from loci.agent.v1.identity_service_pb2_grpc import IdentityServiceStub
-from loci.memory.v1 import block_service_pb2
+from loci.memory.v1 import block_pb2, block_service_pb2
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from services.common.channel import make_channel
 from services.common.migrate import migrate
@@ -50,7 +50,7 @@ class Company:
 
     async def block(self, label: str) -> str:
         """A new block's id."""
-        request = block_service_pb2.CreateBlockRequest(block=block_service_pb2.BlockDraft(label=label))
+        request = block_service_pb2.CreateBlockRequest(block=block_pb2.Block(label=label))
         created: str = (await self.world.call(self.blocks.CreateBlock, request)).block.id
         return created
 

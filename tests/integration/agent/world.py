@@ -17,19 +17,19 @@ from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.streams.notices import PostgresNotices
-from services.agent.core.events import Ended, Event, Shown
+from services.agent.core.events import Ended, Event, MessagePiece
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Call, Decision, Message, Part, Return, Text
-from services.agent.core.ports import CallSite, Executed, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo
+from services.agent.core.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo, ToolResult
 from services.agent.core.ports_journal import OnBusy, TurnRequest
-from services.agent.driving.tenure import CAPACITY, Tenure
+from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
 from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
 from services.agent.recall.searching import Search
-from services.agent.streams.broadcast import Hub
+from services.agent.streams.broadcast import EventHub
+from services.agent.streams.publisher import EventPublisher
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
-from services.agent.streams.stage import Stage
 from services.common import vectors
 from services.common.context import Signer
 from services.common.counter import StatementCounter
@@ -149,10 +149,10 @@ class ScriptedTools:
             for name in self.actions
         )
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> Executed:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:
         """Does what the script says."""
         self.sites[call.key] = site
-        return Executed(Return(call.id, call.name, await self.actions[tool.name](call)))
+        return ToolResult(Return(call.id, call.name, await self.actions[tool.name](call)))
 
     async def cancel(self, call_key: str) -> None:
         """Remembers that it was asked."""
@@ -172,7 +172,7 @@ class Replica:
     """One replica of the agent service's turn side."""
 
     worker: Worker
-    tenure: Tenure
+    tenure: LeaseKeeper
     reader: Reader
     journal: PostgresJournal
     models: ScriptedModels
@@ -251,13 +251,13 @@ class World:
         self, *, on_busy: OnBusy = "wait", capacity: int = CAPACITY, keep: timedelta = DAY
     ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died."""
-        worker_id, hub, frames = uuid7(), Hub(), PostgresFrames(self.pool)
+        worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)
         journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
         models, tools, memory = ScriptedModels(), ScriptedTools(), ScriptedMemory()
         ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates())
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
-        worker = Worker(journal, ports, Stage(hub, recorder, notices), self.signer)
-        tenure = Tenure(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
+        worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
+        tenure = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
         reader = Reader(journal, hub, frames, notices, keep=keep)
         await tenure.start()
         tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
@@ -321,7 +321,7 @@ def end(events: list[Event]) -> Ended:
 
 def shown(events: list[Event]) -> list[str]:
     """What was shown as durable, by role."""
-    return [event.message.role for event in events if isinstance(event, Shown)]
+    return [event.message.role for event in events if isinstance(event, MessagePiece)]
 
 
 # Worlds share a database: what one learns of its model, or leaves undone, is no concern of the next.

@@ -165,9 +165,7 @@ class Memory:
     async def agent_with(self, **values: str) -> str:
         """A new agent with a block per label; returns its id."""
         agent_id = f"agent-{uuid4()}"
-        drafts = [
-            block_pb.BlockDraft(id=f"block-{uuid7()}", label=label, value=value) for label, value in values.items()
-        ]
+        drafts = [block_pb2.Block(id=f"block-{uuid7()}", label=label, value=value) for label, value in values.items()]
         request = agent_pb.CreateAgentMemoryRequest(agent_id=agent_id, blocks=drafts)
         await self.agents.CreateAgentMemory(request)
         return agent_id

@@ -44,7 +44,7 @@ class Files:
     async def folder(self, name: str, **files: str) -> str:
         """A folder of files with these texts, parsed and not embedded."""
         folder_id = f"source-{uuid4()}"
-        draft = pb.FolderDraft(id=folder_id, name=name, description=f"About {name}", embedding=EMBEDDING)
+        draft = folder_pb2.Folder(id=folder_id, name=name, description=f"About {name}", embedding=EMBEDDING)
         await self.memory.folders.CreateFolder(pb.CreateFolderRequest(folder=draft))
         for stem, text in files.items():
             self.ids[f"{name}/{stem}.md"] = await self._file(UUID(folder_id[7:]), f"{stem}.md", text)

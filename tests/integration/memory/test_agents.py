@@ -9,6 +9,7 @@ import pytest
 
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as pb
+from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
@@ -19,13 +20,13 @@ async def get(memory: Memory, agent_id: str) -> pb.AgentMemory:
     return (await memory.agents.GetAgentMemory(pb.GetAgentMemoryRequest(agent_id=agent_id))).memory
 
 
-async def create(memory: Memory, agent_id: str, *drafts: block_pb.BlockDraft, ids: Any = ()) -> pb.AgentMemory:
+async def create(memory: Memory, agent_id: str, *drafts: block_pb2.Block, ids: Any = ()) -> pb.AgentMemory:
     request = pb.CreateAgentMemoryRequest(agent_id=agent_id, blocks=drafts, block_ids=ids)
     return (await memory.agents.CreateAgentMemory(request)).memory
 
 
-def draft(label: str, value: str = "", **fields: Any) -> block_pb.BlockDraft:
-    return block_pb.BlockDraft(id=f"block-{uuid4()}", label=label, value=value, **fields)
+def draft(label: str, value: str = "", **fields: Any) -> block_pb2.Block:
+    return block_pb2.Block(id=f"block-{uuid4()}", label=label, value=value, **fields)
 
 
 async def exists(memory: Memory, block_id: str) -> bool:
@@ -59,11 +60,11 @@ async def test_creation_is_all_or_nothing(memory: Memory) -> None:
     with fails(InvalidArgument, "BLOCK_OVER_LIMIT"):
         await create(memory, agent, first, draft("persona", "xx", limit=1))
     with fails(InvalidArgument, "INVALID_ID"):
-        await create(memory, agent, first, block_pb.BlockDraft(label="persona"))
+        await create(memory, agent, first, block_pb2.Block(label="persona"))
     assert not await exists(memory, first.id)
     await create(memory, f"agent-{uuid4()}", first)
     with fails(AlreadyExists, "BLOCK_ID_TAKEN"):
-        await create(memory, agent, block_pb.BlockDraft(id=first.id, label="other"))
+        await create(memory, agent, block_pb2.Block(id=first.id, label="other"))
 
 
 async def test_archives_counts_and_tags_stand_in_the_memory(memory: Memory) -> None:

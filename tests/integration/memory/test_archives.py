@@ -35,7 +35,7 @@ HYBRID, VECTOR, TEXT = (
 
 
 async def new_archive(memory: Memory, name: str = "Lore", embedding: str = EMBEDDING, **fields: Any) -> Any:
-    draft = pb.ArchiveDraft(name=name, embedding=embedding, **fields)
+    draft = passage_pb2.Archive(name=name, embedding=embedding, **fields)
     return (await memory.archives.CreateArchive(pb.CreateArchiveRequest(archive=draft))).archive
 
 
@@ -101,7 +101,7 @@ async def test_the_life_of_an_archive(memory: Memory) -> None:
     await attach(memory, agent, third)
     assert await names(memory, agent_id=agent) == ["Third"]
 
-    change = pb.UpdateArchiveRequest(archive_id=made.id, archive=pb.ArchiveDraft(name="Renamed"))
+    change = pb.UpdateArchiveRequest(archive_id=made.id, archive=passage_pb2.Archive(name="Renamed"))
     change.update_mask.paths.extend(["name", "description"])
     changed = (await memory.archives.UpdateArchive(change)).archive
     assert (changed.name, changed.HasField("description"), changed.metadata_json) == ("Renamed", False, '{"k":1}')
@@ -141,7 +141,7 @@ async def test_the_life_of_an_archive(memory: Memory) -> None:
 )
 async def test_archives_that_may_not_be(memory: Memory, fields: dict[str, Any], reason: str) -> None:
     with fails(InvalidArgument, reason):
-        await memory.archives.CreateArchive(pb.CreateArchiveRequest(archive=pb.ArchiveDraft(**fields)))
+        await memory.archives.CreateArchive(pb.CreateArchiveRequest(archive=passage_pb2.Archive(**fields)))
     assert await names(memory) == []
 
 

@@ -18,7 +18,7 @@ from tests.page_requests import paged
 
 
 async def create(memory: Memory, **fields: Any) -> block_pb2.Block:
-    request = pb.CreateBlockRequest(block=pb.BlockDraft(**{"label": "human", **fields}))
+    request = pb.CreateBlockRequest(block=block_pb2.Block(**{"label": "human", **fields}))
     return (await memory.blocks.CreateBlock(request)).block
 
 
@@ -26,7 +26,7 @@ async def update(
     memory: Memory, block_id: str, *, version: int | None = None, mask: list[str] | None = None, **fields: Any
 ) -> block_pb2.Block:
     request = pb.UpdateBlockRequest(
-        key=pb.BlockKey(block_id=block_id), block=pb.BlockDraft(**fields), expected_version=version
+        key=pb.BlockKey(block_id=block_id), block=block_pb2.Block(**fields), expected_version=version
     )
     request.update_mask.paths.extend(list(fields) if mask is None else mask)
     return (await memory.blocks.UpdateBlock(request)).block
@@ -83,7 +83,7 @@ async def test_a_block_comes_back_as_it_was_created(memory: Memory) -> None:
     assert block.preserve_on_migration
     assert block.created_by_id == block.last_updated_by_id == f"user-{memory.caller.user_id}"
     plain = await create(memory)
-    assert (plain.limit, plain.value, plain.metadata_json) == (100_000, "", "{}")
+    assert (plain.limit, plain.value, plain.metadata_json) == (100_000, "", "")
     assert not plain.HasField("description")
 
 
@@ -93,7 +93,7 @@ async def test_a_block_comes_back_as_it_was_created(memory: Memory) -> None:
         ({"label": ""}, "BLOCK_INVALID", "1 to 100 characters"),
         ({"label": "l" * 101}, "BLOCK_INVALID", "1 to 100 characters"),
         ({"value": "abc", "limit": 2}, "BLOCK_OVER_LIMIT", "3 characters long, its limit is 2"),
-        ({"limit": 0}, "BLOCK_INVALID", "limit is 1 to"),
+        ({"limit": -1}, "BLOCK_INVALID", "limit is 1 to"),
         ({"limit": 10_000_001}, "BLOCK_INVALID", "limit is 1 to"),
         ({"metadata_json": "[]"}, "BLOCK_INVALID", "must be a JSON object"),
         ({"metadata_json": "{"}, "BLOCK_INVALID", "not valid JSON"),

@@ -35,10 +35,10 @@ def content(block: block_pb2.Block) -> tuple[object, ...]:
 
 async def test_a_copy_has_the_blocks_content_and_its_own_life(memory: Memory) -> None:
     agent, own = f"agent-{uuid4()}", conversation()
-    draft = block_pb.BlockDraft(
+    draft = block_pb2.Block(
         id=f"block-{uuid4()}", label="notes", value="n", limit=50, description="d", metadata_json='{"a":1}', tags=["t"]
     )
-    other = block_pb.BlockDraft(id=f"block-{uuid4()}", label="human", value="h")
+    other = block_pb2.Block(id=f"block-{uuid4()}", label="human", value="h")
     await memory.agents.CreateAgentMemory(pb.CreateAgentMemoryRequest(agent_id=agent, blocks=[draft, other]))
     [copy] = await memory.isolate(agent, own, "notes")
     original = (await memory.read(agent))["notes"]
@@ -106,9 +106,7 @@ async def test_a_copy_is_no_block_of_the_agent_but_can_be_edited_by_its_id(memor
     assert copy.id not in {block.id for block in listed.blocks}
     agents = await memory.blocks.ListBlockAgents(block_pb.ListBlockAgentsRequest(block_id=copy.id))
     assert list(agents.agent_ids) == []
-    update = block_pb.UpdateBlockRequest(
-        key=block_pb.BlockKey(block_id=copy.id), block=block_pb.BlockDraft(value="new")
-    )
+    update = block_pb.UpdateBlockRequest(key=block_pb.BlockKey(block_id=copy.id), block=block_pb2.Block(value="new"))
     update.update_mask.paths.append("value")
     await memory.blocks.UpdateBlock(update)
     assert (await memory.read(agent, own))["human"].value == "new"

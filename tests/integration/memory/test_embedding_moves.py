@@ -79,7 +79,7 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
             yield holding
 
     monkeypatch.setattr(store, "write", late_write)
-    monkeypatch.setattr(store, "held", late_held)
+    monkeypatch.setattr(store, "lock", late_held)
     await moving.change(WIDE)
     await moving.work()
     change = await moving.progress()

@@ -17,8 +17,8 @@ from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.model import ToolCall
 from services.memory.agent_tools.service import ToolService
 from services.memory.blocks.conflicts import EditRetries
-from services.memory.blocks.model import BlockById, BlockChanges, BlockDraft, Operation
-from services.memory.blocks.service import update_block
+from services.memory.blocks.model import BlockById, BlockDraft, Operation
+from services.memory.blocks.service import BlockService
 from services.memory.bootstrap import open_memory_pool, postgres_stores
 from services.memory.core.editing import edits
 
@@ -90,6 +90,7 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
     engine = make_engine(memory_url)
     async with await open_memory_pool(memory_url) as pool:
         stores, conflicts = postgres_stores(pool, engine), EditRetries()
+        blocks = BlockService(stores.blocks, stores.history, conflicts)
         nothing: Any = None  # archives and files: no call of these tools asks for them
         lines = EditQueues(stores.blocks, stores.calls)
         tools = ToolService(lines, stores.agents, stores.copies, stores.calls, nothing, nothing, conflicts, nothing)
@@ -111,9 +112,9 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
         async def describe(block_id: UUID) -> None:
             for number in range(20):
                 await asyncio.sleep(0.05)
-                changes: BlockChanges = {"description": str(number)}
+                changes = {"description": str(number)}
                 key = BlockById(block_id)
-                await update_block(stores.blocks, conflicts, ORGANIZATION, USER, key, changes, None)
+                await blocks.update(ORGANIZATION, USER, key, changes, None)
 
         await asyncio.gather(*map(write, writers), *map(describe, made.values()))
 

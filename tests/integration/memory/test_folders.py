@@ -25,7 +25,7 @@ from tests.page_requests import paged
 
 async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) -> None:
     stub = memory.folders
-    draft = folder_pb.FolderDraft(
+    draft = folder_pb2.Folder(
         id=f"source-{uuid7()}", name="law", description="d", metadata_json='{"a": 1}', embedding=EMBEDDING
     )
     made = (await stub.CreateFolder(folder_pb.CreateFolderRequest(folder=draft))).folder
@@ -43,13 +43,13 @@ async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) 
     with fails(AlreadyExists, "FOLDER_NAME_TAKEN"):
         await stub.UpdateFolder(
             folder_pb.UpdateFolderRequest(
-                folder_id=second, folder=folder_pb.FolderDraft(name="law"), update_mask=FieldMask(paths=["name"])
+                folder_id=second, folder=folder_pb2.Folder(name="law"), update_mask=FieldMask(paths=["name"])
             )
         )
     changed = await stub.UpdateFolder(
         folder_pb.UpdateFolderRequest(
             folder_id=made.id,
-            folder=folder_pb.FolderDraft(name="laws", instructions="cite"),
+            folder=folder_pb2.Folder(name="laws", instructions="cite"),
             update_mask=FieldMask(paths=["name", "instructions", "description"]),
         )
     )

@@ -17,7 +17,7 @@ UNKNOWN = "elsewhere/embedder"
 
 
 async def archive(memory: Memory, embedding: str = UNKNOWN, **fields: Any) -> Any:
-    draft = pb.ArchiveDraft(name="Brought", embedding=embedding, **fields)
+    draft = passage_pb2.Archive(name="Brought", embedding=embedding, **fields)
     return (await memory.archives.CreateArchive(pb.CreateArchiveRequest(archive=draft))).archive
 
 

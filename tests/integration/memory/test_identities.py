@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as pb
 from services.common.errors import InvalidArgument, NotFound
 from tests.integration.memory.harness import Memory, fails
@@ -16,7 +17,7 @@ def new_identity() -> str:
 
 
 async def create(memory: Memory, label: str) -> str:
-    request = pb.CreateBlockRequest(block=pb.BlockDraft(label=label))
+    request = pb.CreateBlockRequest(block=block_pb2.Block(label=label))
     return (await memory.blocks.CreateBlock(request)).block.id
 
 

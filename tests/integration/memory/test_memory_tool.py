@@ -39,7 +39,7 @@ RENAMES: list[tuple[str, dict[str, Any]]] = [
 async def test_no_tool_exceeds_a_limit_or_touches_what_is_read_only(memory: Memory) -> None:
     agent = await memory.agent_with(human="old")
     key = block_pb.BlockKey(agent_label=block_pb.AgentLabel(agent_id=agent, label="human"))
-    for name, draft in (("limit", block_pb.BlockDraft(limit=10)), ("read_only", block_pb.BlockDraft(read_only=True))):
+    for name, draft in (("limit", block_pb2.Block(limit=10)), ("read_only", block_pb2.Block(read_only=True))):
         request = block_pb.UpdateBlockRequest(key=key, block=draft)
         request.update_mask.paths.append(name)
         before = (await memory.blocks.UpdateBlock(request)).block

@@ -206,7 +206,7 @@ async def test_the_platform_too_is_refused_by_limits_and_read_only(memory: Memor
     assert await memory.read(agent) == {}
     [block] = (await summarise(memory, agent, "kept")).changed_blocks
     update = block_pb.UpdateBlockRequest(
-        key=block_pb.BlockKey(block_id=block.id), block=block_pb.BlockDraft(read_only=True)
+        key=block_pb.BlockKey(block_id=block.id), block=block_pb2.Block(read_only=True)
     )
     update.update_mask.paths.append("read_only")
     await memory.blocks.UpdateBlock(update)
@@ -292,7 +292,7 @@ async def test_arguments_that_are_no_json_nul_and_half_a_surrogate(memory: Memor
 async def test_a_read_only_block_and_an_unknown_tool(memory: Memory) -> None:
     agent = await memory.agent_with(human="a")
     key = block_pb.BlockKey(agent_label=block_pb.AgentLabel(agent_id=agent, label="human"))
-    update = block_pb.UpdateBlockRequest(key=key, block=block_pb.BlockDraft(read_only=True))
+    update = block_pb.UpdateBlockRequest(key=key, block=block_pb2.Block(read_only=True))
     update.update_mask.paths.append("read_only")
     await memory.blocks.UpdateBlock(update)
     told = await memory.apply(agent, "core_memory_append", label="human", content="x")

@@ -60,7 +60,7 @@ async def copy(
 
 
 async def update(memory: Memory, block_id: str, **fields: object) -> None:
-    draft = block_pb.BlockDraft(**fields)  # type: ignore[arg-type]
+    draft = block_pb2.Block(**fields)  # type: ignore[arg-type]
     request = block_pb.UpdateBlockRequest(key=block_pb.BlockKey(block_id=block_id), block=draft)
     request.update_mask.paths.extend(fields)
     await memory.blocks.UpdateBlock(request)
@@ -270,7 +270,7 @@ async def test_a_repeated_copy_makes_nothing(memory: Memory) -> None:
     source, target = await memory.agent_with(human="h"), f"agent-{uuid4()}"
     made = await copy(memory, source, target, {}, request_id="c")
     await append(memory, source, "human", "2")
-    await memory.blocks.CreateBlock(block_pb.CreateBlockRequest(block=block_pb.BlockDraft(label="x")))
+    await memory.blocks.CreateBlock(block_pb.CreateBlockRequest(block=block_pb2.Block(label="x")))
     again = await asyncio.gather(*(copy(memory, source, target, {}, request_id="c") for _ in range(5)))
     assert again == [made] * 5
     with fails(FailedPrecondition, "CALL_KEY_REUSED"):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.core.events import Delta, Event, Passing
+from services.agent.core.events import Delta, Event, Transient
 from services.agent.core.facts import (
     Action,
     CallModel,
@@ -45,7 +45,7 @@ class Scripted:
 
     def __init__(
         self,
-        *happenings: Sequence[Passing | Fact],
+        *happenings: Sequence[Transient | Fact],
         cancel_at: int = 0,
         hangs: bool = False,
         left: Fact | None = None,
@@ -61,7 +61,7 @@ class Scripted:
         self._hangs = hangs
         self._left = left
 
-    async def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Passing | Fact]:
+    async def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Transient | Fact]:
         self.performed.append(action)
         try:
             if isinstance(action, Finish):

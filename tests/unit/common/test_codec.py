@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,8 @@ import pytest
 
 from loci.agent.v1.group_pb2 import Group
 from loci.agent.v1.identity_pb2 import Identity
+from loci.tool.v1.tool_pb2 import Tool
+from loci.tool.v1.tool_service_pb2 import SearchToolsResponse
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 
@@ -84,6 +87,43 @@ def test_a_draft_has_the_defaults_of_the_dataclass() -> None:
 def test_what_breaks_a_rule_is_refused(message: Group, says: str) -> None:
     with pytest.raises(InvalidArgument, match=says):
         Codec(Settings, Group).draft(message)
+
+
+class Mode(IntEnum):
+    """Numbers of SearchMode in the proto."""
+
+    NONE = 0
+    TEXT = 2
+
+
+@dataclass(frozen=True)
+class Found:
+    """Some of a response's fields."""
+
+    mode: Mode = Mode.NONE
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tool whose JSON is kept as it came."""
+
+    json_schema: str
+    metadata: str = "{}"
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_numbers_stay_numbers(mode: Mode) -> None:
+    codec = Codec(Found, SearchToolsResponse)
+    assert codec.encode(Found(mode)).mode == mode
+    assert codec.decode(SearchToolsResponse(mode=mode)).mode is mode
+
+
+def test_json_that_is_a_text_is_kept_as_it_is() -> None:
+    codec = Codec(Kept, Tool)
+    kept = Kept('{ "b": 1,  "a": 1.0 }', "{}")
+    message = codec.encode(kept)
+    assert (message.json_schema_json, message.metadata_json) == (kept.json_schema, "{}")
+    assert codec.decode(message) == kept
 
 
 def test_a_field_that_is_not_declared_is_found_at_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
+from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits, patches
 from services.memory.core.editing.edits import Edit
 from services.memory.core.errors import Refused
@@ -182,15 +182,15 @@ def test_a_report_shows_a_short_block_whole_and_a_long_one_around_the_change() -
 @pytest.mark.parametrize(
     ("check", "reason"),
     [
-        (lambda: validate_draft(BlockDraft(id=None, label="")), "BLOCK_INVALID"),
-        (lambda: validate_draft(BlockDraft(id=None, label="\0")), "BLOCK_INVALID"),
-        (lambda: validate_draft(BlockDraft(id=None, label="x" * 101)), "BLOCK_INVALID"),
-        (lambda: validate_draft(BlockDraft(id=None, label="x", limit=0)), "BLOCK_INVALID"),
-        (lambda: validate_draft(BlockDraft(id=None, label="x", tags=("y" * 501,))), "BLOCK_INVALID"),
-        (lambda: validate_draft(BlockDraft(id=None, label="x", value="yy", limit=1)), "BLOCK_OVER_LIMIT"),
-        (lambda: apply_changes(BLOCK, {"value": "x" * 21}), "BLOCK_OVER_LIMIT"),
-        (lambda: apply_changes(BLOCK, {"limit": 6}), "BLOCK_OVER_LIMIT"),
-        (lambda: apply_changes(BLOCK, {"label": ""}), "BLOCK_INVALID"),
+        (lambda: validate(BlockDraft(id=None, label="")), "BLOCK_INVALID"),
+        (lambda: validate(BlockDraft(id=None, label="\0")), "BLOCK_INVALID"),
+        (lambda: validate(BlockDraft(id=None, label="x" * 101)), "BLOCK_INVALID"),
+        (lambda: validate(BlockDraft(id=None, label="x", limit=0)), "BLOCK_INVALID"),
+        (lambda: validate(BlockDraft(id=None, label="x", tags=("y" * 501,))), "BLOCK_INVALID"),
+        (lambda: validate(BlockDraft(id=None, label="x", value="yy", limit=1)), "BLOCK_OVER_LIMIT"),
+        (lambda: validate(replace(BLOCK, value="x" * 21)), "BLOCK_OVER_LIMIT"),
+        (lambda: validate(replace(BLOCK, limit=6)), "BLOCK_OVER_LIMIT"),
+        (lambda: validate(replace(BLOCK, label="")), "BLOCK_INVALID"),
     ],
 )
 def test_what_breaks_a_rule_is_refused_with_its_reason(check: Callable[[], object], reason: str) -> None:
@@ -200,9 +200,9 @@ def test_what_breaks_a_rule_is_refused_with_its_reason(check: Callable[[], objec
 
 
 def test_a_patch_changes_what_it_names() -> None:
-    changed = apply_changes(BLOCK, {"value": "\0v", "metadata": {"a\0": ["b\0", {"c": 1}]}, "tags": ("y", "x", "y")})
+    changed = validate(replace(BLOCK, value="\0v", metadata={"a\0": ["b\0", {"c": 1}]}, tags=("y", "x", "y")))
     assert changed == replace(BLOCK, value="v", metadata={"a": ["b", {"c": 1}]}, tags=("x", "y"))
-    assert apply_changes(BLOCK, {}) == BLOCK
+    assert validate(replace(BLOCK)) == BLOCK
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ async def test_an_edit_without_conflict_is_made_once() -> None:
     async def edit() -> str:
         return "done"
 
-    assert await EditRetries().settle(edit) == "done"
+    assert await EditRetries().run(edit) == "done"
 
 
 async def test_a_hundred_writers_all_get_through_in_about_as_many_tries() -> None:
@@ -34,7 +34,7 @@ async def test_a_hundred_writers_all_get_through_in_about_as_many_tries() -> Non
         return version
 
     conflicts = EditRetries()
-    assert sorted(await asyncio.gather(*(conflicts.settle(edit) for _ in range(100)))) == list(range(1, 101))
+    assert sorted(await asyncio.gather(*(conflicts.run(edit) for _ in range(100)))) == list(range(1, 101))
     assert tries < 250
 
 
@@ -43,7 +43,7 @@ async def test_who_never_gets_through_is_told() -> None:
         raise VersionConflict(BLOCK)
 
     with pytest.raises(Aborted) as aborted:
-        await EditRetries().settle(edit)
+        await EditRetries().run(edit)
     assert aborted.value.reason == "BLOCK_VERSION_CONFLICT"
 
 
@@ -52,4 +52,4 @@ async def test_other_errors_pass() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
-        await EditRetries().settle(edit)
+        await EditRetries().run(edit)

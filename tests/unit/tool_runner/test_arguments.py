@@ -95,10 +95,10 @@ def test_parsing() -> None:
 
 
 def test_hashes_see_data_and_not_writing() -> None:
-    assert raw_arguments.hashed('{"a":1,"b":[1,2]}') == raw_arguments.hashed('{ "b": [1, 2], "a": 1 }')
-    assert raw_arguments.hashed('{"b":[1,2]}') != raw_arguments.hashed('{"b":[2,1]}')
-    assert raw_arguments.hashed("{") != raw_arguments.hashed("[")
-    assert raw_arguments.hashed("") == raw_arguments.hashed("{}")
+    assert raw_arguments.hash_arguments('{"a":1,"b":[1,2]}') == raw_arguments.hash_arguments('{ "b": [1, 2], "a": 1 }')
+    assert raw_arguments.hash_arguments('{"b":[1,2]}') != raw_arguments.hash_arguments('{"b":[2,1]}')
+    assert raw_arguments.hash_arguments("{") != raw_arguments.hash_arguments("[")
+    assert raw_arguments.hash_arguments("") == raw_arguments.hash_arguments("{}")
 
 
 def test_null_counts_as_left_out_where_it_is_no_value() -> None:
@@ -114,5 +114,5 @@ def test_null_counts_as_left_out_where_it_is_no_value() -> None:
         "required": ["f"],
     }
     everything = dict.fromkeys("abcdef")
-    assert raw_arguments.completed(parameters, everything) == dict.fromkeys("bcdf")
-    assert raw_arguments.completed(parameters, {"request_heartbeat": True, "other": None}) == {"other": None}
+    assert raw_arguments.complete(parameters, everything) == dict.fromkeys("bcdf")
+    assert raw_arguments.complete(parameters, {"request_heartbeat": True, "other": None}) == {"other": None}

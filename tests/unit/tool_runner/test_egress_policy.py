@@ -8,7 +8,7 @@ import pytest
 from services.tool_runner.core.model import Refused
 from services.tool_runner.core.network_policy import canonical, parse, parse_hosts, refusal
 from services.tool_runner.egress.protocol.placeholders import PREFIX, split
-from services.tool_runner.egress.targets import places_of
+from services.tool_runner.egress.targets import origins_in
 
 SECRET = {"hosts": ["api.example.com"], "header": "Authorization", "format": "Bearer {}"}
 
@@ -169,4 +169,4 @@ def test_secrets_stay_outside() -> None:
     ],
 )
 def test_where_parts_of_loci_are(address: str, places: list[tuple[str, int]]) -> None:
-    assert places_of(address) == places
+    assert origins_in(address) == places

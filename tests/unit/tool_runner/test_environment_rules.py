@@ -66,13 +66,13 @@ def test_there_are_not_too_many_and_none_twice() -> None:
 )
 def test_what_cannot_be_sandbox_settings(text: str, says: str) -> None:
     with pytest.raises(Refused, match=says) as caught:
-        configs.checked_config(text)
+        configs.check_config(text)
     assert caught.value.reason == "SANDBOX_CONFIG_INVALID"
 
 
 def test_settings_that_mean_the_same_have_one_fingerprint() -> None:
     settings = {"use_venv": True, "pip_requirements": [{"name": "six", "version": None}], "unknown": [1]}
-    text = configs.checked_config(json.dumps(settings))
+    text = configs.check_config(json.dumps(settings))
     found = configs.effective("local", text)
     assert found.pip_requirements == '[{"name":"six","version":null}]'
     same = dict(reversed(settings.items())) | {"template": None}

@@ -5,8 +5,8 @@ from uuid import UUID
 import pytest
 
 from services.tool_runner.core.model import KeptFile
-from services.tool_runner.executions.files.rules.names import is_name, placed
-from services.tool_runner.executions.files.rules.references import named, replaced
+from services.tool_runner.executions.files.rules.names import input_paths, is_name
+from services.tool_runner.executions.files.rules.references import file_references, replace_references
 
 PARAMETERS = {
     "properties": {
@@ -47,7 +47,7 @@ def test_names(name: str, taken: bool) -> None:
 def test_files_of_one_name_do_not_hide_each_other() -> None:
     names = ("a", "a", "a/b", "c", "c")
     files = [KeptFile(id=UUID(int=number), name=name, size=1, sha256="") for number, name in enumerate(names)]
-    assert list(placed([*files, files[0]]).values()) == ["a", "2/a", "2/b", "c", "2/c"]
+    assert list(input_paths([*files, files[0]]).values()) == ["a", "2/a", "2/b", "c", "2/c"]
 
 
 def test_arguments_that_name_files_get_their_paths() -> None:
@@ -59,10 +59,10 @@ def test_arguments_that_name_files_get_their_paths() -> None:
         "text": "no",
         "unknown": "no",
     }
-    assert named(PARAMETERS, arguments) == [("report", "one"), ("others[0]", "two"), ("deep.file", "three")]
-    assert replaced(PARAMETERS, arguments, str.upper) == arguments | {
+    assert file_references(PARAMETERS, arguments) == [("report", "one"), ("others[0]", "two"), ("deep.file", "three")]
+    assert replace_references(PARAMETERS, arguments, str.upper) == arguments | {
         "report": "ONE",
         "others": ["TWO", 3],
         "deep": {"file": "THREE", "more": "no"},
     }
-    assert named(PARAMETERS, {"maybe": "four"}) == [("maybe", "four")]
+    assert file_references(PARAMETERS, {"maybe": "four"}) == [("maybe", "four")]

@@ -10,7 +10,7 @@ import pytest
 
 from services.tool_runner.core import network_policy
 from services.tool_runner.core.model import Refused, ToolChanges, ToolType
-from services.tool_runner.tools.imports import imported
+from services.tool_runner.tools.imports import import_tool
 from services.tool_runner.tools.imports.definition import function_name
 
 WIKIPEDIA: dict[str, Any] = {
@@ -30,7 +30,7 @@ ISSUE: dict[str, Any] = {
 
 
 def test_a_langchain_tool() -> None:
-    made = imported("langchain", WIKIPEDIA)
+    made = import_tool("langchain", WIKIPEDIA)
     assert (made.tool_type, made.name) == (ToolType.EXTERNAL_LANGCHAIN, "wikipedia_query_run")
     assert made.parameters == {
         "type": "object",
@@ -46,11 +46,11 @@ def test_a_langchain_tool() -> None:
     )
     functions = [node for node in ast.parse(made.source_code).body if isinstance(node, ast.FunctionDef)]
     assert functions[-1].name == made.name
-    assert imported("langchain", {"module": "a", "class": "B"}).parameters["required"] == ["tool_input"]
+    assert import_tool("langchain", {"module": "a", "class": "B"}).parameters["required"] == ["tool_input"]
 
 
 def test_a_composio_action() -> None:
-    made = imported("composio", ISSUE)
+    made = import_tool("composio", ISSUE)
     assert (made.tool_type, made.name) == (ToolType.EXTERNAL_COMPOSIO, "github_create_an_issue")
     assert made.parameters == ISSUE["input_parameters"]
     assert "https://backend.composio.dev/api/v3.1/tools/execute/GITHUB_CREATE_AN_ISSUE" in made.source_code
@@ -58,7 +58,7 @@ def test_a_composio_action() -> None:
     assert found.meaning("backend.composio.dev", 443) is not None
     assert found.meaning("api.github.com", 443) is None
     assert list(found.secrets) == ["COMPOSIO_API_KEY"]
-    assert imported("composio", {"name": "A", "parameters": ISSUE["input_parameters"]}).name == "a"
+    assert import_tool("composio", {"name": "A", "parameters": ISSUE["input_parameters"]}).name == "a"
 
 
 def test_settings_given_besides_add_up() -> None:
@@ -69,7 +69,7 @@ def test_settings_given_besides_add_up() -> None:
         source_code="ignored",
         idempotent=True,
     )
-    draft = imported("composio", ISSUE).draft(given)
+    draft = import_tool("composio", ISSUE).draft(given)
     assert draft["tags"] == ("mine", "composio")
     assert json.loads(draft["network"])["allow"] == ["example.com"]
     assert json.loads(draft["network"])["secrets"].keys() == {"COMPOSIO_API_KEY", "OTHER"}
@@ -125,7 +125,7 @@ def test_long_names_are_cut_and_stay_apart() -> None:
 )
 def test_what_is_no_definition_is_refused_by_its_member(library: str, definition: Any, member: str) -> None:
     with pytest.raises(Refused, match=member) as caught:
-        imported(library, definition)
+        import_tool(library, definition)
     assert caught.value.reason == "TOOL_SCHEMA_INVALID"
 
 
@@ -135,6 +135,6 @@ def test_no_value_of_a_definition_becomes_source() -> None:
         ("langchain", {"module": "a", "class": "B", "arguments": {hostile: hostile}, "description": hostile}),
         ("composio", {"slug": "A", "user_id": hostile, "description": hostile}),
     ):
-        tree = ast.parse(imported(library, definition).source_code)
+        tree = ast.parse(import_tool(library, definition).source_code)
         calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         assert "__import__" not in calls

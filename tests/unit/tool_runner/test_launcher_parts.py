@@ -15,7 +15,7 @@ FIELDS = {"language": "python", "memory": 10, "processes": 3, "cpus": 0.5, "disk
 
 
 def test_the_container_is_what_the_design_says() -> None:
-    config = spec.container_config("image:1", "x86_64", spec.read_asked(FIELDS), "me")
+    config = spec.container_config("image:1", "x86_64", spec.read_request(FIELDS), "me")
     host = config["HostConfig"]
     assert (config["User"], config["NetworkDisabled"], config["StdinOnce"]) == ("65534:65534", True, True)
     assert " ".join(config["Entrypoint"]) == "python3 -I /opt/loci/worker --language python --memory 10"
@@ -30,20 +30,22 @@ def test_the_container_is_what_the_design_says() -> None:
 
 
 def test_another_runtime_and_another_language() -> None:
-    config = spec.container_config("image:1", "x86_64", spec.read_asked({**FIELDS, "language": "node"}), "me", "runsc")
+    config = spec.container_config(
+        "image:1", "x86_64", spec.read_request({**FIELDS, "language": "node"}), "me", "runsc"
+    )
     assert config["HostConfig"]["Runtime"] == "runsc"
     assert "--language node" in " ".join(config["Entrypoint"])
 
 
 def test_no_request_gets_more_than_the_ceiling() -> None:
-    asked = spec.read_asked({**FIELDS, "memory": 2**50, "processes": 10**6, "cpus": 64.0, "disk": 2**40})
+    asked = spec.read_request({**FIELDS, "memory": 2**50, "processes": 10**6, "cpus": 64.0, "disk": 2**40})
     assert (asked.memory, asked.processes, asked.cpus, asked.disk) == (4096 * MIB, 512, 4.0, 2048 * MIB)
 
 
 @pytest.mark.parametrize("change", [{"language": "sh"}, {"memory": "1"}, {"layer": None, "disk": None}])
 def test_a_request_is_of_one_shape(change: dict[str, object]) -> None:
     with pytest.raises((KeyError, TypeError)):
-        spec.read_asked({**FIELDS, **change})
+        spec.read_request({**FIELDS, **change})
 
 
 def test_a_layer_names_an_image_of_ours_alone() -> None:

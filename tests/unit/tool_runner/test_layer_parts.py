@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from services.tool_runner.core import requirements as needs
 from services.tool_runner.core.model import Refused
-from services.tool_runner.layers.archives import BadArchive, NotWhole, rewrite, unpack
-from services.tool_runner.layers.cache import Store, unpacked
+from services.tool_runner.layers.archives import BadArchive, TruncatedArchive, rewrite, unpack
+from services.tool_runner.layers.cache import LayerCache, unpack_layer
 
 MOST = 10_000
 
@@ -150,17 +150,17 @@ def test_a_hostile_tree_is_refused_whole(tmp_path: Path, entries: list[tuple[tar
 def test_a_tree_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     for came in (archive(tmp_path, entry("python/x", b"x")), tmp_path / "empty"):
         came.touch()
-        with pytest.raises(NotWhole):
+        with pytest.raises(TruncatedArchive):
             rewrite(came, tmp_path / "kept.tar", MOST)
 
 
 def test_the_store_keeps_those_used_last(tmp_path: Path) -> None:
-    store = Store(tmp_path / "layers", most=3, most_bytes=MOST)
+    store = LayerCache(tmp_path / "layers", most=3, most_bytes=MOST)
     for number, key in enumerate(("a", "b", "c")):
         received = store.new_file()
         archive(tmp_path, entry("python/x", key.encode()), DONE).rename(received)
         layer = store.keep(key, received)
-        assert (unpacked(layer) / "python/x").read_text() == key
+        assert (unpack_layer(layer) / "python/x").read_text() == key
         long_ago = time.time() - 90_000 + number
         os.utime(layer.archive, (long_ago, long_ago))
         received.unlink()
@@ -178,17 +178,17 @@ def test_the_store_wants_a_folder_of_its_own(tmp_path: Path) -> None:
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
     with pytest.raises(Exception, match="LOCI_LAYER_DIR"):
-        Store(open_to_all, most=2, most_bytes=MOST).new_file()
+        LayerCache(open_to_all, most=2, most_bytes=MOST).new_file()
 
 
 def test_a_layer_is_for_everybody_to_read_whatever_the_umask_is(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "layers"
     before = os.umask(0o077)
     try:
-        store = Store(folder, most=2, most_bytes=MOST)
+        store = LayerCache(folder, most=2, most_bytes=MOST)
         received = store.new_file()
         archive(tmp_path, entry("python", type=tarfile.DIRTYPE), entry("python/p/x", b"1"), DONE).rename(received)
-        tree = unpacked(store.keep("a", received))
+        tree = unpack_layer(store.keep("a", received))
     finally:
         os.umask(before)
     modes = {path: path.stat().st_mode & 0o777 for path in (folder.parent, folder, tree, tree / "python" / "p")}

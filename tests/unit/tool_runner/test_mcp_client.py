@@ -198,7 +198,7 @@ async def test_endless_pages_end() -> None:
 
 async def test_bad_tools_are_problems_and_the_others_are_offered() -> None:
     async with _hostile() as (_, client, url):
-        listing = await SchemaCheck().checked(server_tools.read(await client.tools(_target(f"{url}/bad-tools"))))
+        listing = await SchemaCheck().check(server_tools.read(await client.tools(_target(f"{url}/bad-tools"))))
         assert [offer.name for offer in listing.offers] == ["good", "also/good"]
         assert [name for name, _ in listing.problems] == [
             "null schema",

@@ -13,12 +13,12 @@ from services.tool_runner.core.model import Refused
 from services.tool_runner.mcp.protocol import results, server_tools
 from services.tool_runner.mcp.protocol.commands import program_of
 from services.tool_runner.mcp.protocol.errors import McpProblem
-from services.tool_runner.mcp.protocol.server_tools import Offer
+from services.tool_runner.mcp.protocol.server_tools import ServerTool
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp.throttle import Throttle
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import MASK, Http, Kind, Stdio
-from services.tool_runner.mcp_servers.service import renewed
+from services.tool_runner.mcp_servers.service import refreshed_tool
 
 PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 
@@ -85,14 +85,14 @@ def test_names_are_made_valid(name: str, valid: str) -> None:
 
 def test_what_a_server_changed_is_taken_over_and_what_a_user_changed_stays() -> None:
     server_id = uuid4()
-    offer = Offer("add", "Add.", {"type": "object", "properties": {}}, False)
+    offer = ServerTool("add", "Add.", {"type": "object", "properties": {}}, False)
     tool = server_tools.tool_of(offer, tool_id=UUID(int=1), name="add", server_id=server_id, server="one")
-    assert renewed(tool, offer) is None
-    better = Offer("add", "Add two.", {"type": "object", "properties": {"a": {}}}, False)
-    taken = renewed(tool, better)
+    assert refreshed_tool(tool, offer) is None
+    better = ServerTool("add", "Add two.", {"type": "object", "properties": {"a": {}}}, False)
+    taken = refreshed_tool(tool, better)
     assert taken is not None
     assert (taken.description, json.loads(taken.json_schema)["description"]) == ("Add two.", "Add two.")
-    own = renewed(replace(tool, description="Mine."), better)
+    own = refreshed_tool(replace(tool, description="Mine."), better)
     assert own is not None
     assert (own.description, json.loads(own.json_schema)["parameters"]) == ("Mine.", better.parameters)
 
@@ -106,9 +106,9 @@ async def test_a_schema_that_kills_the_child_harms_no_other() -> None:
     plain = {"type": "object", "properties": {}}
     # Its types are to be different from one another, which is looked at pair by pair.
     deadly = {"type": "object", "properties": {"a": {"type": [{"x": number} for number in range(20_000)]}}}
-    good = [Offer(name, "", plain, False) for name in ("one", "two", "three")]
-    listing = server_tools.Listing((good[0], Offer("deadly", "", deadly, False), *good[1:]))
-    checked = await SchemaCheck().checked(listing)
+    good = [ServerTool(name, "", plain, False) for name in ("one", "two", "three")]
+    listing = server_tools.ServerTools((good[0], ServerTool("deadly", "", deadly, False), *good[1:]))
+    checked = await SchemaCheck().check(listing)
     assert [offer.name for offer in checked.offers] == ["one", "two", "three"]
     assert dict(checked.problems) == {"deadly": "its inputSchema needs too much time or memory to read"}
 
@@ -173,27 +173,27 @@ def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() ->
     http = Http(kind=Kind.SSE, url="https://a", auth_header="Authorization", auth_token="t0ken", headers={"k": "v4l"})
     program = Stdio(command="cat", env={"KEY": "v4lue"})
     for transport in (http, program):
-        shown = model.masked(transport)
-        assert model.unmasked(shown, transport) == transport
+        shown = model.mask(transport)
+        assert model.unmask(shown, transport) == transport
         text = model.config_text(transport) + repr(transport) + repr(shown)
         assert not any(secret in text for secret in ("t0ken", "v4l", "v4lue"))
         kept = model.transport_of(transport.kind, model.config_text(transport), model.secrets_text(transport))
         assert kept == transport
     with pytest.raises(Refused, match="stands for a value"):
-        model.unmasked(Stdio(command="cat", env={"NEW": MASK}), program)
+        model.unmask(Stdio(command="cat", env={"NEW": MASK}), program)
     assert http.all_headers() == {"k": "v4l", "Authorization": "Bearer t0ken"}
 
 
 async def _pass(throttle: Throttle, data: bytes, times: int) -> None:
     for _ in range(times):
-        await throttle.passed(data)
+        await throttle.wait_for_bytes(data)
 
 
 async def test_what_comes_too_fast_waits_and_what_is_too_much_ends() -> None:
     throttle = Throttle(1_000_000)
     async with asyncio.timeout(1):
-        await throttle.passed(b"\n" * 9_000)
+        await throttle.wait_for_bytes(b"\n" * 9_000)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(_pass(throttle, b"\n" * 1_000, 10), 0.2)
     with pytest.raises(McpProblem, match="sent more than"):
-        await throttle.passed(bytes(2_000_000))
+        await throttle.wait_for_bytes(bytes(2_000_000))

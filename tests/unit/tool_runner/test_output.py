@@ -6,18 +6,18 @@ from typing import Literal
 from uuid import UUID
 
 from services.tool_runner.core.job import ExitReason, Output, Result, ToolError
-from services.tool_runner.core.masked_results import masked_json, masked_result
+from services.tool_runner.core.masked_results import mask_json, mask_result
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Ending, Outcome, Receipt, State
-from services.tool_runner.executions.output import Printed, replayed, with_output
+from services.tool_runner.executions.output import CallOutput, pieces_of, with_output
 
 SECRET = "hunter2-and-more"
 ENDING = Ending(state=State.DONE, outcome=Outcome.SUCCESS, tool_return="")
 
 
-def printed(capture: int = 1_000, *secrets: str) -> Printed:
+def printed(capture: int = 1_000, *secrets: str) -> CallOutput:
     mask = Mask(secrets)
-    return Printed(capture, mask.stream(), mask.stream())
+    return CallOutput(capture, mask.stream(), mask.stream())
 
 
 def piece(stream: Literal["stdout", "stderr"], text: str) -> Output:
@@ -61,9 +61,9 @@ async def test_a_receipt_replays_what_was_seen_live() -> None:
         Output(4, "stdout", "c"),
     ]
     assert seen == expected
-    ending = call.told(ENDING)
+    ending = call.complete(ENDING)
     assert (ending.stdout, ending.stderr) == ("ab\ufffdc", "é")
-    assert replayed(receipt_of(ending)) == expected
+    assert pieces_of(receipt_of(ending)) == expected
     seen.clear()
     await watch(2)
     assert seen == expected[2:]
@@ -74,7 +74,7 @@ async def test_each_stream_is_kept_to_its_limit_and_says_so() -> None:
     call.add(piece("stdout", "xxxxxé"))
     call.add(piece("stdout", "yyyyyyyyy"))
     call.end(Result(ExitReason.OK, result="1", stdout="xxxxxéyyyyyyyyy", stderr="short"))
-    ending = call.told(ENDING)
+    ending = call.complete(ENDING)
     assert ending.stdout == "xxxxxéy\n... (cut at 8 bytes)"
     assert ending.stderr == "short"
 
@@ -98,18 +98,18 @@ async def test_a_secret_in_two_pieces_is_masked_in_both() -> None:
         await asyncio.sleep(0.03)
     call.end()
     assert "hunter2" not in "".join(one.text for one in call.pieces)
-    assert call.told(ENDING).stdout == "key: ********! and hunt"
+    assert call.complete(ENDING).stdout == "key: ********! and hunt"
 
 
 def test_a_result_is_masked_in_its_texts_and_else_stays_byte_for_byte() -> None:
     mask = Mask([SECRET])
     plain = '{"n": 1.0, "big": 123456789012345678901234567890, "s": "\\u00e9"}'
-    assert masked_json(plain, mask.text) == plain
+    assert mask_json(plain, mask.text) == plain
     escaped = '["\\u0068unter2-and-more", {"hunter2-and-more": 1.0}]'
-    assert masked_json(escaped, mask.text) == '["********", {"********": 1.0}]'
-    assert SECRET not in masked_json("[" * 50_000 + f'"{SECRET}"' + "]" * 50_000, mask.text)
+    assert mask_json(escaped, mask.text) == '["********", {"********": 1.0}]'
+    assert SECRET not in mask_json("[" * 50_000 + f'"{SECRET}"' + "]" * 50_000, mask.text)
     error = ToolError("E", f"no {SECRET}", f"line {SECRET}")
-    masked = masked_result(Result(ExitReason.RAISED, error=error, block_edits=(("human", SECRET),)), mask.text)
+    masked = mask_result(Result(ExitReason.RAISED, error=error, block_edits=(("human", SECRET),)), mask.text)
     assert masked.error == ToolError("E", "no ********", "line ********")
     assert masked.block_edits == (("human", "********"),)
 

@@ -36,16 +36,16 @@ def receipt(state: State, *, alive: bool) -> Receipt:
 @pytest.mark.parametrize("alive", [False, True])
 @pytest.mark.parametrize("state", State)
 def test_a_tool_acts_at_most_once(state: State, alive: bool, idempotent: bool) -> None:
-    decision = receipts.judge(receipt(state, alive=alive), TOOL_ID, "h", idempotent=idempotent)
-    expected: dict[tuple[State, bool], receipts.Decision] = {
+    decision = receipts.claim_of(receipt(state, alive=alive), TOOL_ID, "h", idempotent=idempotent)
+    expected: dict[tuple[State, bool], receipts.Claim] = {
         (State.RESERVED, True): receipts.Wait(),
         (State.RESERVED, False): receipts.TakeOver(),
         (State.STARTED, True): receipts.Wait(),
-        (State.STARTED, False): receipts.Lose(),
-        (State.DONE, True): receipts.Answer(),
-        (State.DONE, False): receipts.Answer(),
-        (State.UNKNOWN, True): receipts.TakeOver() if idempotent else receipts.Answer(),
-        (State.UNKNOWN, False): receipts.TakeOver() if idempotent else receipts.Answer(),
+        (State.STARTED, False): receipts.Abandon(),
+        (State.DONE, True): receipts.Settled(),
+        (State.DONE, False): receipts.Settled(),
+        (State.UNKNOWN, True): receipts.TakeOver() if idempotent else receipts.Settled(),
+        (State.UNKNOWN, False): receipts.TakeOver() if idempotent else receipts.Settled(),
     }
     assert decision == expected[state, alive]
 
@@ -53,8 +53,8 @@ def test_a_tool_acts_at_most_once(state: State, alive: bool, idempotent: bool) -
 @pytest.mark.parametrize("state", State)
 def test_a_key_belongs_to_one_call(state: State) -> None:
     for tool_id, arguments_hash in ((UUID(int=9), "h"), (TOOL_ID, "other")):
-        found = receipts.judge(receipt(state, alive=True), tool_id, arguments_hash, idempotent=True)
-        assert found == receipts.Reused()
+        found = receipts.claim_of(receipt(state, alive=True), tool_id, arguments_hash, idempotent=True)
+        assert found == receipts.KeyReused()
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_a_key_belongs_to_one_call(state: State) -> None:
     ],
 )
 def test_results_as_the_model_reads_them(result: str, text: str) -> None:
-    ending = receipts.ended(TOOL, Result(ExitReason.OK, result=result))
+    ending = receipts.ending_of(TOOL, Result(ExitReason.OK, result=result))
     assert (ending.state, ending.outcome) == (State.DONE, Outcome.SUCCESS)
     assert (ending.tool_return, ending.result) == (text, result)
 
 
 def test_an_exception_is_told_as_the_reference_tells_it() -> None:
     error = ToolError("KeyError", "'x'", '  File "<tool>", line 2, in act\n')
-    ending = receipts.ended(TOOL, Result(ExitReason.RAISED, error=error))
+    ending = receipts.ending_of(TOOL, Result(ExitReason.RAISED, error=error))
     assert ending.tool_return.splitlines() == [
         "Error executing function act: KeyError: 'x'",
         '  File "<tool>", line 2, in act',
@@ -86,11 +86,11 @@ def test_an_exception_is_told_as_the_reference_tells_it() -> None:
 def test_files_that_are_kept_are_bounded_and_named_for_the_model() -> None:
     files = tuple(File(name, b"12345") for name in ("a.txt", "../b", "sub/c.txt", "d.txt", "e.txt"))
     result = Result(ExitReason.OK, result="1", files=files, files_dropped=1)
-    kept = receipts.kept_files(result, Limits(files=2, file_bytes=100))
+    kept = receipts.files_within(result, Limits(files=2, file_bytes=100))
     assert [file.name for file in kept] == ["a.txt", "sub/c.txt"]
-    assert len(receipts.kept_files(result, Limits(file_bytes=12))) == 2
+    assert len(receipts.files_within(result, Limits(file_bytes=12))) == 2
     new = [NewFile(id=UUID(int=7), name="a.txt", content=b"12345", created_by_id=UUID(int=8))]
-    ending = receipts.with_files(receipts.ended(TOOL, result), new, dropped=5)
+    ending = receipts.with_files(receipts.ending_of(TOOL, result), new, dropped=5)
     assert ending.files == tuple(new)
     assert ending.tool_return.splitlines() == [
         "1",

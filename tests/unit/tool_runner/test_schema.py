@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from services.tool_runner.core.schemas.docstring import parse_docstring
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.schemas.python import check_function, derive_schema, takes_state
-from services.tool_runner.core.schemas.raw_arguments import completed, without_habits
+from services.tool_runner.core.schemas.raw_arguments import complete, without_habits
 from services.tool_runner.core.schemas.rules import MAX_SOURCE_BYTES, check_schema
 
 
@@ -225,5 +225,5 @@ def test_what_older_tools_took_out_of_habit_is_not_asked_for() -> None:
     both: dict[str, object] = {"x": {}, "request_heartbeat": {}}
     own = without_habits({"type": "object", "properties": both, "required": list(both)})
     assert own == {"type": "object", "properties": {"x": {}}, "required": ["x"]}
-    assert completed(own, {"x": 1, "request_heartbeat": True}) == {"x": 1}
+    assert complete(own, {"x": 1, "request_heartbeat": True}) == {"x": 1}
     assert without_habits(own) is own

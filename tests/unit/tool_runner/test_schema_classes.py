@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.tool_runner.core.schemas.errors import SchemaError
-from services.tool_runner.core.schemas.inline import inlined
+from services.tool_runner.core.schemas.inline import inline
 from services.tool_runner.core.schemas.python import derive_schema
 
 # Run for Pydantic, and read as text by us.
@@ -80,7 +80,7 @@ def test_models_are_what_pydantic_says_they_are() -> None:
     namespace: dict[str, Any] = dict(NAMES)
     exec(MODELS, namespace)
     namespace["Shape"].model_rebuild(_types_namespace=namespace)
-    wanted = without(inlined(namespace["Shape"].model_json_schema()), "title")
+    wanted = without(inline(namespace["Shape"].model_json_schema()), "title")
     for part in ("parent", "corners", "by_name", "inner", "level", "color"):
         assert without(schema_of(MODELS, "Shape"), "title")["properties"].get(part) == wanted["properties"].get(part)
     assert without(schema_of(MODELS, "Shape") | {"description": "A shape."}, "title", "default") == without(
@@ -167,7 +167,7 @@ def test_definitions_of_a_given_schema_are_inlined() -> None:
     }
     for name, part in (("A", {"$ref": "#/$defs/A"}), ("A", {"anyOf": [{"items": {"$ref": "#/$defs/A"}}]})):
         with pytest.raises(SchemaError, match="contains itself"):
-            inlined({"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {name: part}})
+            inline({"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {name: part}})
     doubled = {f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}] * 2} for n in range(40)}
     with pytest.raises(SchemaError, match="more than 5000 parts"):
-        inlined({"a": {"$ref": "#/$defs/D0"}, "$defs": doubled})
+        inline({"a": {"$ref": "#/$defs/D0"}, "$defs": doubled})

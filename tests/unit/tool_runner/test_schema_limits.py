@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from services.tool_runner.child_processes.source_parser import Limited
+from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.schemas.errors import SchemaError
 
 _SIZE = 250_000
@@ -45,13 +45,13 @@ _HOSTILE = {
 async def test_hostile_sources_are_refused_soon(source_type: str, number: int) -> None:
     began = time.monotonic()
     with pytest.raises(SchemaError) as caught:
-        await Limited().derive(_HOSTILE[source_type][number], source_type=source_type)
+        await SourceParser().derive(_HOSTILE[source_type][number], source_type=source_type)
     assert time.monotonic() - began < 12
     assert 0 < len(caught.value.message) < 2_000
 
 
 async def test_the_limited_child_answers_for_both_languages() -> None:
-    python = await Limited().derive("def f(agent_state):\n    '''F.'''", source_type="python")
+    python = await SourceParser().derive("def f(agent_state):\n    '''F.'''", source_type="python")
     assert (python.schema["name"], python.takes_agent_state) == ("f", True)
-    script = await Limited().derive("/** F. */ const f = (agentState) => 1", source_type="typescript")
+    script = await SourceParser().derive("/** F. */ const f = (agentState) => 1", source_type="typescript")
     assert (script.schema["name"], script.takes_agent_state) == ("f", True)

@@ -12,9 +12,9 @@ from services.tool_runner.core.model import Refused, Tool, ToolType
 from services.tool_runner.tools.search.model import (
     Mode,
     ToolQuery,
-    checked_query,
+    check_query,
     compact,
-    fused,
+    fuse,
     to_embed,
     unit_vector,
     words_of,
@@ -64,12 +64,12 @@ def test_what_is_embedded() -> None:
 
 
 def test_the_better_of_both_rankings_comes_first() -> None:
-    both = fused([ONE, TWO], [TWO, THREE])
+    both = fuse([ONE, TWO], [TWO, THREE])
     assert [place.tool_id for place in both] == [TWO, ONE, THREE]
     assert [(place.text_rank, place.vector_rank) for place in both] == [(2, 1), (1, None), (None, 2)]
-    assert [place.tool_id for place in fused([ONE, TWO], [TWO, ONE])] == [ONE, TWO]  # equal: the better word
-    assert [place.score for place in fused(None, [ONE])] == [1 / 61]
-    assert fused([], []) == []
+    assert [place.tool_id for place in fuse([ONE, TWO], [TWO, ONE])] == [ONE, TWO]  # equal: the better word
+    assert [place.score for place in fuse(None, [ONE])] == [1 / 61]
+    assert fuse([], []) == []
 
 
 def test_vectors_without_direction_are_none() -> None:
@@ -81,12 +81,10 @@ def test_vectors_without_direction_are_none() -> None:
 @pytest.mark.parametrize("fields", [{"text": "x" * 10_001}, {"limit": 0}, {"limit": 101}])
 def test_queries_that_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(Refused) as caught:
-        checked_query(ToolQuery(**{"text": "x", **fields}))
+        check_query(ToolQuery(**{"text": "x", **fields}))
     assert caught.value.reason == "TOOL_SEARCH_INVALID"
 
 
 def test_a_query_is_made_storable() -> None:
-    query = checked_query(
-        ToolQuery(text=" a\0b\ud800 ", mode=Mode.TEXT, tags=("t",), types=(ToolType.CUSTOM,), limit=60)
-    )
+    query = check_query(ToolQuery(text=" a\0b\ud800 ", mode=Mode.TEXT, tags=("t",), types=(ToolType.CUSTOM,), limit=60))
     assert (query.text, query.mode, query.tags, query.depth) == ("a\ufffdb?", Mode.TEXT, ("t",), 120)

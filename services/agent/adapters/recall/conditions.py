@@ -25,7 +25,7 @@ _NOT_ANSWERED = """NOT (m.role = 'approval' AND EXISTS (
         SELECT FROM agent.messages t WHERE t.organization_id = $1 AND t.run_id = m.run_id AND t.role = 'tool'))"""
 
 
-class Values(list[object]):
+class Parameters(list[object]):
     """The values of a statement, in the order in which its parts name them."""
 
     def add(self, value: object) -> str:
@@ -50,7 +50,7 @@ def lexemes_of(scope: Scope) -> str:
     return any_of(map(lexeme_of_agent, agents) if agents else [lexeme_of_tenant(scope.organization_id)])
 
 
-def within(scope: Scope, values: Values, alias: str = "m") -> str:
+def within(scope: Scope, values: Parameters, alias: str = "m") -> str:
     """SQL for rows `alias` of a scope, with log_id, seq and agent_id; the tenant is $1."""
     where = f"{alias}.organization_id = $1"
     if scope.is_tenant:
@@ -61,13 +61,13 @@ def within(scope: Scope, values: Values, alias: str = "m") -> str:
     return f"{where} AND ({' OR '.join(parts)})"
 
 
-def in_ranges(scope: Scope, values: Values, alias: str) -> str:
+def in_ranges(scope: Scope, values: Parameters, alias: str) -> str:
     """SQL for rows `alias` in one of the scope's ranges."""
     logs, firsts, lasts = range_values(scope, values)
     return _IN_RANGES.format(alias=alias, logs=logs, firsts=firsts, lasts=lasts)
 
 
-def range_values(scope: Scope, values: Values) -> tuple[str, str, str]:
+def range_values(scope: Scope, values: Parameters) -> tuple[str, str, str]:
     """The names of the ranges' logs, firsts and lasts."""
     ranges = scope.ranges
     return (
@@ -77,7 +77,7 @@ def range_values(scope: Scope, values: Values) -> tuple[str, str, str]:
     )
 
 
-def counted(wanted: MessageFilter, values: Values, alias: str = "m", *, key: str = "id") -> str:
+def counted(wanted: MessageFilter, values: Parameters, alias: str = "m", *, key: str = "id") -> str:
     """SQL for rows `alias` that a filter leaves, with role and created_at; `key`: the column of a message's id."""
     parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])", made_then(wanted, values, alias)]
     if wanted.unseen:
@@ -85,7 +85,7 @@ def counted(wanted: MessageFilter, values: Values, alias: str = "m", *, key: str
     return " AND ".join(parts)
 
 
-def made_then(wanted: MessageFilter, values: Values, alias: str = "m") -> str:
+def made_then(wanted: MessageFilter, values: Parameters, alias: str = "m") -> str:
     """SQL for rows `alias` made when a filter says."""
     parts = ["true"]
     if wanted.start is not None:
@@ -95,7 +95,7 @@ def made_then(wanted: MessageFilter, values: Values, alias: str = "m") -> str:
     return " AND ".join(parts)
 
 
-def not_repeated(wanted: MessageFilter, values: Values) -> str:
+def not_repeated(wanted: MessageFilter, values: Parameters) -> str:
     """SQL for messages `m` that do not merely repeat the question, or what stands elsewhere."""
     parts = ["true"]
     if wanted.asked_in is not None:

@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.core.messages import Message
-from services.agent.core.ports_recall import Done, EmbeddingModel, LogKey, Page, Taken
+from services.agent.core.ports_recall import EmbeddingModel, LogClaim, LogKey, LogProgress, Page
 from services.agent.postgres.rows import message_from_row
 from services.common.vectors import encode
 
@@ -146,12 +146,12 @@ class PostgresVectors:
             await connection.execute(_SWEPT, *last, _ROUND_SECONDS if ended else _PAUSE_SECONDS)
         return Page(tuple(LogKey(row["organization_id"], row["log_id"]) for row in rows if row["due"]), ended)
 
-    async def take(self, logs: Sequence[LogKey]) -> list[Taken]:
+    async def take(self, logs: Sequence[LogKey]) -> list[LogClaim]:
         organizations, ids = [key.organization_id for key in logs], [key.log_id for key in logs]
         rows = await self._pool.fetch(_TAKE, organizations, ids, LEASE_SECONDS)
-        return [Taken(LogKey(*row[:2]), *row[2:]) for row in map(tuple, rows)]
+        return [LogClaim(LogKey(*row[:2]), *row[2:]) for row in map(tuple, rows)]
 
-    async def messages(self, taken: Sequence[Taken], most: int) -> dict[LogKey, list[Message]]:
+    async def messages(self, taken: Sequence[LogClaim], most: int) -> dict[LogKey, list[Message]]:
         organizations = [log.key.organization_id for log in taken]
         rows = await self._pool.fetch(
             _MESSAGES, organizations, [log.key.log_id for log in taken], [log.seq for log in taken], most
@@ -159,7 +159,7 @@ class PostgresVectors:
         by_log = groupby(rows, lambda row: LogKey(row["organization_id"], row["log_id"]))
         return {key: [message_from_row(row) for row in some] for key, some in by_log}
 
-    async def store(self, handle: str, done: Sequence[Done]) -> None:
+    async def store(self, handle: str, done: Sequence[LogProgress]) -> None:
         organization_id = done[0].log.key.organization_id
         marks = sorted((each.log.key.log_id, each.seq, each.log.taken) for each in done)
         vectors = {each.log.key.log_id: each.vectors for each in done}
@@ -187,7 +187,7 @@ class PostgresVectors:
         model = await self._model(handle, len(vector))
         await self._pool.execute(_STORE, organization_id, [message_id], [encode(vector)], model.id)
 
-    async def fail(self, taken: Sequence[Taken]) -> None:
+    async def fail(self, taken: Sequence[LogClaim]) -> None:
         await self._pool.execute(
             _FAIL,
             [log.key.organization_id for log in taken],

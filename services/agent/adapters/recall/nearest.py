@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import Values, ask, counted, range_values, within
+from services.agent.adapters.recall.conditions import Parameters, ask, counted, range_values, within
 from services.agent.adapters.recall.indexes import VectorIndexes
 from services.agent.core.ports_recall import EmbeddingModel
 from services.agent.core.recall.query import MessageFilter, Ranked, Scope
@@ -91,7 +91,7 @@ class VectorRanking:
             # Where few of the vectors count, the index stops before it has met enough of them.
             if len(found) == limit:
                 return found
-        values = Values([scope.organization_id])
+        values = Parameters([scope.organization_id])
         statement = _EXACT.format(
             parts="UNION ALL".join(_parts(scope, model, wanted, values)),
             vector=values.add(encode(vector)),
@@ -105,7 +105,7 @@ class VectorRanking:
             indexed = (await self._indexes.state(model)).vectors
         if not by_index(scope.messages, indexed=indexed, limit=limit, dimensions=dimensions):
             return False
-        values = Values([scope.organization_id])
+        values = Parameters([scope.organization_id])
         parts = "UNION ALL".join(_parts(scope, model, wanted, values))
         most = most_read(dimensions) + 1
         ((count,),) = await ask(self._pool, _COUNT.format(parts=parts, most=values.add(most)), values)
@@ -114,7 +114,7 @@ class VectorRanking:
     async def _by_index(
         self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
     ) -> list[Ranked]:
-        values = Values([scope.organization_id])
+        values = Parameters([scope.organization_id])
         statement = _INDEX.format(
             within=within(scope, values, "v"),
             counted=counted(wanted, values, "v", key="message_id"),
@@ -127,7 +127,7 @@ class VectorRanking:
         return [Ranked(*row) for row in await ask(self._pool, statement, values, setting)]
 
 
-def _parts(scope: Scope, model: EmbeddingModel, wanted: MessageFilter, values: Values) -> list[str]:
+def _parts(scope: Scope, model: EmbeddingModel, wanted: MessageFilter, values: Parameters) -> list[str]:
     """Statements for the vectors of a scope: those of the agent by its index, those of ranges by theirs."""
     count = counted(wanted, values, "v", key="message_id")
     parts = []

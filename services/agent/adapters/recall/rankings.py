@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from services.agent.adapters.recall.found import FoundMessages
+from services.agent.adapters.recall.hits import FoundMessages
 from services.agent.adapters.recall.nearest import VectorRanking
 from services.agent.adapters.recall.scopes import Scopes
 from services.agent.adapters.recall.words import WordRanking

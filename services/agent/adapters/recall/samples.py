@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import Values, ask, range_values
+from services.agent.adapters.recall.conditions import Parameters, ask, range_values
 from services.agent.core.recall.query import Scope
 from services.common.ranking import any_of
 
@@ -39,7 +39,7 @@ _OF_RANGES = "SELECT * FROM unnest({logs}::uuid[], {firsts}::bigint[], {lasts}::
 
 async def sample(pool: asyncpg.Pool, scope: Scope, terms: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """In which share of a scope's messages each word stands, in any of its forms; 0 for rare ones."""
-    values = Values([scope.organization_id])
+    values = Parameters([scope.organization_id])
     logs = [_OF_TENANT] if scope.is_tenant else []
     if scope.agent_id is not None:
         logs.append(_OF_AGENT.format(agent=values.add(scope.agent_id)))

@@ -7,7 +7,7 @@ import asyncpg
 
 from services.agent.adapters.recall.conditions import (
     WORDS,
-    Values,
+    Parameters,
     ask,
     counted,
     lexemes_of,
@@ -141,7 +141,7 @@ class WordRanking:
         wanted: MessageFilter,
         limit: int,
     ) -> list[Ranked]:
-        values = Values([scope.organization_id])
+        values = Parameters([scope.organization_id])
         by_lexeme = [(place, lexeme) for place, forms in enumerate(terms.values(), 1) for lexeme in forms]
         weights = [None if stem in some.whole else weight(shares[stem], scope.messages) for stem in terms]
         statement = _RANK.format(
@@ -171,7 +171,7 @@ def _by_stem(rows: Iterable[asyncpg.Record]) -> dict[str, Forms]:
 
 
 def _ways(
-    scope: Scope, some: Candidates, terms: Mapping[str, Forms], wanted: MessageFilter, values: Values
+    scope: Scope, some: Candidates, terms: Mapping[str, Forms], wanted: MessageFilter, values: Parameters
 ) -> list[str]:
     """Statements that choose what is ranked."""
     where = f"{within(scope, values)} AND {counted(wanted, values)} AND {not_repeated(wanted, values)}"

@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from services.agent.core.ports_streams import Flush, Look, RunPlace
+from services.agent.core.ports_streams import Flush, RunPlace, StreamSnapshot
 from services.agent.core.stored_stream import (
     SCHEMA_VERSION,
     Frame,
@@ -84,12 +84,14 @@ class PostgresFrames:
             raise _no_run(run_id)
         return RunPlace(row["run_hour"], row["background"], min(row["known_from"], after))
 
-    async def look(self, organization_id: UUID, run_id: UUID, run_hour: datetime, position: int, after: int) -> Look:
+    async def look(
+        self, organization_id: UUID, run_id: UUID, run_hour: datetime, position: int, after: int
+    ) -> StreamSnapshot:
         row = await self._pool.fetchrow(_LOOK, organization_id, run_id, run_hour, position, after, SCHEMA_VERSION)
         if row is None:
             raise _no_run(run_id)
         frames: list[Frame] = [frame for stored in row["frames"] for frame in frames_from_json(stored, run_id)]
-        return Look(row["facts"], row["ended"], frames)
+        return StreamSnapshot(row["facts"], row["ended"], frames)
 
     async def add_hours(self, hours: Sequence[datetime]) -> None:
         present = await self._present()

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, get_args
 from uuid import UUID
 
-from services.agent.core.ports_streams import Nobody, Notice
+from services.agent.core.ports_streams import NoPeers, Notice
 from services.common.database import DRIVER_ERRORS, connect, connect_options
 from services.common.database_settings import DatabaseSettings
 
@@ -103,11 +103,11 @@ class PostgresNotices:
             self.heard(notice, subject_id)
 
 
-def notices_of(database: DatabaseSettings) -> PostgresNotices | Nobody:
+def notices_of(database: DatabaseSettings) -> PostgresNotices | NoPeers:
     """Notices through a database; none where only PgBouncer is known, which forgets who listens."""
     if database.pgbouncer and database.direct_url == database.url:
         _log.warning("replicas hear of one another once a second only: set LOCI_DATABASE_DIRECT_URL to Postgres itself")
-        return Nobody()
+        return NoPeers()
     return PostgresNotices(database.direct_url)
 
 

@@ -90,7 +90,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class FusedHit:
     """A message in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
 
     message_id: UUID
@@ -100,13 +100,13 @@ class Fused:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MessageHit:
     """A message found, whose it is and where it was said, with its scores."""
 
     message: Message
     agent_id: UUID
     conversation_id: UUID
-    ranked: Fused
+    ranked: FusedHit
 
 
 def checked_query(query: MessageQuery) -> MessageQuery:
@@ -133,19 +133,19 @@ def depth(limit: int) -> int:
     return max(_LEAST_DEPTH, 2 * limit)
 
 
-def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[Fused]:
+def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[FusedHit]:
     """One order out of all lists, one vector list per embedding model, by reciprocal rank; ties: the better vector."""
     scores = reciprocal_ranks([[found.message_id for found in ranking] for ranking in (*vectors, text)])
     by_vector = _scores([found for ranking in vectors for found in ranking])
     by_text = _scores(text)
-    fused = [Fused(key, score, by_vector.get(key), by_text.get(key)) for key, score in scores.items()]
+    fused = [FusedHit(key, score, by_vector.get(key), by_text.get(key)) for key, score in scores.items()]
     return sorted(fused, key=lambda one: (-one.score, -(one.vector or 0.0), one.message_id.int))
 
 
-def alone(ranking: Sequence[Ranked], *, text: bool) -> list[Fused]:
+def alone(ranking: Sequence[Ranked], *, text: bool) -> list[FusedHit]:
     """One list by itself."""
     return [
-        Fused(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranking
+        FusedHit(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranking
     ]
 
 

@@ -117,7 +117,7 @@ ToolRule = (
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ExecutedCall:
     """A call of this request that was executed, and what it returned. No rule asks whether that was an error."""
 
     name: str
@@ -141,7 +141,7 @@ class Choice:
         return self.allowed[0] if self.forced and len(self.allowed) == 1 else None
 
 
-def choose(rules: Sequence[ToolRule], attached: Sequence[str], called: Sequence[Called]) -> Choice:
+def choose(rules: Sequence[ToolRule], attached: Sequence[str], called: Sequence[ExecutedCall]) -> Choice:
     """What may be called next. `called` are the calls of this request that were executed, oldest first."""
     every = frozenset(attached)
     first = frozenset() if called else every & {rule.tool_name for rule in rules if isinstance(rule, RunFirst)}
@@ -162,7 +162,7 @@ def continues(rules: Iterable[ToolRule], name: str) -> bool:
     return any(isinstance(rule, ContinueLoop | Children | Conditional) and rule.tool_name == name for rule in rules)
 
 
-def uncalled(rules: Iterable[ToolRule], attached: Sequence[str], called: Iterable[Called]) -> tuple[str, ...]:
+def uncalled(rules: Iterable[ToolRule], attached: Sequence[str], called: Iterable[ExecutedCall]) -> tuple[str, ...]:
     """Attached tools that still have to be called before the turn may end; a failed call is enough."""
     required = (rule.tool_name for rule in rules if isinstance(rule, RequiredBeforeExit))
     done = {call.name for call in called}
@@ -180,7 +180,7 @@ def allows_parallel(rules: Iterable[ToolRule]) -> bool:
 
 
 def _narrowed(
-    rules: Iterable[ToolRule], every: frozenset[str], called: Sequence[Called]
+    rules: Iterable[ToolRule], every: frozenset[str], called: Sequence[ExecutedCall]
 ) -> tuple[frozenset[str], bool]:
     """What all rules but run_first allow, and whether one of them forces a call."""
     left, forced = every, False
@@ -190,7 +190,9 @@ def _narrowed(
     return left, forced
 
 
-def _narrowing(rule: ToolRule, every: frozenset[str], called: Sequence[Called]) -> tuple[frozenset[str], bool] | None:
+def _narrowing(
+    rule: ToolRule, every: frozenset[str], called: Sequence[ExecutedCall]
+) -> tuple[frozenset[str], bool] | None:
     """What one rule allows now, and whether it forces a call; None where it is silent."""
     follows = bool(called) and called[-1].name == rule.tool_name
     match rule:
@@ -215,7 +217,7 @@ def _decided(rule: Conditional, returned: str) -> tuple[frozenset[str], bool] | 
     return None if child is None else (frozenset((child,)), True)
 
 
-def _prefilled(rules: Iterable[ToolRule], called: Sequence[Called]) -> dict[str, dict[str, Any]]:
+def _prefilled(rules: Iterable[ToolRule], called: Sequence[ExecutedCall]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for rule in rules:
         given: Mapping[str, Mapping[str, Any]] = {}

@@ -92,7 +92,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class HistoryCut:
     """`history[:kept_from]` is summarised in this mode and `history[kept_from:]` stays.
 
     `saved` are the tokens that leave the window, before the summary comes into it.
@@ -147,7 +147,7 @@ def plans(
     fixed: int,
     measure: Callable[[Message], int] = estimate,
     buffer: Buffer = Buffer(),
-) -> Iterator[Cut]:
+) -> Iterator[HistoryCut]:
     """The cuts to try, best first: those of `chain`. None of them: there is nothing that could be summarised."""
     for tried in chain(mode):
         cut = plan(history, tried, settings, window=window, fixed=fixed, measure=measure, buffer=buffer)
@@ -164,7 +164,7 @@ def plan(
     fixed: int,
     measure: Callable[[Message], int] = estimate,
     buffer: Buffer = Buffer(),
-) -> Cut | None:
+) -> HistoryCut | None:
     """Which of the stored messages, oldest first, are summarised in `mode`; None where it finds no cut that helps.
 
     `fixed` are the tokens of prompt and tools; `measure` gives those of a message.
@@ -172,7 +172,7 @@ def plan(
     places = cuts(history)
     tokens = list(accumulate(map(measure, reversed(history)), initial=0))[::-1]
     place = _place(mode, places, _Room(window, fixed, tokens), settings.sliding_window_percentage, buffer)
-    return None if place is None else Cut(mode, place, tokens[0] - tokens[place])
+    return None if place is None else HistoryCut(mode, place, tokens[0] - tokens[place])
 
 
 def cuts(history: Sequence[Message]) -> list[int]:

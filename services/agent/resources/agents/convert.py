@@ -5,7 +5,7 @@ from functools import lru_cache
 from uuid import UUID, uuid5
 
 from loci.agent.v1 import agent_pb2, agent_service_pb2
-from loci.memory.v1 import block_service_pb2
+from loci.memory.v1 import block_pb2
 from services.agent.convert.fields import ids, json_text
 from services.agent.convert.first_messages import first_messages
 from services.agent.core.messages import Call, gated_calls, piece_id, pieces, system_message_id
@@ -152,9 +152,9 @@ def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     return wire
 
 
-def _completed(block: block_service_pb2.BlockDraft, agent_id: UUID, place: int) -> block_service_pb2.BlockDraft:
+def _completed(block: block_pb2.Block, agent_id: UUID, place: int) -> block_pb2.Block:
     """A draft with an id, the same when the request is repeated, and with the description of a usual label."""
-    completed = block_service_pb2.BlockDraft()
+    completed = block_pb2.Block()
     completed.CopyFrom(block)
     completed.id = block.id or to_public("block", uuid5(agent_id, f"block-{place}"))
     if not block.HasField("description") and block.label in BLOCK_DESCRIPTIONS:

@@ -6,7 +6,7 @@ from uuid import UUID
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
 from services.agent.core.ports import ModelRequest
-from services.agent.core.ports_journal import Owned
+from services.agent.core.ports_journal import OwnedRun
 
 
 class Peeks(Protocol):
@@ -19,7 +19,7 @@ class Peeks(Protocol):
         conversation_id: UUID,
         messages: tuple[Message, ...] = (),
         options: Options | None = None,
-    ) -> Owned:
+    ) -> OwnedRun:
         """What a run of a request would begin with now. Nothing is stored, and no line is entered.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from services.agent.calls.model_calls import Measured, ModelCalls, written
-from services.agent.calls.surroundings import surroundings
+from services.agent.calls.model_calls import ModelCalls, StepMeasures, written
+from services.agent.calls.turn_context import turn_context
 from services.agent.core.calls.offers import without_form
 from services.agent.core.calls.positions import Positions
 from services.agent.core.calls.replies import sound
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Message, Text
 from services.agent.core.ports import Memory, ModelRequest, Models, PeerLost, Reply, ToolInfo, Tools
-from services.agent.core.ports_journal import Counted, Owned
+from services.agent.core.ports_journal import OwnedRun, TokenCounts
 from services.agent.core.prompt.system_prompt import MARKER, core_memory, outside_memory
 from services.agent.core.summaries.summary import summary_of
 from services.agent.core.turn import step_id
@@ -76,9 +76,9 @@ class StandaloneModelCalls:
         """Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND), LociError."""
         owned = await self._peeks.peek(organization_id, agent_id, conversation_id)
         turn, settings = owned.turn, owned.turn.settings
-        around = surroundings(owned, self._memory, self._tools)
+        around = turn_context(owned, self._memory, self._tools)
         try:
-            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), Measured(), stream=False)
+            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), StepMeasures(), stream=False)
             ready, view = await calls.ready(turn, step_id(owned.run_id, 1)), await around.view
         finally:
             around.discard()
@@ -116,10 +116,10 @@ class StandaloneModelCalls:
         owned = await self._peeks.peek(organization_id, agent_id, conversation_id, messages, options)
         return await self._renderer.render(await self._first(owned, stream=stream))
 
-    async def _first(self, owned: Owned, *, stream: bool) -> ModelRequest:
-        around = surroundings(owned, self._memory, self._tools)
+    async def _first(self, owned: OwnedRun, *, stream: bool) -> ModelRequest:
+        around = turn_context(owned, self._memory, self._tools)
         try:
-            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), Measured(), stream=stream)
+            calls = ModelCalls(owned, self._models, around, Positions(owned.fence), StepMeasures(), stream=stream)
             return await calls.first(owned.turn, step_id(owned.run_id, 1))
         finally:
             around.discard()
@@ -156,7 +156,7 @@ class StandaloneModelCalls:
 class _Measure:
     """Tokens as the provider would count them, as far as its last count tells."""
 
-    counted: Counted
+    counted: TokenCounts
 
     def sized(self, text: str) -> Sized:
         """A text with its tokens."""

@@ -1,7 +1,7 @@
 """Calls of tools outside of a turn <-> protobuf."""
 
 from loci.agent.v1 import agent_service_pb2
-from services.agent.core.ports import Executed
+from services.agent.core.ports import ToolResult
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
 
@@ -16,7 +16,7 @@ def direct_key(text: str) -> str:
     return text or str(uuid7())
 
 
-def executed_to_proto(executed: Executed) -> agent_service_pb2.RunAgentToolResponse:
+def executed_to_proto(executed: ToolResult) -> agent_service_pb2.RunAgentToolResponse:
     """What came of a call."""
     returned = executed.returned
     return agent_service_pb2.RunAgentToolResponse(

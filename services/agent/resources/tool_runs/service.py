@@ -8,7 +8,7 @@ from uuid import UUID
 from services.agent.calls import dispatch
 from services.agent.core.calls.arguments import Problem, parse
 from services.agent.core.messages import Call, Return
-from services.agent.core.ports import CallSite, Executed, ToolInfo
+from services.agent.core.ports import CallSite, ToolInfo, ToolResult
 from services.agent.core.rules.tool_rules import needs_approval
 from services.agent.resources.agents.model.settings import Agent, settings_of
 from services.agent.resources.agents.ports import AgentStore
@@ -23,13 +23,13 @@ LONGEST_CHAIN = 8
 class ToolRuns:
     """What AgentService.RunAgentTool does. `signer`: for a tool that calls a tool, whose chain is one longer."""
 
-    def __init__(self, agents: AgentStore, runs: RunStore, runners: dispatch.Runners, signer: Signer) -> None:
+    def __init__(self, agents: AgentStore, runs: RunStore, runners: dispatch.ToolRunners, signer: Signer) -> None:
         self._agents = agents
         self._runs = runs
         self._runners = runners
         self._signer = signer
 
-    async def run(self, caller: CallContext, agent_id: UUID, tool_name: str, arguments: str, key: str) -> Executed:
+    async def run(self, caller: CallContext, agent_id: UUID, tool_name: str, arguments: str, key: str) -> ToolResult:
         """What came of it; what goes wrong in the tool is in the return.
 
         Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND), PermissionDenied (TOOL_APPROVAL_REQUIRED),
@@ -43,7 +43,7 @@ class ToolRuns:
             context = _longer(caller)
         call = Call(f"direct/{key}", key, tool.name, arguments)
         if isinstance(problem := parse(arguments), Problem):
-            return Executed(Return(call.id, call.name, problem.told(call.name), is_error=True, refused=True))
+            return ToolResult(Return(call.id, call.name, problem.told(call.name), is_error=True, refused=True))
         site = await self._site(caller, agent)
         with use_context(context, signer=self._signer):
             return await dispatch.execute(call, site, tool, self._runners)

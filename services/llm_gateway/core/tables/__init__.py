@@ -1,1 +1,1 @@
-"""What vendors publish of their models and their endpoints do not say: a table for each vendor."""
+"""Tables of figures that vendors publish of their models, and their endpoints do not say; one for each vendor."""

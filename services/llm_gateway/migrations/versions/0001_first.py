@@ -1,4 +1,4 @@
-"""What calls to providers cost, one row each."""
+"""Usage: the cost of calls to providers, one row each."""
 
 from alembic import op
 

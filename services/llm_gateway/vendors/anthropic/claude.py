@@ -1,4 +1,4 @@
-"""What a Claude model takes and refuses, by its name; the same on Anthropic's own API and on others'. Pure.
+"""Claude models by name: what each takes and refuses, on Anthropic's own API as on others'. Pure.
 
 Source: platform.claude.com/docs/en/build-with-claude/{thinking-troubleshooting,preserved-thinking} and what is new in
 each model, read in November 2026. Of a model that is named otherwise nothing is assumed.
@@ -63,7 +63,9 @@ class Claude:
 
 
 def parse_claude(name: str) -> Claude | None:
-    """The model that a name says, also within longer ones ("us.anthropic.claude-..."); None for another vendor's."""
+    """Returns the model that a name says, also within longer ones ("us.anthropic.claude-..."); None for another
+    vendor's.
+    """
     match = _NAME.search(name)
     if match is None:
         return None
@@ -80,8 +82,8 @@ def thinking_of(
     forced: bool,
     redacted_by: str = ANTHROPIC,
 ) -> dict[str, Any] | None:
-    """The request's `thinking`, None for none: as near to what is wanted as the model takes. `forced`: it must call;
-    `redacted_by`: whose encrypted thoughts it is shown.
+    """Returns the request's `thinking`, None for none: as near to what is wanted as the model takes. `forced`: it must
+    call; `redacted_by`: whose encrypted thoughts it is shown.
 
     A budget becomes `adaptive` where the model takes none; `disabled` becomes the least it does. A model that thinks
     cannot be forced. By budget it must have thought at the beginning of a turn that goes on, which it has not where
@@ -109,8 +111,8 @@ def thinking_of(
 
 
 def room_for(thinking: Mapping[str, Any] | None, limit: int | None, most: int | None) -> int | None:
-    """The limit of a reply of `setting` tokens (None: not said), of which the model writes at most `most`: a budget of
-    thoughts counts into it, and has to be below.
+    """Returns the limit of a reply of `setting` tokens (None: not said), of which the model writes at most `most`: a
+    budget of thoughts counts into it, and has to be below.
     """
     budget = (thinking or {}).get("budget_tokens")
     if limit is None or not isinstance(budget, int) or budget < limit:
@@ -120,12 +122,16 @@ def room_for(thinking: Mapping[str, Any] | None, limit: int | None, most: int | 
 
 
 def shows_thoughts(claude: Claude | None, thinking: Mapping[str, Any] | None) -> bool:
-    """Whether earlier thoughts go along. Where the model would refuse those that fit no more, it is shown none."""
+    """Returns whether earlier thoughts go along. Where the model would refuse those that fit no more, it is
+    shown none.
+    """
     return claude is None or not claude.binds_thoughts or "block_binding" in (thinking or {})
 
 
 def _turn_began_without_thoughts(messages: Sequence[Message], redacted_by: str) -> bool:
-    """Whether a turn goes on (results came last) whose first reply does not begin with a thought of Claude's own."""
+    """Returns whether a turn goes on (results came last) whose first reply does not begin with a thought of Claude's
+    own.
+    """
     if not messages or messages[-1].role is not Role.TOOL:
         return False
     first = None

@@ -31,7 +31,7 @@ _MARKED_ENDS = 2
 
 
 def system_of(request: ChatRequest) -> list[dict[str, Any]]:
-    """The instructions, marked so that they and the tools before them are cached by the provider."""
+    """Returns the instructions, marked so that they and the tools before them are cached by the provider."""
     blocks = [_text(text) for text in instructions(request.messages)]
     if blocks:
         blocks[-1] = {**blocks[-1], "cache_control": CACHE}
@@ -39,7 +39,7 @@ def system_of(request: ChatRequest) -> list[dict[str, Any]]:
 
 
 def conversation(request: ChatRequest, origin: str | None, note: str = "") -> list[dict[str, Any]]:
-    """The messages with `origin`'s own thoughts (None: with none), and at the end `note`, which is no part of what is
+    """Returns the messages with `origin`'s own thoughts (None: with none), and at the end `note`, which is not
     cached.
     """
     messages = with_valid_ids(request.messages, call_ids.ANTHROPIC)
@@ -90,7 +90,7 @@ def _source(image: Image) -> dict[str, Any]:
 
 
 def arguments_of(call: ToolCall) -> Any:
-    """The arguments object. What the model once wrote and is no object is shown to it as text."""
+    """Returns the arguments object. Text of the model that is no object is shown to it as text."""
     try:
         value = orjson.loads(call.arguments_json)
     except orjson.JSONDecodeError:

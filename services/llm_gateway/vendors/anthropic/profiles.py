@@ -1,4 +1,4 @@
-"""The vendors that speak Anthropic's dialect, and their habits. Pure.
+"""Profiles of the vendors that speak Anthropic's dialect. Pure.
 
 MiniMax: platform.minimax.io/docs/api-reference/text-anthropic-api, read in November 2026.
 """
@@ -11,8 +11,9 @@ from services.llm_gateway.vendors.shared.origins import ANTHROPIC, MINIMAX
 
 @dataclass(frozen=True, slots=True)
 class VendorProfile:
-    """`origin`: whose thoughts these are (origins.py). `betas`: values of the header `anthropic-beta`. `temperatures`:
-    the least and the highest it takes, None where it takes none. `ignores`: settings that have no effect there.
+    """The habits of a vendor. `origin`: the origin of its thoughts (origins.py). `betas`: values of the header
+    `anthropic-beta`. `temperatures`: the least and the highest it takes, None where it takes none. `ignores`: settings
+    that have no effect there.
     """
 
     origin: str = ANTHROPIC
@@ -35,5 +36,5 @@ _DIALECTS: Mapping[str, VendorProfile] = {
 
 
 def profile_of(provider_type: str) -> VendorProfile:
-    """The dialect of a provider type."""
+    """Returns the profile of a provider type."""
     return _DIALECTS.get(provider_type, ANTHROPICS)

@@ -136,7 +136,7 @@ class Reader(ReplyReader):
                 self._sign(index, delta["signature"])
 
     def _sign(self, index: int, piece: str) -> None:
-        """Add to a signature; its first piece takes the origin along."""
+        """Adds to a signature; its first piece takes the origin along."""
         if not piece:
             return
         self.builder.sign(index, piece if index in self._signed else with_origin(self._origin, piece))
@@ -158,7 +158,7 @@ class Reader(ReplyReader):
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """Usage in the neutral form: this wire counts cached input apart, ours includes it."""
+    """Returns usage in the neutral form: this wire counts cached input apart, ours includes it."""
     cached, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
     details = usage.get("output_tokens_details") or {}
     return Usage(
@@ -171,7 +171,7 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def read_refusal(status: int, body: Any) -> Refusal:
-    """What an error body says."""
+    """Returns the refusal in an error body."""
     error = body.get("error", body) if isinstance(body, dict) else body
     if not isinstance(error, dict):
         return Refusal(status, str(error or ""))

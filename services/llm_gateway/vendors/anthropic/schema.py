@@ -1,8 +1,8 @@
 """JSON Schemas in the subset that Claude's structured outputs take. Pure.
 
-There every object is closed, `oneOf` is unknown, and what narrows a value is refused: it is said in the description.
-A schema that would mean something else has no such form: an object with free keys, a value of any type, a reference to
-itself or to outside.
+There every object is closed, `oneOf` is unknown, and keywords that narrow a value are refused: they are said in the
+description. A schema that would mean something else has no such form: an object with free keys, a value of any type, a
+reference to itself or to outside.
 
 Source: platform.claude.com/docs/en/build-with-claude/structured-outputs, and what the `anthropic` SDK makes of schemas,
 read in November 2026.
@@ -36,13 +36,13 @@ class _NoForm(Exception):
 
 @lru_cache(maxsize=2_048)
 def close_schema_json(parameters_json: str) -> str | None:
-    """The form of a tool's schema, None where it has none."""
+    """Returns the form of a tool's schema, None where it has none."""
     form = close_schema(parse_schema(parameters_json))
     return None if form is None else orjson.dumps(form).decode()
 
 
 def close_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The form of a schema, None where it has none."""
+    """Returns the form of a schema, None where it has none."""
     if schema.get("type") != "object":
         return None
     try:

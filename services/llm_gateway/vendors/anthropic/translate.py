@@ -1,7 +1,7 @@
 """The neutral chat as Anthropic's Messages API (version 2026-10-21). Pure.
 
 Thoughts go back only with the signature they came with, and only to who signed them. What a model takes of thinking and
-forced calls is in claude.py, what other vendors of the dialect do otherwise in dialects.py.
+forced calls is in claude.py, what other vendors of the dialect do otherwise in profiles.py.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ _MODES = {ToolMode.AUTO: "auto", ToolMode.REQUIRED: "any", ToolMode.NONE: "none"
 
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
-    """The request's JSON."""
+    """Returns the request's JSON."""
     dialect = profile_of(model.provider_type)
     settings = _settings(request, model, dialect)
     body = _input_of(request, model, dialect, settings)
@@ -42,7 +42,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
 
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
-    """The JSON of a request to count its tokens."""
+    """Returns the JSON of a request to count its tokens."""
     dialect = profile_of(model.provider_type)
     settings = _settings(request, model, dialect)
     counted = {name: settings[name] for name in ("thinking", "output_config") if name in settings}
@@ -50,7 +50,7 @@ def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
 
 
 def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
-    """Whether the reply is the input of REPLY_TOOL. Not where a call of the caller's own tools is demanded."""
+    """Returns whether the reply is the input of REPLY_TOOL. Not where a call of the caller's own tools is demanded."""
     return _wants_json(request) and _reply_schema(request, model) is None and _can_be_forced(model)
 
 
@@ -59,7 +59,7 @@ def _wants_json(request: ChatRequest) -> bool:
 
 
 def _reply_schema(request: ChatRequest, model: ChatModel) -> dict[str, Any] | None:
-    """The schema of a reply that the wire itself demands, None for any other."""
+    """Returns the schema of a reply that the wire itself demands, None for any other."""
     format = request.response_format
     if format is None or format.schema is None or not model.capabilities.structured_output:
         return None
@@ -74,7 +74,7 @@ def _can_be_forced(model: ChatModel) -> bool:
 def _input_of(
     request: ChatRequest, model: ChatModel, dialect: VendorProfile, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """What costs input tokens."""
+    """Returns the part of the body that costs input tokens."""
     origin = dialect.origin if shows_thoughts(parse_claude(model.name), settings.get("thinking")) else None
     unforced = not _can_be_forced(model)
     note = spoken.note_for(
@@ -107,7 +107,7 @@ def _settings(request: ChatRequest, model: ChatModel, dialect: VendorProfile) ->
 
 
 def _tools(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> list[dict[str, Any]]:
-    """The tools, the last marked for the cache: they change less often than the instructions behind them."""
+    """Returns the tools, the last marked for the cache: they change less often than the instructions behind them."""
     tools = [
         _tool(tool, strict=dialect.strict_tools and model.capabilities.structured_output) for tool in request.tools
     ]
@@ -120,7 +120,7 @@ def _tools(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> li
 
 
 def _tool(tool: ToolSpec, *, strict: bool) -> dict[str, Any]:
-    """Strict where that is wanted and its schema has the form that it takes."""
+    """Returns the tool, strict where that is wanted and its schema has the form for it."""
     form = close_schema_json(tool.parameters_json) if strict and tool.strict else None
     fields: dict[str, Any] = {
         "name": tool.name,

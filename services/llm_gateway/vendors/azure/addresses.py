@@ -1,4 +1,4 @@
-"""Azure OpenAI's addresses, of its two APIs, from whatever of them somebody was given. Pure.
+"""Azure OpenAI's addresses, of its two APIs, from any of the URLs that Azure gives. Pure.
 
 v1 (`/openai/v1`): OpenAI's own paths, the deployment as the request's model, no version. Dated: a deployment is in the
 path of chats and embeddings, `?api-version=` behind each. Source, read in November 2026:
@@ -30,7 +30,8 @@ class Addresses:
 
     @classmethod
     def of(cls, url: str, version: str = "") -> "Addresses":
-        """From a base URL: a resource, with `/openai/v1`, with `/openai/deployments/NAME` and anything behind.
+        """Returns the addresses of a base URL: a resource, with `/openai/v1`, with `/openai/deployments/NAME` and
+        anything behind.
 
         `version` is the one that is set, which counts before the one in the URL.
         """
@@ -48,16 +49,16 @@ class Addresses:
 
     @property
     def base_url(self) -> str:
-        """What paths are put behind."""
+        """Returns the URL that paths are put behind."""
         return f"{self.root}/openai" if self.version else f"{self.root}/openai/v1"
 
     @property
     def has_responses(self) -> bool:
-        """Whether the API is one with Responses."""
+        """Returns whether the API has Responses."""
         return not self.version or self.version >= _FIRST_WITH_RESPONSES
 
     def path(self, path: str, deployment: str = "") -> str:
-        """That path of OpenAI's API, for the deployment where it is one of a deployment's."""
+        """Returns that path of OpenAI's API, for the deployment where it is one of a deployment's."""
         if not self.version:
             return path
         place = f"/deployments/{quote(deployment, safe='')}" if deployment else ""

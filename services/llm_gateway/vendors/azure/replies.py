@@ -1,4 +1,4 @@
-"""What Azure says beside OpenAI's wire: lists of deployments, what a content filter found, errors of its edge. Pure."""
+"""Azure's additions to OpenAI's wire: lists of deployments, findings of content filters, errors of its edge. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,8 +13,9 @@ _RESPELT = {"gpt-35": "gpt-3.5"}
 
 
 def read_refusal(status: int, body: Any) -> Refusal:
-    """What an error body says; the edge before the models has a shape of its own, and a content filter tells what it
-    found in another."""
+    """Returns the refusal in an error body; the edge before the models has a shape of its own, and a content filter
+    tells its findings in another.
+    """
     refusal = responses.read_refusal(status, body)
     error = body.get("error", body) if isinstance(body, dict) else None
     if not isinstance(error, dict):
@@ -24,7 +25,7 @@ def read_refusal(status: int, body: Any) -> Refusal:
 
 
 def _filtered(error: Mapping[str, Any]) -> Iterator[str]:
-    """Categories that a content filter refused, with their severity where they have one."""
+    """Yields the categories that a content filter refused, with their severity where they have one."""
     inner = error.get("innererror") or {}
     results = [inner.get("content_filter_result")]
     results += [one.get("content_filter_results") for one in error.get("content_filters") or ()]
@@ -36,14 +37,13 @@ def _filtered(error: Mapping[str, Any]) -> Iterator[str]:
 
 
 def deployments(items: Iterable[Mapping[str, Any]]) -> list[ListedModel]:
-    """Deployments that can be called, each with the vendor's name of its model."""
+    """Returns the deployments that can be called, each with the vendor's name of its model."""
     ready = [item for item in items if item.get("id") and item.get("status", "succeeded") == "succeeded"]
     return [ListedModel(item["id"], base_model=vendors_name(str(item.get("model") or ""))) for item in ready]
 
 
 def models(items: Iterable[Mapping[str, Any]]) -> list[ListedModel]:
-    """What the v1 API lists: models of the resource, by what they are for. Those that are not there to be called are
-    left out."""
+    """Returns the models of the v1 API's list, by their purpose. Those that cannot be called are left out."""
     return [
         ListedModel(item["id"], kind=_kind(item), base_model=vendors_name(item["id"]))
         for item in items
@@ -52,7 +52,7 @@ def models(items: Iterable[Mapping[str, Any]]) -> list[ListedModel]:
 
 
 def vendors_name(model: str) -> str:
-    """A model's name as OpenAI spells it."""
+    """Returns a model's name as OpenAI spells it."""
     for name, vendors in _RESPELT.items():
         if model.startswith(name):
             return vendors + model.removeprefix(name)

@@ -10,7 +10,7 @@ from services.llm_gateway.core.tables.bedrock import base_name
 
 
 def bodies_of(model: EmbeddingModel, texts: Sequence[str]) -> Iterator[bytes]:
-    """One body for all texts (Cohere), or one for each (Titan)."""
+    """Yields one body for all texts (Cohere), or one for each (Titan)."""
     name = base_name(model.name)
     if name.startswith("embed-"):
         # Whether a text will be searched for or searched with, nobody says.
@@ -25,7 +25,7 @@ def bodies_of(model: EmbeddingModel, texts: Sequence[str]) -> Iterator[bytes]:
 
 
 def vectors_in(reply: Mapping[str, Any]) -> Sequence[Sequence[float]]:
-    """The vectors of one reply; none where it is none."""
+    """Returns the vectors of one reply; none where it has none."""
     if isinstance(reply.get("embedding"), list):
         return [reply["embedding"]]
     embeddings = reply.get("embeddings")

@@ -1,4 +1,4 @@
-"""What Bedrock lists, foundation models and inference profiles, as models of ours. Pure.
+"""Bedrock's lists of foundation models and inference profiles, as models of ours. Pure.
 
 Most models can be called only through a profile of their region, whose name says little of an application's own:
 ARNs of the foundation models behind it tell which it is.
@@ -14,7 +14,7 @@ from services.llm_gateway.core.tables.bedrock import base_name
 def listed_models(
     foundations: Iterable[Mapping[str, Any]], profiles: Iterable[Mapping[str, Any]]
 ) -> Iterator[ListedModel]:
-    """Every model that can be called, by the id that a call names."""
+    """Yields every model that can be called, by the id that a call names."""
     known = {str(one.get("modelId")): one for one in foundations if one.get("modelId")}
     for id, one in known.items():
         if "ON_DEMAND" in (one.get("inferenceTypesSupported") or ("ON_DEMAND",)):

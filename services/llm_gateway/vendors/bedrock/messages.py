@@ -31,13 +31,13 @@ _MARKED_ENDS = 2
 
 
 def system_of(request: ChatRequest, habits: ModelProfile) -> list[dict[str, Any]]:
-    """The instructions, with a cache point behind them."""
+    """Returns the instructions, with a cache point behind them."""
     blocks: list[dict[str, Any]] = [{"text": text} for text in instructions(request.messages)]
     return [*blocks, CACHE_POINT] if blocks and "system" in habits.marks else blocks
 
 
 def conversation(request: ChatRequest, habits: ModelProfile, *, thoughts: bool, note: str = "") -> list[dict[str, Any]]:
-    """The messages; `thoughts`: with the model's own, and at the end `note`, behind the last cache point."""
+    """Returns the messages; `thoughts`: with the model's own, and at the end `note`, behind the last cache point."""
     messages = with_valid_ids(request.messages, call_ids.ANTHROPIC)
 
     def blocks_of(parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
@@ -56,7 +56,7 @@ def conversation(request: ChatRequest, habits: ModelProfile, *, thoughts: bool, 
 
 
 def calls_in(messages: Iterable[Message]) -> list[str]:
-    """The names of the tools that were called, each once."""
+    """Returns the names of the tools that were called, each once."""
     parts = (part for message in messages for part in message.parts)
     return list(dict.fromkeys(part.name for part in parts if isinstance(part, ToolCall)))
 
@@ -103,5 +103,5 @@ def _result(result: ToolResult, habits: ModelProfile, handle: str) -> dict[str, 
 
 
 def schema_fragment(parameters_json: str) -> dict[str, Any]:
-    """A tool's schema where the wire wants it."""
+    """Returns a tool's schema where the wire wants it."""
     return {"json": orjson.Fragment(parameters_json)}

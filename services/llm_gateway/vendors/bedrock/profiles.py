@@ -1,4 +1,4 @@
-"""What a model on Bedrock takes of the Converse API, by the vendor's name of it. Pure.
+"""Profiles of models on Bedrock: what each takes of the Converse API, by the vendor's name. Pure.
 
 Sources, read in November 2026: docs.aws.amazon.com/bedrock/latest, APIReference (Converse, ToolChoice) and userguide
 (prompt-caching, structured-output, conversation-inference-supported-models-features).
@@ -17,8 +17,9 @@ _BOTH = frozenset({"any", "tool"})
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """`choices`: how a call may be demanded. `marks`: where cache points may stand. `schemas`: replies and tools by a
-    strict schema. `tells_failures`: results have a status. `efforts`: how an effort is said, "" for not at all.
+    """The habits of a model. `choices`: how a call may be demanded. `marks`: where cache points may stand. `schemas`:
+    replies and tools by a strict schema. `tells_failures`: results have a status. `efforts`: how an effort is said, ""
+    for not at all.
     """
 
     claude: Claude | None = None
@@ -30,12 +31,12 @@ class ModelProfile:
 
     @property
     def signed_by(self) -> str:
-        """Whose its signatures are: Claude's are the same on every platform."""
+        """Returns the origin of its signatures: Claude's are the same on every platform."""
         return ANTHROPIC if self.claude else BEDROCK
 
 
 def profile_of(model: ChatModel) -> ModelProfile:
-    """The habits of a model."""
+    """Returns the profile of a model."""
     name = model.base_model or base_name(model.name)
     claude = parse_claude(name)
     if claude is not None:

@@ -150,7 +150,7 @@ class Reader(ReplyReader):
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """Usage in the neutral form: this wire counts cached input apart, ours includes it."""
+    """Returns usage in the neutral form: this wire counts cached input apart, ours includes it."""
     cached, written = usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens")
     return Usage(
         prompt_tokens=usage.get("inputTokens", 0) + (cached or 0) + (written or 0),
@@ -161,7 +161,7 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def read_refusal(status: int, body: Any) -> Refusal:
-    """What an error body says; its kind is in it only inside a stream, from others the status tells it."""
+    """Returns the refusal in an error body; it names its kind only inside a stream, elsewhere the status tells it."""
     if not isinstance(body, dict):
         return Refusal(status, str(body or ""))
     kind = str(body.get("__type") or "").rpartition("#")[2]
@@ -178,5 +178,5 @@ def read_refusal(status: int, body: Any) -> Refusal:
 
 
 def status_of(exception: str) -> int:
-    """The HTTP status that an exception inside a stream would have had."""
+    """Returns the HTTP status that an exception inside a stream would have had."""
     return _STATUSES.get(exception.lower(), 500)

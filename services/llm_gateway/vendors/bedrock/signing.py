@@ -1,4 +1,4 @@
-"""Where Bedrock is, and how a request says who sends it: signed by Signature V4, or with a Bedrock API key.
+"""Bedrock's addresses and authentication: requests are signed by Signature V4, or have a Bedrock API key.
 
 Each request has a signature of its own, over its body, its host and its path. aiohttp writes a colon in a path as it
 is, whatever was given: so it is signed as it is, and other reserved characters percent-encoded (ARNs have slashes).
@@ -48,7 +48,7 @@ class BedrockRoutes:
 
 
 def endpoints(config: ProviderConfig) -> tuple[str, str]:
-    """The base URLs of the runtime and of the control plane. Raises ProviderInvalid without a region."""
+    """Returns the base URLs of the runtime and of the control plane. Raises ProviderInvalid without a region."""
     control = str(config.options.get("control_url") or "").rstrip("/")
     if config.base_url:
         return config.base_url, control or config.base_url.replace("://bedrock-runtime", "://bedrock")
@@ -63,7 +63,7 @@ def endpoints(config: ProviderConfig) -> tuple[str, str]:
 
 
 def key_setting(config: ProviderConfig) -> str:
-    """What its owner would change where the key is refused."""
+    """Returns the setting that its owner would change where the key is refused."""
     if _signs(config) and config.key_setting.startswith("AWS_"):
         return "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     return config.key_setting

@@ -35,12 +35,12 @@ _ANY_OBJECT = '{"type":"object","properties":{}}'
 
 
 def path_of(model: str, operation: str) -> str:
-    """The path of an operation. A colon stays: what is signed is what the HTTP client sends (signing.py)."""
+    """Returns the path of an operation. A colon stays: what is signed is what the HTTP client sends (signing.py)."""
     return f"/model/{quote(model, safe=':')}/{operation}"
 
 
 def body_of(request: ChatRequest, model: ChatModel) -> bytes:
-    """The request's JSON, streamed or not."""
+    """Returns the request's JSON, streamed or not."""
     habits = profile_of(model)
     settings = own_settings(request.settings, _SETTINGS, request.handle)
     thinking = _thinking(request, model, habits, settings)
@@ -57,14 +57,14 @@ def body_of(request: ChatRequest, model: ChatModel) -> bytes:
 
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
-    """The JSON of a request to count its tokens."""
+    """Returns the JSON of a request to count its tokens."""
     habits = profile_of(model)
     thinking = _thinking(request, model, habits, own_settings(request.settings, _SETTINGS, request.handle))
     return orjson.dumps({"input": {"converse": _input_of(request, model, habits, thinking)}})
 
 
 def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
-    """Whether the reply is the input of REPLY_TOOL."""
+    """Returns whether the reply is the input of REPLY_TOOL."""
     habits = profile_of(model)
     return _wants_json(request) and "tool" in habits.choices and _reply_schema(request, habits) is None
 
@@ -72,7 +72,7 @@ def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
 def _input_of(
     request: ChatRequest, model: ChatModel, habits: ModelProfile, thinking: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What costs input tokens."""
+    """Returns the part of the body that costs input tokens."""
     by_call = replies_by_call(request, model)
     choice = _tool_choice(request, habits, by_call=by_call)
     tools = _tools(request, habits, by_call=by_call)
@@ -178,7 +178,7 @@ def _output(request: ChatRequest, habits: ModelProfile, settings: Mapping[str, A
 def _additional(
     habits: ModelProfile, settings: Mapping[str, Any], thinking: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What only one vendor's models know."""
+    """Returns the fields that only one vendor's models know."""
     if thinking:
         betas = {"anthropic_beta": [BINDING_BETA]} if "block_binding" in thinking else {}
         return {"thinking": thinking, **betas}

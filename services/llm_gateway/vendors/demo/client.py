@@ -59,7 +59,7 @@ class DemoProvider:
         yield Completed(builder.generation(request, self.name, size, trace))
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
-        """None: it has no tokens of its own."""
+        """Returns None: it has no tokens of its own."""
         return None
 
     def _check_window(self, size: int, model: ChatModel, handle: str) -> None:
@@ -89,27 +89,27 @@ class DemoProvider:
 
 
 def _size(request: ChatRequest) -> int:
-    """The request's length in characters, about as a provider's wire would have it."""
+    """Returns the request's length in characters, about as a provider's wire would have it."""
     return sum(len(repr(message.parts)) for message in request.messages) + sum(
         len(tool.description) + len(tool.parameters_json) for tool in request.tools
     )
 
 
 def _read(request: ChatRequest, model: ChatModel) -> bytes:
-    """What the model reads, in the form that a real provider is sent."""
+    """Returns the model's input, in the form that a real provider is sent."""
     messages = [{"role": message.role.name.lower(), "content": text_of(message)} for message in request.messages]
     return orjson.dumps({"model": model.name, "messages": messages, "tools": [tool.name for tool in request.tools]})
 
 
 def _trace(request: ChatRequest, model: ChatModel, parts: Sequence[Part]) -> Trace:
-    """What the model read and made, in the form that a trace of a real provider has."""
+    """Returns the model's input and output, in the form of a real provider's trace."""
     trace = Trace(_read(request, model))
     trace.response = orjson.dumps({"content": parts})
     return trace
 
 
 def _cut(parts: Sequence[Part], request: ChatRequest, builder: ReplyBuilder) -> Sequence[Part]:
-    """The parts within max_output_tokens."""
+    """Returns the parts within max_output_tokens."""
     limit = request.max_output_tokens
     if limit is None or not isinstance(parts[0], Text) or estimate(len(parts[0].text)) <= limit:
         return parts

@@ -1,4 +1,4 @@
-"""What the demo model reads in its system prompt, and how it edits memory with the tools it was offered.
+"""The demo model's memory: it reads its system prompt, and edits memory with the tools it has.
 Pure.
 """
 

@@ -41,7 +41,7 @@ _LONGEST_RESULT = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What a planned call gave."""
+    """The result of a planned call."""
 
     call: PlannedCall
     text: str
@@ -60,7 +60,7 @@ class Plan:
 
 
 def plan(text: str, system: str, tools: Sequence[ToolSpec]) -> Plan:
-    """What to do about a user's message; the same for every step of its turn."""
+    """Returns the plan for a user's message; the same for every step of its turn."""
     if match := _TRANSCRIPT.search(text):
         return _summary(match[1])
     steps, missing = read_directive(text, tools)

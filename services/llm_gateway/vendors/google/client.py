@@ -44,7 +44,7 @@ class GoogleProvider(HttpProvider):
         return read_refusal(status, body)
 
     async def _resource(self, name: str) -> str:
-        """The path of a model below the version."""
+        """Returns the path of a model below the version."""
         return name if name.startswith(("models/", "tunedModels/")) else f"models/{name}"
 
     async def _path(self, name: str, method: str) -> str:

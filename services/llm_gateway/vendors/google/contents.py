@@ -42,7 +42,7 @@ Content = dict[str, Any]
 
 
 def generation_of(model: ChatModel) -> int:
-    """The generation of a Gemini; 0 of any other model."""
+    """Returns the generation of a Gemini; 0 of any other model."""
     name = model.base_model or model.name
     if _NEWEST.search(name):
         return 99
@@ -51,7 +51,7 @@ def generation_of(model: ChatModel) -> int:
 
 
 def contents_of(messages: Sequence[Message], model: ChatModel) -> list[Content]:
-    """All but the system messages."""
+    """Returns all but the system messages."""
     speaking = [message for message in messages if message.role is not Role.SYSTEM]
     writer = _Writer(generation_of(model))
     for message in with_valid_ids(speaking, ANY):
@@ -157,7 +157,7 @@ class _Writer:
 
 
 def _place(part: Content, order: Mapping[str, int]) -> int:
-    """Results come first, as their calls did."""
+    """Returns the place of a part: results come first, as their calls did."""
     answer = part.get("functionResponse")
     return len(order) if answer is None else order[answer["id"]]
 
@@ -174,12 +174,12 @@ def _signed(part: Content, signature: str | None) -> Content:
 
 
 def _filler(text: str) -> Content:
-    """What stands where a user's turn is demanded and there is none."""
+    """Returns the turn that stands where a user's is demanded and there is none."""
     return {"role": "user", "parts": [{"text": text}]}
 
 
 def _arguments(call: ToolCall) -> Any:
-    """The arguments object. What the model once wrote and is no object is shown to it as text."""
+    """Returns the arguments object. Text of the model that is no object is shown to it as text."""
     try:
         value = orjson.loads(call.arguments_json)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What Google's lists say of models. Pure."""
+"""Models of Google's lists. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from services.llm_gateway.core.tables import google
 
 
 def model_from_list(item: Mapping[str, Any]) -> ListedModel:
-    """A model of Google AI's list."""
+    """Returns a model of Google AI's list."""
     name = str(item["name"]).removeprefix("models/")
     thinks = item.get("thinking")
     return ListedModel(
@@ -28,12 +28,12 @@ def _kind(name: str, methods: Any) -> ModelKind:
 
 
 def model_from_publisher(item: Mapping[str, Any]) -> ListedModel:
-    """A model of Vertex's list of publisher's models, which says names alone."""
+    """Returns a model of Vertex's list of publisher's models, which has names alone."""
     return model_from_name(str(item["name"]).rpartition("/")[2])
 
 
 def model_from_name(name: str) -> ListedModel:
-    """A model of which only the name is known."""
+    """Returns a model of which only the name is known."""
     if "embedding" in name:
         return ListedModel(name, kind=ModelKind.EMBEDDING)
     chats = name.startswith("gemini-") and not google.NOT_CHAT.search(name)

@@ -157,7 +157,7 @@ class Reader(ReplyReader):
             self._end_run()
 
     def _made_id(self, key: tuple[str, int]) -> str:
-        """An id for a call that has none: the same whenever the same reply is read. Gemini 2.5 gives none."""
+        """Returns an id for a call that has none: the same whenever the same reply is read. Gemini 2.5 gives none."""
         response_id = self.builder.response_id
         digest = hashlib.sha256(f"{response_id}:{key[1]}".encode()).hexdigest()
         return f"call_{digest[:24]}" if response_id else ""
@@ -196,7 +196,7 @@ class Reader(ReplyReader):
 
 
 def _token(one: Mapping[str, Any]) -> dict[str, Any]:
-    """A token in OpenAI's form."""
+    """Returns a token in OpenAI's form."""
     token = one.get("token") or ""
     return {
         "token": token,
@@ -207,7 +207,7 @@ def _token(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usage_of(metadata: Mapping[str, Any]) -> Usage:
-    """Usage in the neutral form: this wire counts thoughts apart, ours counts them as completion."""
+    """Returns usage in the neutral form: this wire counts thoughts apart, ours counts them as completion."""
     thoughts = metadata.get("thoughtsTokenCount")
     return Usage(
         prompt_tokens=metadata.get("promptTokenCount", 0) + metadata.get("toolUsePromptTokenCount", 0),
@@ -226,13 +226,13 @@ def _sum(first: Usage, second: Usage) -> Usage:
 
 
 def status_of(error: Any) -> int:
-    """The HTTP status that an error inside a stream would have had."""
+    """Returns the HTTP status that an error inside a stream would have had."""
     code = error.get("code") if isinstance(error, Mapping) else None
     return code if isinstance(code, int) and 400 <= code < 600 else 500
 
 
 def read_refusal(status: int, body: Any) -> Refusal:
-    """What a google.rpc.Status says; streams that are refused may have it in a list."""
+    """Returns the refusal in a google.rpc.Status; streams that are refused may have it in a list."""
     if isinstance(body, list) and body:
         body = body[0]
     error = body.get("error", body) if isinstance(body, dict) else body
@@ -257,7 +257,7 @@ def _reason(details: list[dict[str, Any]]) -> str:
 
 
 def _is_used_up(details: list[dict[str, Any]]) -> bool:
-    """A quota of a day, or of nothing at all, is one that no short wait helps; one of a minute is a rate."""
+    """Returns whether no short wait helps: a quota of a day, or of nothing at all, is no rate of a minute."""
     violations = [
         violation for detail in _of_type(details, "QuotaFailure") for violation in detail.get("violations") or ()
     ]
@@ -265,7 +265,7 @@ def _is_used_up(details: list[dict[str, Any]]) -> bool:
 
 
 def _retry_delay(details: list[dict[str, Any]]) -> float | None:
-    """Seconds of a RetryInfo: "34.5s"."""
+    """Returns the seconds of a RetryInfo: "34.5s"."""
     text = next((str(detail.get("retryDelay") or "") for detail in _of_type(details, "RetryInfo")), "")
     number = text.removesuffix("s")
     return float(number) if number.replace(".", "", 1).isdigit() else None

@@ -1,7 +1,8 @@
 """JSON Schemas in the subset that Google takes, for arguments of functions and for replies. Pure.
 
-What it does not know is refused there or has no effect, so it is left out here: patterns, lengths, defaults. What has a
-near equivalent is said by that: `const` by `enum`, an exclusive bound by an inclusive one, `allOf` by one schema.
+Keywords that it does not know are refused there or have no effect, so they are left out here: patterns, lengths,
+defaults. A keyword with a near equivalent is said by that: `const` by `enum`, an exclusive bound by an inclusive one,
+`allOf` by one schema.
 
 Source of the subset: ai.google.dev/api/generate-content (responseJsonSchema), read in November 2026.
 """
@@ -23,7 +24,7 @@ _OLD_DEFINITIONS, _DEFINITIONS = "#/definitions/", "#/$defs/"
 
 @lru_cache(maxsize=2_048)
 def clean_schema_json(parameters_json: str) -> str:
-    """The schema of a function's arguments in that subset; empty where it has none."""
+    """Returns the schema of a function's arguments in that subset; empty where it has none."""
     try:
         schema = clean_schema(orjson.loads(parameters_json))
     except orjson.JSONDecodeError:
@@ -33,7 +34,7 @@ def clean_schema_json(parameters_json: str) -> str:
 
 
 def clean_schema(schema: Any) -> dict[str, Any]:
-    """The schema in that subset; what allows anything is {}."""
+    """Returns the schema in that subset; one that allows anything is {}."""
     if not isinstance(schema, Mapping):
         return {}
     schema = _merged(schema)

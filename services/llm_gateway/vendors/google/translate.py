@@ -36,7 +36,7 @@ _LEAST_BUDGET = 128
 
 
 def body_of(request: ChatRequest, model: ChatModel) -> Body:
-    """The request's JSON."""
+    """Returns the request's JSON."""
     settings = own_settings(request.settings, GOOGLE, request.handle)
     format = request.response_format or _format_of(settings.get("response_schema"))
     config = _config(request, model, settings)
@@ -55,14 +55,16 @@ def body_of(request: ChatRequest, model: ChatModel) -> Body:
 
 
 def count_body_of(request: ChatRequest, model: ChatModel, resource: str) -> Body:
-    """The JSON of a request to count its tokens; with `resource`, the model's name, in the form of Google AI."""
+    """Returns the JSON of a request to count its tokens; with `resource`, the model's name, in the form of
+    Google AI.
+    """
     counted = _input_of(request, model, "")
     counted.pop("toolConfig", None)
     return {"generateContentRequest": {"model": resource, **counted}} if resource else counted
 
 
 def _input_of(request: ChatRequest, model: ChatModel, instruction: str) -> Body:
-    """What costs input tokens."""
+    """Returns the part of the body that costs input tokens."""
     body: Body = {"contents": contents_of(request.messages, model)}
     parts = (part for message in request.messages if message.role is Role.SYSTEM for part in message.parts)
     texts = [part.text for part in parts if isinstance(part, Text) and part.text]
@@ -110,7 +112,7 @@ def _config(request: ChatRequest, model: ChatModel, settings: Mapping[str, Any])
 
 
 def _thinking(wished: Any, model: ChatModel) -> Body:
-    """By level or by budget, whichever the model takes."""
+    """Returns thinking by level or by budget, whichever the model takes."""
     if not isinstance(wished, Mapping) or not model.capabilities.reasoning:
         return {}
     show = _either(wished, "include_thoughts", "includeThoughts")

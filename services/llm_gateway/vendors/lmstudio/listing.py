@@ -1,4 +1,4 @@
-"""What LM Studio's own lists tell of its models: /api/v1/models since 0.4.0, /api/v0/models before. Pure.
+"""LM Studio's own lists of its models: /api/v1/models since 0.4.0, /api/v0/models before. Pure.
 
 The window is that of the loaded instance, the smallest where there are several; a model that is not loaded is listed
 with what it could take at most, though LM Studio may load it with less: then load it with more, or say the window.
@@ -19,7 +19,7 @@ _KINDS = {
 
 
 def of_v1(reply: Any) -> Sequence[ListedModel] | None:
-    """None: the answer is no such list; unknown routes are answered with 200 and an error."""
+    """Returns the models. None: the answer is no such list; unknown routes are answered with 200 and an error."""
     return _all(reply, "models", "key", _of_v1)
 
 

@@ -77,7 +77,7 @@ class OllamaProvider(HttpProvider):
         return models
 
     async def _listed(self, tag: Mapping[str, Any], timeout: float, turns: asyncio.Semaphore) -> ListedModel | None:
-        """None: it was removed meanwhile."""
+        """Returns None for a model that was removed meanwhile."""
         key, name = _key(tag), tag["name"]
         shown = self._shown.get(key)
         if shown is None:
@@ -100,14 +100,14 @@ def _key(tag: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _seconds_or_duration(keep_alive: str | int | None) -> str | int | None:
-    """How long a model stays loaded: a duration such as "10m", or seconds, which must be a number."""
+    """Returns how long a model stays loaded: a duration such as "10m", or seconds, which must be a number."""
     text = str(keep_alive or "")
     return int(text) if text.lstrip("-").isdigit() else keep_alive
 
 
 @contextmanager
 def _advised(model: ChatModel | EmbeddingModel) -> Iterator[None]:
-    """Failures that leave the block say what helps with Ollama."""
+    """Adds advice for Ollama to failures that leave the block."""
     try:
         yield
     except LlmError as error:

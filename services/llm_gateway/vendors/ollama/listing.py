@@ -1,4 +1,4 @@
-"""What /api/tags and /api/show tell of a model. Pure.
+"""Models by the answers of /api/tags and /api/show. Pure.
 
 Versions before 0.6.4 show no `capabilities`; then the prompt template and the weights' metadata say what they can, and
 what they do not say stays unsaid.
@@ -16,7 +16,7 @@ _CLIP = frozenset({"clip", "mllama"})
 
 
 def listed_model(name: str, tag: Mapping[str, Any], info_reply: Mapping[str, Any]) -> ListedModel:
-    """The model `name` by its entry in /api/tags and the answer of /api/show ({} where it gave none)."""
+    """Returns the model `name` by its entry in /api/tags and the answer of /api/show ({} where it gave none)."""
     info = info_reply.get("model_info") or {}
     kind, capabilities = (
         _of_capabilities(info_reply) if "capabilities" in info_reply else _of_template(tag, info_reply, info)

@@ -32,7 +32,7 @@ class Reader(ReplyReader):
 
 
 def take(builder: ReplyBuilder, body: Mapping[str, Any], prompt_size: int) -> Iterator[Delta]:
-    """Read a whole reply or one line of a stream: they have the same fields. `prompt_size` is the request's length in
+    """Reads a whole reply or one line of a stream: they have the same fields. `prompt_size` is the request's length in
     bytes, for the estimate where the server took the whole prompt from its cache and counts none.
     """
     message = body.get("message") or {}
@@ -67,7 +67,7 @@ def _usage(body: Mapping[str, Any], prompt_size: int) -> Usage | None:
 
 
 def read_refusal(status: int, body: Any) -> Refusal:
-    """What an error body says: {"error": "..."}; behind a gateway also OpenAI's object or plain text."""
+    """Returns the refusal in an error body: {"error": "..."}; behind a gateway also OpenAI's object or plain text."""
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         error = error.get("message") or error.get("detail") or ""

@@ -40,7 +40,7 @@ _ROLES = {Role.SYSTEM: "system", Role.USER: "user"}
 
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, keep_alive: str | int | None = None) -> bytes:
-    """The request's JSON. Raises LlmBadRequest for what this wire cannot carry."""
+    """Returns the request's JSON. Raises LlmBadRequest for parts that this wire cannot carry."""
     settings = own_settings(request.settings, OLLAMA, request.handle)
     body: dict[str, Any] = {
         "model": model.name,
@@ -65,7 +65,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, keep_alive:
 
 
 def embed_body_of(model: EmbeddingModel, texts: Sequence[str], keep_alive: str | int | None = None) -> bytes:
-    """A text that is too long is refused, not cut."""
+    """Returns the body of a request for vectors. A text that is too long is refused, not cut."""
     body: dict[str, Any] = {"model": model.name, "input": list(texts), "truncate": False}
     return orjson.dumps(body if keep_alive is None else {**body, "keep_alive": keep_alive})
 
@@ -82,7 +82,7 @@ def _options(request: ChatRequest, model: ChatModel, settings: Mapping[str, Any]
 
 
 def _think(settings: Mapping[str, Any]) -> bool | str | None:
-    """None: as the model does by itself."""
+    """Returns whether or how the model thinks. None: as it does by itself."""
     if "think" in settings:
         value: bool | str = settings["think"]
         return value

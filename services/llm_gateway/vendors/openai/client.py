@@ -46,7 +46,7 @@ class OpenAIProvider(HttpProvider):
 
     @property
     def _is_openai(self) -> bool:
-        """Whether it is OpenAI's own API: a compatible vendor at its own base URL is not."""
+        """Returns whether it is OpenAI's own API: a compatible vendor at its own base URL is not."""
         return self._config.is_vendor and self.type in ("openai", "azure")
 
     @property
@@ -54,12 +54,12 @@ class OpenAIProvider(HttpProvider):
         return profile_of(self.type, is_vendor=self._config.is_vendor)
 
     def _speaks_responses(self, model: ChatModel) -> bool:
-        """Whether it is called by Responses: where that is said, else OpenAI's own models that reason."""
+        """Returns whether it is called by Responses: as the option says, else OpenAI's own models that reason."""
         setting = self._config.options.get("responses")
         return self._is_openai and model.capabilities.reasoning if setting is None else bool(setting)
 
     def _path(self, path: str, model: str) -> str:
-        """Where that call of the model goes."""
+        """Returns the path of that call of the model."""
         return path
 
     def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
@@ -103,7 +103,7 @@ class OpenAIProvider(HttpProvider):
 
     @property
     def _listed_as(self) -> str:
-        """The type by whose names models are told apart; any server may be behind OpenAI's."""
+        """Returns the type by whose names models are told apart; any server may be behind OpenAI's."""
         return "" if self.type == "openai" and not self._config.is_vendor else self.type
 
     async def close(self) -> None:

@@ -1,8 +1,8 @@
 """`reasoning_details` of OpenRouter: thoughts in blocks that have to go back as they came. Pure.
 
 A block is text, a summary or encrypted data, with an id, a signature, a format and an index. Streamed, a block comes in
-pieces of one index; what pieces say beside the text is kept as lines of JSON, sealed as a signature or as encrypted
-thoughts, and merged when they go back.
+pieces of one index; the fields of pieces beside the text are kept as lines of JSON, sealed as a signature or as
+encrypted thoughts, and merged when they go back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ _GROWING = ("data", "signature")
 
 
 def take_details(builder: ReplyBuilder, details: Iterable[Any]) -> Iterator[Delta]:
-    """Read the blocks of a message, or the pieces in a delta."""
+    """Reads the blocks of a message, or the pieces in a delta."""
     for position, detail in enumerate(details):
         if not isinstance(detail, Mapping):
             continue
@@ -50,7 +50,7 @@ def _redact(builder: ReplyBuilder, key: tuple[str, str, Any], rest: Mapping[str,
 
 
 def settle(part: Part) -> Part:
-    """A part with what was said of it in one line, however it came."""
+    """Returns a part with its fields in one line, however it came."""
     if isinstance(part, Reasoning) and (lines := own_value(ORIGIN, part.signature)):
         return replace(part, signature=with_origin(ORIGIN, _line(lines)))
     if isinstance(part, RedactedReasoning) and (lines := own_value(ORIGIN, part.data)):
@@ -63,8 +63,9 @@ def _line(lines: str) -> str:
 
 
 def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The blocks among the parts of a message, in order; `ids` are the new ids of its calls by the old, since a block
-    may name the call that it belongs to."""
+    """Returns the blocks among the parts of a message, in order; `ids` are the new ids of its calls by the old, since a
+    block may name the call that it belongs to.
+    """
     details = []
     for part in parts:
         if isinstance(part, Reasoning) and (lines := own_value(ORIGIN, part.signature)):

@@ -1,4 +1,4 @@
-"""What endpoints say of their models at GET /models, each in its own words. Pure."""
+"""Lists of models at GET /models, of each endpoint in its own words. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -42,8 +42,9 @@ _PER_MILLION = {"input": "input", "output": "output", "cached_input": "cached_in
 
 
 def models_in(reply: Any, vendor: VendorProfile, provider_type: str, tier: str = "") -> list[ListedModel]:
-    """The models of a reply: an object with `data`, or a plain list (Together). `tier`: the account's, where windows
-    depend on it."""
+    """Returns the models of a reply: an object with `data`, or a plain list (Together). `tier`: the account's, where
+    windows depend on it.
+    """
     items = reply.get("data") if isinstance(reply, Mapping) else reply
     window = vendor.tier_windows.get(tier)
     return [

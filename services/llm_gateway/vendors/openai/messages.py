@@ -29,8 +29,9 @@ _ONLY_TEXT = {Text}
 
 
 def messages_of(request: ChatRequest, model: ChatModel, vendor: VendorProfile, note: str = "") -> list[dict[str, Any]]:
-    """The messages; `note` is added to the instructions. Raises LlmBadRequest for a tool message with anything but
-    results."""
+    """Returns the messages; `note` is added to the instructions. Raises LlmBadRequest for a tool message with anything
+    but results.
+    """
     messages = with_valid_ids(request.messages, vendor.ids)
     result: list[dict[str, Any]] = []
     for message, original in zip(messages, request.messages, strict=True):
@@ -95,7 +96,7 @@ def _thoughts(message: Message, original: Message, vendor: VendorProfile, *, cal
 
 
 def _unsigned_thoughts(parts: Iterable[Part]) -> str:
-    """Thoughts in the clear, which nobody signed: a signature says that they are another dialect's."""
+    """Returns thoughts in the clear without a signature: with one they are another dialect's."""
     return "\n".join(part.text for part in parts if isinstance(part, Reasoning) and not part.signature)
 
 
@@ -104,7 +105,7 @@ def _thinking(text: str) -> dict[str, Any]:
 
 
 def _tool_results(parts: Iterable[Part], handle: str, vendor: VendorProfile) -> Iterator[dict[str, Any]]:
-    """A message per result; where results hold only text, their pictures follow in a user message."""
+    """Yields a message per result; where results hold only text, their pictures follow in a user message."""
     pictures: list[Part] = []
     for part in parts:
         if not isinstance(part, ToolResult):
@@ -123,7 +124,7 @@ def _tool_results(parts: Iterable[Part], handle: str, vendor: VendorProfile) -> 
 
 
 def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
-    """A plain string where there is only text: older compatible servers know nothing else."""
+    """Returns a plain string where there is only text: older compatible servers know nothing else."""
     if set(map(type, parts)) <= _ONLY_TEXT:
         return joined_text(parts)
     return [_content_part(part) for part in parts if isinstance(part, Text | Image)]
@@ -137,7 +138,7 @@ def _content_part(part: Text | Image) -> dict[str, Any]:
 
 
 def joined_text(parts: Iterable[Part]) -> str:
-    """The texts among the parts, a line each."""
+    """Returns the texts among the parts, a line each."""
     return "\n".join([part.text for part in parts if isinstance(part, Text)])
 
 
@@ -148,7 +149,7 @@ def _noted(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:
 
 
 def _mark_ends(messages: list[dict[str, Any]]) -> None:
-    """Mark the instructions, which stay, and the newest message, so that the next step reads all before it from the
+    """Marks the instructions, which stay, and the newest message, so that the next step reads all before it from the
     cache."""
     ends = {index for index, message in enumerate(messages) if message["role"] == "system"}
     newest = [index for index, message in enumerate(messages) if message["role"] in ("user", "tool")]

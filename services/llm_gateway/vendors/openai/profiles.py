@@ -1,9 +1,9 @@
-"""The habits of those who speak Chat Completions, a row for each. Pure.
+"""Profiles of the vendors that speak Chat Completions, a row for each. Pure.
 
 Sources, read in November 2026: developers.openai.com/api, api-docs.deepseek.com, inference-docs.cerebras.ai,
 console.groq.com/docs, docs.together.ai, docs.x.ai, openrouter.ai/docs, docs.mistral.ai, docs.z.ai, docs.baseten.co,
-docs.fireworks.ai, platform.kimi.ai/docs, huggingface.co/docs/inference-providers. What a vendor does not document is
-not sent to it. Nobody needs the role `developer`: all take `system`.
+docs.fireworks.ai, platform.kimi.ai/docs, huggingface.co/docs/inference-providers. Fields that a vendor does not
+document are not sent to it. Nobody needs the role `developer`: all take `system`.
 """
 
 import re
@@ -17,7 +17,7 @@ from services.llm_gateway.vendors.shared.call_ids import IdShape
 
 
 class Thoughts(Enum):
-    """How a model's thoughts of earlier turns go back to it."""
+    """The way in which a model's thoughts of earlier turns go back to it."""
 
     # Not at all.
     LEFT_OUT = auto()
@@ -30,7 +30,7 @@ class Thoughts(Enum):
 
 
 class Strict(Enum):
-    """Whether a tool's schema can be enforced."""
+    """The extent to which a tool's schema can be enforced."""
 
     NO = auto()
     # For each tool alone.
@@ -206,8 +206,8 @@ _VENDORS: Mapping[str, VendorProfile] = {
 
 
 def profile_of(provider_type: str, *, is_vendor: bool) -> VendorProfile:
-    """The habits of a provider. `is_vendor`: its base URL is the vendor's own; behind another base URL, OpenAI's type
-    stands for any server.
+    """Returns the profile of a provider. `is_vendor`: its base URL is the vendor's own; behind another base URL,
+    OpenAI's type stands for any server.
     """
     if provider_type == "openai" and not is_vendor:
         return PLAIN

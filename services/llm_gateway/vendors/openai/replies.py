@@ -31,7 +31,7 @@ _FINISH = {
 }
 # The vendor broke off (OpenRouter and Mistral, DeepSeek, Z.ai).
 _BROKEN = frozenset({"error", "insufficient_system_resource", "network_error"})
-# What models' thoughts are called: DeepSeek and many; Cerebras, Groq, OpenRouter and Together.
+# The names of models' thoughts: DeepSeek and many; Cerebras, Groq, OpenRouter and Together.
 _THOUGHTS = ("reasoning_content", "reasoning")
 
 
@@ -79,7 +79,7 @@ def take_whole(builder: ReplyBuilder, body: Mapping[str, Any]) -> list[Delta]:
 
 
 def take_chunk(builder: ReplyBuilder, chunk: Mapping[str, Any]) -> Iterator[Delta]:
-    """Read one chunk of a stream; yields what it adds."""
+    """Reads one chunk of a stream; yields what it adds."""
     for choice in (chunk.get("choices") or ())[:1]:
         yield from _take_message(builder, choice.get("delta") or {})
         _take_token_details(builder, choice)
@@ -91,7 +91,7 @@ def take_chunk(builder: ReplyBuilder, chunk: Mapping[str, Any]) -> Iterator[Delt
 
 
 def error_in(body: Mapping[str, Any]) -> Any:
-    """The error that came as a reply or chunk, of the whole or of its choice; None where there is none."""
+    """Returns the error that came as a reply or chunk, of the whole or of its choice; None where there is none."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     return body.get("error") or (choice.get("error") if isinstance(choice, dict) else None)
@@ -112,7 +112,7 @@ def _take_envelope(builder: ReplyBuilder, body: Mapping[str, Any]) -> None:
 
 
 def _take_message(builder: ReplyBuilder, message: Mapping[str, Any]) -> Iterator[Delta]:
-    """A whole message or a delta of one: they have the same fields."""
+    """Reads a whole message or a delta of one: they have the same fields."""
     if details := message.get("reasoning_details"):
         # They say all that `reasoning` says beside them.
         yield from take_details(builder, details)
@@ -163,7 +163,7 @@ def _take_call(builder: ReplyBuilder, position: int, call: Mapping[str, Any]) ->
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """Usage in the neutral form.
+    """Returns usage in the neutral form.
 
     Cached tokens are told in the details, beside them (Moonshot), or as hits (DeepSeek). xAI counts reasoning beside
     the completion; its total tells.
@@ -186,8 +186,10 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def read_refusal(status: int, body: Any) -> Refusal:
-    """What an error body says. Beside OpenAI's `error` object there are a flat one (Cerebras, Mistral), a plain string
-    (xAI, Hugging Face), a list of what is wrong (Mistral), and one with another vendor's inside (OpenRouter)."""
+    """Returns the refusal in an error body. Beside OpenAI's `error` object there are a flat one (Cerebras, Mistral), a
+    plain string (xAI, Hugging Face), a list of what is wrong (Mistral), and one with another vendor's inside
+    (OpenRouter).
+    """
     if not isinstance(body, dict):
         return Refusal(status, str(body or ""))
     error = body.get("error")
@@ -201,7 +203,7 @@ def read_refusal(status: int, body: Any) -> Refusal:
 
 
 def _worded(message: Any) -> str:
-    """A list of what is wrong, each with the place, as a sentence."""
+    """Returns a list of faults, each with the place, as a sentence."""
     if isinstance(message, dict):
         return _worded(message.get("detail") or message.get("message") or orjson.dumps(message).decode())
     if isinstance(message, list):
@@ -218,7 +220,7 @@ def _wrong(item: Any) -> str:
 
 
 def _upstream(metadata: Any) -> str:
-    """Whose error it was and what they said."""
+    """Returns the upstream vendor's name and message."""
     if not isinstance(metadata, dict):
         return ""
     raw = metadata.get("raw")
@@ -231,5 +233,5 @@ def _upstream(metadata: Any) -> str:
 
 
 def embeddings_of(body: Mapping[str, Any]) -> list[list[float]]:
-    """The vectors of an embeddings reply, in the order of the inputs."""
+    """Returns the vectors of an embeddings reply, in the order of the inputs."""
     return [item["embedding"] for item in sorted(body["data"], key=lambda item: item["index"])]

@@ -1,6 +1,6 @@
 """The neutral chat as a request of Chat Completions, as each vendor takes it. Pure.
 
-What a vendor does not take is left out or said another way: vendors.py says who takes what, messages.py does the
+Fields that a vendor does not take are left out or said another way: profiles.py has the rules, messages.py does the
 history.
 """
 
@@ -39,7 +39,9 @@ _OPENAIS_TYPES = ("openai", "azure")
 
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, is_vendor: bool = False) -> bytes:
-    """The request's JSON; `is_vendor`: the base URL is the vendor's own. Raises LlmBadRequest, LlmSchemaRefused."""
+    """Returns the request's JSON; `is_vendor`: the base URL is the vendor's own. Raises LlmBadRequest,
+    LlmSchemaRefused.
+    """
     vendor = profile_of(model.provider_type, is_vendor=is_vendor)
     format, note = _response_format(request, vendor)
     body: dict[str, Any] = {"model": model.name, "messages": messages_of(request, model, vendor, note), **format}
@@ -66,7 +68,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, is_vendor: 
 
 
 def _token_details(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> dict[str, Any]:
-    """Log probabilities, which reasoning models refuse, and token ids, as vLLM gives them."""
+    """Returns the fields for log probabilities, which reasoning models refuse, and token ids, as vLLM gives them."""
     fields: dict[str, Any] = {}
     if vendor.logprobs and (request.logprobs or request.token_ids) and not model.capabilities.reasoning:
         fields["logprobs"] = True
@@ -78,7 +80,7 @@ def _token_details(request: ChatRequest, model: ChatModel, vendor: VendorProfile
 
 
 def _response_format(request: ChatRequest, vendor: VendorProfile) -> tuple[dict[str, Any], str]:
-    """The field, and what has to be said in the instructions: a vendor that takes no schemas is told it there."""
+    """Returns the field, and a note for the instructions: a vendor that takes no schemas is told it there."""
     format = request.response_format
     if format is None:
         return {}, ""
@@ -90,7 +92,7 @@ def _response_format(request: ChatRequest, vendor: VendorProfile) -> tuple[dict[
 
 
 def reply_schema(format: ResponseFormat, handle: str) -> dict[str, Any]:
-    """Strict only where that leaves the meaning of the schema as it is."""
+    """Returns the schema, strict only where that leaves its meaning as it is."""
     fields: dict[str, Any] = {"name": format.name, "schema": format.schema}
     if format.strict is None or format.schema is None:
         return fields
@@ -144,7 +146,7 @@ def _effort(request: ChatRequest, model: ChatModel, effort: str | None) -> dict[
 
 
 def spelt_effort(effort: str, name: str) -> str:
-    """The effort as the vendor's model of this name takes it."""
+    """Returns the effort as the vendor's model of this name takes it."""
     if effort not in ("none", "minimal"):
         return effort
     if _O_MODEL.match(name):
@@ -155,7 +157,7 @@ def spelt_effort(effort: str, name: str) -> str:
 
 
 def _tools(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> list[dict[str, Any]]:
-    """None of them where none may be called and that cannot be said."""
+    """Returns the tools; none where none may be called and the wire has no word for that."""
     if request.tool_choice is ToolMode.NONE and not vendor.none:
         return []
     strict = strict_schemas(request, vendor)
@@ -163,7 +165,7 @@ def _tools(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> lis
 
 
 def strict_schemas(request: ChatRequest, vendor: VendorProfile) -> dict[str, str]:
-    """The strict forms of the tools that are to be enforced and have one, by name. Raises LlmSchemaRefused."""
+    """Returns the strict forms of the tools that are to be enforced and have one, by name. Raises LlmSchemaRefused."""
     tools = [tool for tool in request.tools if tool.strict]
     if vendor.strict is Strict.NO or not tools:
         return {}
@@ -172,8 +174,9 @@ def strict_schemas(request: ChatRequest, vendor: VendorProfile) -> dict[str, str
 
 
 def complete_reply(generation: Generation, request: ChatRequest, vendor: VendorProfile) -> Generation:
-    """The reply with the arguments of enforced tools as the tools themselves take them, and its thoughts as they go
-    back. Deltas that came before show what the model wrote."""
+    """Returns the reply with the arguments of enforced tools as the tools themselves take them, and its thoughts as
+    they go back. Deltas that came before show what the model wrote.
+    """
     strict = strict_schemas(request, vendor)
     if not strict and vendor.thoughts is not Thoughts.DETAILS:
         return generation

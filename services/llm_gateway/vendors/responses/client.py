@@ -57,7 +57,7 @@ class Responses:
         self._terms = Terms()
 
     async def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
-        """See Provider.generate. What an endpoint refuses of the terms is left out, and the call made again."""
+        """See Provider.generate. A term that an endpoint refuses is left out, and the call made again."""
         terms, delivered = self._terms, False
         while True:
             body = body_of(request, model, self._origin, terms)
@@ -83,7 +83,7 @@ class Responses:
         return await self._exchange.count(request, self._count_path, body, "input_tokens", may_lack=may_lack)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._sockets.close()
         await self._transport.close()
 
@@ -105,7 +105,9 @@ class Responses:
     async def _over_sockets(
         self, request: ChatRequest, body: dict[str, Any], *, stream: bool
     ) -> AsyncGenerator[Event, None]:
-        """On the run's connection; where it is lost before anything was handed on, on a new one, and then by HTTP."""
+        """Makes the call on the run's connection; where that is lost before anything was handed on, on a new one, and
+        then by HTTP.
+        """
         for fresh in (False, True):
             socket = await self._sockets.borrow(request.run_key, fresh=fresh)
             if socket is None:
@@ -127,7 +129,7 @@ class Responses:
     async def _on(
         self, socket: Socket, request: ChatRequest, body: dict[str, Any], *, stream: bool
     ) -> AsyncGenerator[Event, None]:
-        """One call on a borrowed connection, which is kept after a whole reply and closed after anything else."""
+        """Makes one call on a borrowed connection, which is kept after a whole reply and closed after anything else."""
         seconds = self._config.stall_seconds if stream else self._config.reply_seconds
         patience = request.stall_timeout or seconds
         reader = Reader(ReplyBuilder(), self._origin, request)
@@ -155,8 +157,9 @@ class Responses:
     async def _received(
         self, socket: Socket, patience: float, handle: str, message: bytes
     ) -> AsyncGenerator[bytes, None]:
-        """The events that answer the message. Raises SocketLost, also for an error that another connection would not
-        give."""
+        """Yields the events that answer the message. Raises SocketLost, also for an error that another connection would
+        not give.
+        """
         try:
             async with aclosing(socket.events(message, patience)) as events:
                 async for data in events:
@@ -176,7 +179,7 @@ def _error_code(data: bytes) -> str:
 
 
 def _conceded(terms: Terms, refusal: str) -> Terms:
-    """The terms without what this refusal is about."""
+    """Returns the terms without the one that this refusal is about."""
     if terms.thoughts and THOUGHTS_REFUSED in refusal:
         return replace(terms, thoughts=False)
     if terms.summary and _SUMMARY_REFUSED.search(refusal):

@@ -36,7 +36,7 @@ _SUMMARIES_APART = "\n\n"
 
 
 def seal(origin: str, item: Mapping[str, Any]) -> str:
-    """What sends a reasoning item back unchanged: its id and encrypted content; empty without the latter."""
+    """Returns what sends a reasoning item back unchanged: its id and encrypted content; empty without the latter."""
     encrypted = item.get("encrypted_content")
     return with_origin(origin, f"{item.get('id') or ''}:{encrypted}") if encrypted else ""
 
@@ -111,7 +111,7 @@ class Reader(ReplyReader):
         yield self.builder.add_text(key, text)
 
     def _take_summary(self, event: Mapping[str, Any]) -> Iterator[Delta]:
-        """Its parts are paragraphs of one text."""
+        """Reads a piece of a summary; its parts are paragraphs of one text."""
         index, part = event.get("output_index", 0), event.get("summary_index", 0)
         last = self._summary_at.setdefault(index, part)
         self._summary_at[index] = part
@@ -134,7 +134,7 @@ class Reader(ReplyReader):
             yield self.builder.add_arguments(key, text)
 
     def _take_item(self, index: int, item: Mapping[str, Any]) -> Iterator[Delta]:
-        """A whole item; what of it came as deltas is not taken again."""
+        """Reads a whole item; parts of it that came as deltas are not taken again."""
         self._items_done += 1
         match item.get("type"):
             case "message":
@@ -191,7 +191,7 @@ class Reader(ReplyReader):
 
 
 def status_of(error: Mapping[str, Any]) -> int:
-    """The HTTP status that an error without one would have had, by its code."""
+    """Returns the HTTP status that an error without one would have had, by its code."""
     code = str(error.get("code") or "")
     if code in _STATUSES:
         return _STATUSES[code]
@@ -201,7 +201,7 @@ def status_of(error: Mapping[str, Any]) -> int:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """Usage in the neutral form."""
+    """Returns usage in the neutral form."""
     read, written = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
     return Usage(
         prompt_tokens=usage.get("input_tokens") or 0,
@@ -213,7 +213,7 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def read_refusal(status: int, body: Any) -> Refusal:
-    """What an error body says. A code that the message does not tell of, and by which we act, is put into it."""
+    """Returns the refusal in an error body. A code that matters here is put into the message."""
     refusal = chat_completions.read_refusal(status, body)
     if refusal.code == THOUGHTS_REFUSED and THOUGHTS_REFUSED not in refusal.message:
         refusal = replace(refusal, message=f"{refusal.code}: {refusal.message}")

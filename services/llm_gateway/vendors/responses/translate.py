@@ -1,6 +1,6 @@
 """The neutral chat as a request of OpenAI's Responses, whose history is a list of items. Pure.
 
-Nothing is stored at the vendor: thoughts come back encrypted, and go back so. They belong to who sealed them (`origin`,
+Nothing is stored at the vendor: thoughts come back encrypted, and go back so. They belong to their vendor (`origin`,
 see origins.py); those of another, and those that no text or call of the same message follows, are left out, because
 such a request is refused.
 """
@@ -49,14 +49,14 @@ _COUNTED = ("model", "input", "instructions", "tools", "tool_choice", "parallel_
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a request holds that an endpoint may refuse: earlier thoughts, and the wish for a summary of new ones."""
+    """The terms of a request that an endpoint may refuse: earlier thoughts, and the wish for a summary of new ones."""
 
     thoughts: bool = True
     summary: bool = True
 
 
 def body_of(request: ChatRequest, model: ChatModel, origin: str, terms: Terms = Terms()) -> dict[str, Any]:
-    """The request's body, but for `stream`. Raises LlmBadRequest, LlmSchemaRefused."""
+    """Returns the request's body, but for `stream`. Raises LlmBadRequest, LlmSchemaRefused."""
     instructions, items = items_of(request, origin, thoughts=terms.thoughts)
     body: dict[str, Any] = {"model": model.name, "input": items, "store": False}
     if instructions:
@@ -73,13 +73,13 @@ def body_of(request: ChatRequest, model: ChatModel, origin: str, terms: Terms = 
 
 
 def count_body_of(request: ChatRequest, model: ChatModel, origin: str) -> bytes:
-    """The body whose input tokens are counted."""
+    """Returns the body whose input tokens are counted."""
     body = body_of(request, model, origin)
     return orjson.dumps({name: body[name] for name in _COUNTED if name in body})
 
 
 def items_of(request: ChatRequest, origin: str, *, thoughts: bool = True) -> tuple[str, list[dict[str, Any]]]:
-    """The instructions (a leading system message), and the items of all other messages."""
+    """Returns the instructions (a leading system message), and the items of all other messages."""
     messages, instructions = request.messages, ""
     if messages and messages[0].role is Role.SYSTEM:
         instructions = "\n".join(part.text for part in messages[0].parts if isinstance(part, Text))
@@ -91,7 +91,7 @@ def items_of(request: ChatRequest, origin: str, *, thoughts: bool = True) -> tup
 def message_items(
     message: Message, request: ChatRequest, origin: str, thoughts: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """The items of one message, in the order of its parts."""
+    """Yields the items of one message, in the order of its parts."""
     match message.role:
         case Role.SYSTEM:
             yield {"type": "message", "role": "developer", "content": _content(message.parts)}
@@ -148,7 +148,7 @@ def _assistant(parts: Sequence[Part], origin: str, *, thoughts: bool) -> Iterato
 
 
 def _thought(part: Reasoning | RedactedReasoning, origin: str) -> dict[str, Any] | None:
-    """The item that the thoughts were; see replies.sealed."""
+    """Returns the item that the thoughts were; see replies.seal."""
     signature, text = (part.signature, part.text) if isinstance(part, Reasoning) else (part.data, "")
     id, mark, encrypted = (own_value(origin, signature) or "").partition(":")
     if not mark or not encrypted:
@@ -158,7 +158,7 @@ def _thought(part: Reasoning | RedactedReasoning, origin: str) -> dict[str, Any]
 
 
 def _output(content: Sequence[Text | Image]) -> str | list[dict[str, Any]]:
-    """A string where there is only text: older servers know nothing else."""
+    """Returns a string where there is only text: older servers know nothing else."""
     if all(isinstance(part, Text) for part in content):
         return "\n".join(part.text for part in content if isinstance(part, Text))
     return _content(content)
@@ -200,7 +200,7 @@ def _tool_choice(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
 
 
 def _settings(request: ChatRequest, model: ChatModel, terms: Terms) -> dict[str, Any]:
-    """Seed, stop words and penalties have no place here."""
+    """Returns the fields of the settings; seed, stop words and penalties have no place here."""
     can, settings = model.capabilities, own_settings(request.settings, OPENAI, request.handle)
     fields: dict[str, Any] = {name: settings[name] for name in ("service_tier",) if name in settings}
     if can.reasoning:
@@ -223,7 +223,7 @@ def _format(format: ResponseFormat, handle: str) -> dict[str, Any]:
 
 
 def _token_details(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
-    """Log probabilities, which reasoning models refuse."""
+    """Returns the fields for log probabilities, which reasoning models refuse."""
     if not (request.logprobs or request.token_ids) or model.capabilities.reasoning:
         return {}
     top = {"top_logprobs": request.top_logprobs} if request.top_logprobs else {}

@@ -57,7 +57,7 @@ class Socket:
     watch: asyncio.Task[None] | None = None
 
     def message(self, body: Mapping[str, Any]) -> bytes:
-        """The message for a request with this body."""
+        """Returns the message for a request with this body."""
         items: Sequence[Any] = body["input"]
         fields = {"type": "response.create", **body}
         if self._continues(body):
@@ -71,13 +71,14 @@ class Socket:
         return digests(body["input"][:known]) == self.digests
 
     def keep(self, body: Mapping[str, Any], response_id: str, items_of_reply: Iterable[Any]) -> None:
-        """Remember the reply to that body, whose items are `items_of_reply`."""
+        """Remembers the reply to that body, whose items are `items_of_reply`."""
         self.response_id, self.model = response_id, body["model"]
         self.digests = digests([*body["input"], *items_of_reply])
 
     async def events(self, message: bytes, patience: float) -> AsyncGenerator[bytes, None]:
-        """Send it, then what comes; `patience` is the longest wait for each, in seconds. Raises SocketLost and
-        TimeoutError."""
+        """Sends the message, then yields what comes; `patience` is the longest wait for each, in seconds. Raises
+        SocketLost and TimeoutError.
+        """
         try:
             await self.ws.send_str(message.decode())
         except (aiohttp.ClientError, OSError) as error:
@@ -91,7 +92,7 @@ class Socket:
 
 
 def digests(items: Iterable[Any]) -> list[bytes]:
-    """What tells items apart, in few bytes: histories are long, and connections many."""
+    """Returns what tells items apart, in few bytes: histories are long, and connections many."""
     return [hashlib.blake2b(orjson.dumps(item), digest_size=16).digest() for item in items]
 
 
@@ -121,8 +122,8 @@ class Sockets:
         self._refused_until = 0.0
 
     async def borrow(self, key: str, *, fresh: bool = False) -> Socket | None:
-        """The run's connection, or a new one (always with `fresh`); to be given back or dropped. None where there can
-        be none now: the run's own is in use, there are too many, or the endpoint refuses them.
+        """Returns the run's connection, or a new one (always with `fresh`); to be given back or dropped. None where
+        there can be none now: the run's own is in use, there are too many, or the endpoint refuses them.
         """
         if key in self._busy:
             return None
@@ -136,18 +137,18 @@ class Sockets:
         return socket
 
     def give_back(self, key: str, socket: Socket) -> None:
-        """Keep it for the run's next call."""
+        """Keeps it for the run's next call."""
         self._busy.discard(key)
         self._idle[key] = socket
         socket.watch = asyncio.create_task(self._watch(key, socket))
 
     def drop(self, key: str, socket: Socket) -> None:
-        """Close it: what was asked there is given up."""
+        """Closes it: the call there is given up."""
         self._busy.discard(key)
         self._close(socket)
 
     async def close(self) -> None:
-        """Close all."""
+        """Closes all."""
         idle, self._idle = self._idle, {}
         for socket in idle.values():
             self._close(socket)
@@ -200,7 +201,7 @@ class Sockets:
         return True
 
     async def _watch(self, key: str, socket: Socket) -> None:
-        """Answer the vendor's pings while nothing is asked, and close it when it ends or was idle for long."""
+        """Answers the vendor's pings while nothing is asked, and closes it when it ends or was idle for long."""
         with suppress(TimeoutError):
             await socket.ws.receive(timeout=self._idle_seconds)
         if self._idle.get(key) is socket:
@@ -208,7 +209,7 @@ class Sockets:
         self._close(socket)
 
     def _close(self, socket: Socket) -> None:
-        """In the background: whoever cancels waits for no vendor's goodbye."""
+        """Closes it in the background: a cancelled caller does not wait for the vendor's goodbye."""
         if socket.watch is not None and socket.watch is not asyncio.current_task():
             socket.watch.cancel()
         task = asyncio.create_task(socket.ws.close())

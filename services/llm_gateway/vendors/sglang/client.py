@@ -96,7 +96,7 @@ class SglangProvider(LocalProvider):
         return formatter
 
     async def _told(self) -> Mapping[str, Any]:
-        """What the server tells of how it was started; nothing where that is for its administrator alone."""
+        """Returns the arguments the server was started with; none where only its administrator may see them."""
         if self._server is None:
             try:
                 self._server = await self._first(_SERVER_INFO, _INFO_SECONDS)
@@ -105,7 +105,7 @@ class SglangProvider(LocalProvider):
         return self._server
 
     async def _first(self, paths: Sequence[str], timeout: float) -> Mapping[str, Any]:
-        """The object behind the first of the paths that there is, {} without any."""
+        """Returns the object behind the first of the paths that there is, {} without any."""
         for path in paths:
             try:
                 reply = await self._transport.get(path, {}, timeout=timeout)

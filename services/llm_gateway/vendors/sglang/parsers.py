@@ -1,4 +1,4 @@
-"""Where a reply may begin to be a tool call, by the names of SGLang's parsers. Pure.
+"""Marks at which a reply may begin to be a tool call, by the names of SGLang's parsers. Pure.
 
 Text is streamed up to there; the rest waits for the server's parser, which reads whole replies alone. Of a parser that
 is not here nothing is known, and the whole reply waits.
@@ -25,7 +25,7 @@ MARKS: Mapping[str, str] = {
 
 
 class Held:
-    """The text of one reply: what may be streamed, and all of it."""
+    """The text of one reply: the part that may be streamed, and all of it."""
 
     def __init__(self, mark: str | None) -> None:
         self._mark = mark
@@ -35,7 +35,7 @@ class Held:
         self.streamed = ""
 
     def feed(self, text: str) -> str:
-        """What of it is certainly no call."""
+        """Returns the part of it that is certainly no call."""
         self.text += text
         if self._stopped or self._mark is None:
             return ""
@@ -46,5 +46,5 @@ class Held:
         return free
 
     def rest(self, parsed: str) -> str:
-        """What of the text, as the parser left it, has not been streamed."""
+        """Returns the part of the text, as the parser left it, that has not been streamed."""
         return parsed[len(self.streamed) :] if parsed.startswith(self.streamed) else ""

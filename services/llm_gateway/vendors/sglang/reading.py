@@ -1,4 +1,4 @@
-"""Readers of /generate: one knows the calls in the text itself, one has the server's parsers find them."""
+"""Readers of /generate: one finds the calls in the text itself, one has the server's parsers find them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Parsers:
 
 
 class _Reader(ReplyReader):
-    """What both have in common."""
+    """The part that both have in common."""
 
     def __init__(self, model_name: str) -> None:
         super().__init__(ReplyBuilder())
@@ -50,7 +50,7 @@ class _Reader(ReplyReader):
 
 
 class TextReader(_Reader):
-    """By tool_text.py."""
+    """The reader that finds calls by tool_text.py."""
 
     def __init__(self, request: ChatRequest, prompt: Prompt, model_name: str) -> None:
         super().__init__(model_name)
@@ -65,8 +65,8 @@ class TextReader(_Reader):
 
 
 class ParsedReader(_Reader):
-    """By /separate_reasoning and /parse_function_call, once the whole reply has come. With a parser of thoughts nothing
-    can be streamed before, with one of calls alone, what is certainly none.
+    """The reader that asks /separate_reasoning and /parse_function_call, once the whole reply has come. With a parser
+    of thoughts nothing can be streamed before, with one of calls alone, what is certainly none.
     """
 
     def __init__(self, request: ChatRequest, prompt: Prompt, model_name: str, parsers: Parsers, ask: Ask) -> None:

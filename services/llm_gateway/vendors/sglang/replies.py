@@ -22,7 +22,7 @@ class GenerateEvents:
         self._ids = self._rows = 0
 
     def more(self, reply: Mapping[str, Any]) -> str:
-        """The text that this event adds."""
+        """Returns the text that this event adds."""
         meta = reply.get("meta_info") or {}
         ids, total = reply.get("output_ids") or [], meta.get("completion_tokens")
         is_whole = not self._ids or total is None or len(ids) >= total
@@ -57,12 +57,12 @@ class GenerateEvents:
 
 
 def kind_of(reason: Any) -> str:
-    """The word in a finish reason, an object or the word itself."""
+    """Returns the word in a finish reason, an object or the word itself."""
     return str(reason.get("type") if isinstance(reason, Mapping) else reason)
 
 
 def abort_reason(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The finish reason of a request that the server gave up."""
+    """Returns the finish reason of a request that the server gave up, None of others."""
     reason = (reply.get("meta_info") or {}).get("finish_reason")
     return reason if isinstance(reason, Mapping) and reason.get("type") == "abort" else None
 

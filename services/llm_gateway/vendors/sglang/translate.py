@@ -12,7 +12,7 @@ _OBJECT = {"type": "object"}
 
 
 def generate_body_of(request: ChatRequest, prompt: Prompt, *, stream: bool) -> bytes:
-    """The request's JSON. What begins a prompt is left out: the server's tokenizer adds it, and cannot be told not to.
+    """Returns the request's JSON. The mark that begins a prompt is left out: the server's tokenizer always adds it.
 
     `skip_special_tokens` is off where calls are looked for: some models mark them with special tokens.
     """
@@ -39,10 +39,10 @@ def generate_body_of(request: ChatRequest, prompt: Prompt, *, stream: bool) -> b
 
 
 def parse_calls_body_of(request: ChatRequest, text: str, parser: str) -> bytes:
-    """For /parse_function_call."""
+    """Returns the body for /parse_function_call."""
     return orjson.dumps({"text": text, "tool_call_parser": parser, "tools": tools_of(request.tools)})
 
 
 def separate_body_of(text: str, parser: str) -> bytes:
-    """For /separate_reasoning."""
+    """Returns the body for /separate_reasoning."""
     return orjson.dumps({"text": text, "reasoning_parser": parser})

@@ -1,8 +1,8 @@
 """Ids of tool calls that a dialect accepts, in a history that may come from any other. Pure.
 
 A history holds what its models' vendors gave: of any length and alphabet, and unique only within one message. An
-agent may change its model, and a fallback may answer, so ids are made valid for whoever is asked next. What they become
-depends on the messages before alone, so that a growing history stays the same at its beginning, as caches need it.
+agent may change its model, and a fallback may answer, so ids are made valid for the model that is asked next. They
+depend on the messages before alone, so that a growing history stays the same at its beginning, as caches need it.
 """
 
 import hashlib
@@ -18,14 +18,16 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class IdShape:
-    """What a dialect accepts: `pattern` matches a whole id; a made one is `prefix` and `length` letters and digits."""
+    """The ids that a dialect accepts: `pattern` matches a whole id; a made one is `prefix` and `length` letters and
+    digits.
+    """
 
     pattern: re.Pattern[str]
     length: int
     prefix: str = "call_"
 
     def made_of(self, seed: str) -> str:
-        """An id of this shape that depends on the seed alone."""
+        """Returns an id of this shape that depends on the seed alone."""
         number = int.from_bytes(hashlib.sha256(seed.encode()).digest())
         letters = []
         for _ in range(self.length):
@@ -42,7 +44,8 @@ ANY = IdShape(re.compile(r"[!-~]{1,128}"), 24)
 
 
 def with_valid_ids(messages: Sequence[Message], shape: IdShape) -> Sequence[Message]:
-    """The messages with call ids of that shape, unique among them all, and results under the ids of their calls.
+    """Returns the messages with call ids of that shape, unique among them all, and results under the ids of their
+    calls.
 
     The same sequence where nothing had to change.
     """
@@ -96,8 +99,9 @@ def _unused(id: str, shape: IdShape, used: set[str]) -> str:
 
 
 def _answered(id: str, shape: IdShape, waiting: dict[str, deque[str]], answered: dict[str, str]) -> str:
-    """The new id of the call that this result answers; a second result, or one without a call, gets the last or its
-    own."""
+    """Returns the new id of the call that this result answers; a second result, or one without a call, gets the last or
+    its own.
+    """
     if waiting.get(id):
         answered[id] = waiting[id].popleft()
     if id in answered:

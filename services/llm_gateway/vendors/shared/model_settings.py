@@ -1,8 +1,8 @@
 """The `model_settings` object of the REST API, as far as a provider takes it. Pure.
 
 It carries some of the request's own fields, which were read before, and those of one provider. An agent may
-be moved to another provider's model with the settings of the first: what belongs to another provider is
-passed over, and only what nobody knows is refused, so that a typing error is not silently without effect.
+be moved to another provider's model with the settings of the first: keys of another provider are
+passed over, and only unknown ones are refused, so that a typing error is not silently without effect.
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,7 @@ _ANYBODYS = _COMMON | OPENAI | ANTHROPIC | OLLAMA | SGLANG | GOOGLE
 
 
 def own_settings(settings: Mapping[str, Any], own: frozenset[str], handle: str) -> dict[str, Any]:
-    """The settings in `own` that are set (null counts as unset). Raises LlmBadRequest for keys nobody
-    knows.
-    """
+    """Returns the settings in `own` that are set (null counts as unset). Raises LlmBadRequest for unknown keys."""
     if unknown := sorted(settings.keys() - _ANYBODYS):
         allowed = ", ".join(sorted(own | _COMMON))
         raise LlmBadRequest(

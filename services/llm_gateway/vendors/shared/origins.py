@@ -1,7 +1,8 @@
-"""Whose a signature or an encrypted thought is, so that no other vendor is shown it. Pure.
+"""Origins of signatures and encrypted thoughts, so that no other vendor is shown them. Pure.
 
-What a vendor demands back unchanged means nothing to another, and most refuse a request that holds it. So it carries
-the name of its dialect: "google:<theirs>". One without a name is Anthropic's: the first that were stored had none.
+A value that a vendor demands back unchanged means nothing to another, and most refuse a request that holds it. So it
+carries the name of its dialect: "google:<theirs>". One without a name is Anthropic's: the first that were stored had
+none.
 """
 
 ANTHROPIC = "anthropic"
@@ -14,12 +15,12 @@ _KNOWN = (ANTHROPIC, AZURE, BEDROCK, "google", MINIMAX, OPENAI, "openrouter")
 
 
 def with_origin(origin: str, value: str) -> str:
-    """The value with its origin."""
+    """Returns the value with its origin."""
     return value if origin == ANTHROPIC else f"{origin}:{value}"
 
 
 def own_value(origin: str, value: str | None) -> str | None:
-    """What the vendor gave, where it is `origin`'s own; else None."""
+    """Returns the vendor's value, where it is `origin`'s own; else None."""
     if not value:
         return None
     name, mark, rest = value.partition(":")

@@ -1,4 +1,4 @@
-"""What a wire or a model has no field for, said to the model in words. Pure."""
+"""Notes to the model, in words, for demands that a wire has no field for. Pure."""
 
 import orjson
 
@@ -6,19 +6,19 @@ from services.llm_gateway.core.chat import ChatRequest, ResponseFormat, ToolMode
 
 
 def call_demand(choice: ToolMode | str) -> str:
-    """That it must call a tool, or one tool."""
+    """Returns the demand of a call of a tool, or of one tool."""
     if isinstance(choice, str):
         return f"(Reply now with a call of the tool {choice}, and with nothing else.)"
     return "(Reply now with a call of a tool; a reply without one is of no use.)"
 
 
 def call_ban() -> str:
-    """That it may not call."""
+    """Returns the ban of calls."""
     return "(Reply now in words: tools may not be called.)"
 
 
 def json_demand(format: ResponseFormat) -> str:
-    """That the reply is one JSON object."""
+    """Returns the demand of a reply that is one JSON object."""
     if format.schema is None:
         return "(Reply with one JSON object and nothing else, without a code fence.)"
     schema = orjson.dumps(format.schema).decode()
@@ -28,7 +28,7 @@ def json_demand(format: ResponseFormat) -> str:
 def note_for(
     request: ChatRequest, *, must_call: bool = False, may_not_call: bool = False, in_json: bool = False
 ) -> str:
-    """All that is to be said, "" for nothing."""
+    """Returns the note for a request, "" for none."""
     sentences = []
     if must_call:
         sentences.append(call_demand(request.tool_choice))

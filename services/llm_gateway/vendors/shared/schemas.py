@@ -157,7 +157,7 @@ def _type(schema: Mapping[str, Any]) -> Any:
 
 
 def _inside(schema: Mapping[str, Any], kind: Any, *, root: bool) -> dict[str, Any]:
-    """What an object or array holds."""
+    """Returns the parts of an object or array."""
     kinds = [kind] if isinstance(kind, str) else list(kind)
     made: dict[str, Any] = {}
     if "object" in kinds:

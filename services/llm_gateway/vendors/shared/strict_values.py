@@ -1,4 +1,4 @@
-"""What a model says under the strict form of a schema, as what the schema itself means. Pure.
+"""Values of the strict form of a schema, as values of the schema itself. Pure.
 
 There every optional property may be null (schemas.py), and null where the schema does not take it is a property left
 out. Where it takes both, null is what is understood.
@@ -16,7 +16,9 @@ _MOST_REFERENCES = 10
 
 
 def restore_json(arguments_json: str, parameters_json: str) -> str:
-    """Arguments for the strict form as arguments for the schema itself; text that is no object stays as it is."""
+    """Returns arguments for the strict form as arguments for the schema itself; text that is no object stays as
+    it is.
+    """
     try:
         value = orjson.loads(arguments_json)
     except orjson.JSONDecodeError:
@@ -27,7 +29,7 @@ def restore_json(arguments_json: str, parameters_json: str) -> str:
 
 
 def restore(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
-    """The value without the nulls that stand for optional properties left out."""
+    """Returns the value without the nulls that stand for optional properties left out."""
     schema = _resolved(schema, root)
     if isinstance(value, list):
         items = next((one["items"] for one in (schema, *_alternatives(schema, root)) if "items" in one), None)
@@ -56,7 +58,7 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _branch(schema: Mapping[str, Any], value: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of several schemas the first whose properties are those of the value."""
+    """Returns the first of several schemas whose properties are those of the value."""
     choices = _alternatives(schema, root)
     return next((choice for choice in choices if (choice.get("properties") or {}).keys() == value.keys()), schema)
 

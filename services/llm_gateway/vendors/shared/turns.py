@@ -1,6 +1,6 @@
 """A history as turns of two speakers, for wires where they must alternate. Pure.
 
-Such a wire has no messages of its own for results of tools: they come first in what the user says. It begins and ends
+Such a wire has no messages of its own for results of tools: they come first in the user's message. It begins and ends
 with the user. Blocks are the wire's own.
 """
 
@@ -18,7 +18,9 @@ def alternating(
     is_result: Callable[[Block], bool],
     text: Callable[[str], Block],
 ) -> list[dict[str, Any]]:
-    """[{"role": "user" | "assistant", "content": [block, ...]}, ...] without the system's messages and empty ones."""
+    """Returns [{"role": "user" | "assistant", "content": [block, ...]}, ...] without the system's messages and empty
+    ones.
+    """
     merged: list[dict[str, Any]] = []
     for message in messages:
         blocks = [] if message.role is Role.SYSTEM else list(blocks_of(message.parts))
@@ -36,6 +38,6 @@ def alternating(
 
 
 def instructions(messages: Iterable[Message]) -> list[str]:
-    """What the system says, without empty texts."""
+    """Returns the system's texts, without empty ones."""
     parts = (part for message in messages if message.role is Role.SYSTEM for part in message.parts)
     return [part.text for part in parts if isinstance(part, Text) and part.text.strip()]

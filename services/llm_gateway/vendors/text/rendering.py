@@ -26,7 +26,7 @@ from services.llm_gateway.core.chat import (
 from services.llm_gateway.core.errors import LlmBadRequest, LlmImagesUnsupported
 from services.llm_gateway.vendors.text.tool_text import CLOSE, OPEN
 
-# What tokenizers put before a text by themselves.
+# Marks that tokenizers put before a text by themselves.
 BEGINNINGS = ("<|begin_of_text|>", "<s>", "<bos>", "<|startoftext|>", "<\uff5cbegin\u2581of\u2581sentence\uff5c>")
 
 
@@ -86,7 +86,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def render_prompt(form: Format, request: ChatRequest) -> Prompt:
-    """The request as a prompt of a built-in format. Raises LlmImagesUnsupported."""
+    """Returns the request as a prompt of a built-in format. Raises LlmImagesUnsupported."""
     turns = list(describe(request))
     if not form.has_system:
         turns = _without_system(turns)
@@ -99,7 +99,9 @@ def render_prompt(form: Format, request: ChatRequest) -> Prompt:
 
 
 def opening_of(request: ChatRequest) -> str:
-    """How the reply begins where a call is demanded: a model that finds itself in a call goes on with it."""
+    """Returns the beginning of a reply where a call is demanded: a model that finds itself in a call goes on
+    with it.
+    """
     if not request.forces_a_call:
         return ""
     if isinstance(request.tool_choice, str):
@@ -108,12 +110,12 @@ def opening_of(request: ChatRequest) -> str:
 
 
 def offered_tools(request: ChatRequest) -> Sequence[ToolSpec]:
-    """The tools that the model may call."""
+    """Returns the tools that the model may call."""
     return () if request.tool_choice is ToolMode.NONE else request.tools
 
 
 def describe(request: ChatRequest) -> Iterator[Turn]:
-    """The chat as turns of text, with tools, calls and results in words. Raises LlmImagesUnsupported."""
+    """Yields the chat as turns of text, with tools, calls and results in words. Raises LlmImagesUnsupported."""
     tools, names = offered_tools(request), names_of_calls(request)
     texts = [text_of(message, request.handle) for message in request.messages if message.role is Role.SYSTEM]
     if tools:
@@ -136,40 +138,42 @@ def describe(request: ChatRequest) -> Iterator[Turn]:
 
 
 def messages_of(request: ChatRequest) -> list[dict[str, Any]]:
-    """The chat in the form that models' own templates know: arguments are objects. Raises LlmImagesUnsupported."""
+    """Returns the chat in the form that models' own templates know: arguments are objects. Raises
+    LlmImagesUnsupported.
+    """
     names = names_of_calls(request)
     return [made for message in request.messages for made in _messages(message, names, request.handle)]
 
 
 def turns_as_messages(request: ChatRequest) -> list[dict[str, Any]]:
-    """The same with tools, calls and results in words, for templates that do not speak of tools."""
+    """Returns the same with tools, calls and results in words, for templates that do not speak of tools."""
     return [{"role": turn.role, "content": turn.text} for turn in describe(request)]
 
 
 def tools_of(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-    """Tools as templates know them."""
+    """Returns tools as templates know them."""
     return [{"type": "function", "function": _tool(tool)} for tool in tools]
 
 
 def split_beginning(text: str, begin: str = "") -> Prompt:
-    """A prompt from a template's text, what tokenizers add taken off its beginning."""
+    """Returns a prompt from a template's text, without the mark that tokenizers add at the beginning."""
     mark_found = next((mark for mark in (begin, *BEGINNINGS) if mark and text.startswith(mark)), "")
     return Prompt(text.removeprefix(mark_found), mark_found)
 
 
 def with_opening(prompt: Prompt, opening: str) -> Prompt:
-    """The prompt whose reply begins so."""
+    """Returns the prompt whose reply begins so."""
     return replace(prompt, text=f"{prompt.text}{opening}", opening=opening)
 
 
 def names_of_calls(request: ChatRequest) -> Mapping[str, str]:
-    """The names of the tools that were called, by the ids of the calls."""
+    """Returns the names of the tools that were called, by the ids of the calls."""
     parts = (part for message in request.messages for part in message.parts)
     return {part.id: part.name for part in parts if isinstance(part, ToolCall)}
 
 
 def text_of(message: Message, handle: str) -> str:
-    """Its text. Raises LlmImagesUnsupported."""
+    """Returns its text. Raises LlmImagesUnsupported."""
     return _joined(message.parts, handle)
 
 

@@ -1,4 +1,4 @@
-"""Prompt formatters as operators and tenants name them: a built-in format, or a model's own Jinja template.
+"""Prompt formatters, as settings name them: a built-in format, or a model's own Jinja template.
 
 A template is given as text, as the text of a tokenizer_config.json (which also says the beginning and end tokens), or,
 by the operator alone, as the path of a file with either. It is rendered in a limited child (template_child.py).
@@ -43,14 +43,14 @@ _COMMAND = (
 
 
 class Formatter(Protocol):
-    """What makes prompts of requests."""
+    """The maker of prompts."""
 
     async def prompt(self, request: ChatRequest) -> Prompt:
         """Raises LlmBadRequest."""
         ...
 
     async def close(self) -> None:
-        """End what it started."""
+        """Ends the processes that it started."""
         ...
 
 
@@ -114,7 +114,7 @@ class TemplateFormatter:
 
 
 def formatter_of(value: str, setting: str, *, may_read: bool, reads_calls: bool = False) -> Formatter:
-    """The formatter that `setting` names with `value`; `may_read`: a path of a file is one, too. Raises
+    """Returns the formatter that `setting` names with `value`; `may_read`: a path of a file is one, too. Raises
     ProviderInvalid.
     """
     if value in FORMATS:
@@ -173,7 +173,7 @@ class TemplateChild:
         self._turn = asyncio.Lock()
 
     async def render(self, template: str, context: Mapping[str, Any]) -> str:
-        """The prompt. Raises Unrendered."""
+        """Returns the prompt. Raises TemplateFailure."""
         line = orjson.dumps({"template": template, "context": context}, option=orjson.OPT_APPEND_NEWLINE)
         async with self._turn:
             # An idle child may have gone just now.
@@ -186,7 +186,7 @@ class TemplateChild:
         return str(reply["prompt"])
 
     async def _ask(self, line: bytes) -> bytes:
-        """b"": the child ended."""
+        """Returns the answer, b"" where the child ended."""
         answered = False
         try:
             async with asyncio.timeout(self._seconds):
@@ -212,5 +212,5 @@ class TemplateChild:
             await child.end()
 
     async def close(self) -> None:
-        """End the child."""
+        """Ends the child."""
         await self._end()

@@ -10,7 +10,7 @@ from services.llm_gateway.vendors.text.tool_text import CallPiece, Piece, TextPi
 
 
 class TextReply:
-    """Feed it the text in pieces, then `end` it. `calls`: tools were offered; `opening` is Prompt.opening."""
+    """The reply as text: it is fed in pieces, then ended. `calls`: tools were offered; `opening` is Prompt.opening."""
 
     def __init__(self, builder: ReplyBuilder, *, calls: bool, opening: str = "") -> None:
         self._builder = builder
@@ -18,11 +18,11 @@ class TextReply:
         self._number = 0
 
     def add(self, text: str) -> Iterator[Delta]:
-        """What is certain with this text."""
+        """Yields the deltas that are certain with this text."""
         return self._take(self._text.feed(text))
 
     def end(self) -> Iterator[Delta]:
-        """What is left."""
+        """Yields the deltas that are left."""
         return self._take(self._text.close())
 
     def _take(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
@@ -44,5 +44,5 @@ class TextReply:
 
 
 def call_id(response_id: str, number: int) -> str:
-    """The id of a call: text holds none. The same reply has the same ids; "" where it has none itself."""
+    """Returns the id of a call: text holds none. The same reply has the same ids; "" where it has none itself."""
     return f"call_{sha256(f'{response_id}/{number}'.encode()).hexdigest()[:24]}" if response_id else ""

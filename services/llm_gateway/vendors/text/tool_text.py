@@ -1,12 +1,10 @@
 """Thoughts and tool calls in the plain text of a model, as the Hermes and Qwen families write them. Pure.
 
-    <think>two and two</think>So: <tool_call>
-    {"name": "add", "arguments": {"a": 2, "b": 2}}
-    </tool_call>
+<think>two and two</think>So: <tool_call> {"name": "add", "arguments": {"a": 2, "b": 2}} </tool_call>
 
-A call is told when it is whole: until its JSON has ended it may be no call, and then it is text, given as it stands.
-Of text, only what may become a tag or the space before one is held back. Space around calls and after thoughts is
-dropped. However the text is cut, the same comes out.
+A call is given out when it is whole: until its JSON has ended it may be no call, and then it is text, given as it
+stands. Of text, only what may become a tag or the space before one is held back. Space around calls and after thoughts
+is dropped. However the text is cut, the same comes out.
 """
 
 from collections.abc import Iterator
@@ -45,8 +43,8 @@ Piece: TypeAlias = TextPiece | ThoughtPiece | CallPiece
 
 
 class ToolText:
-    """Feed it the text in any pieces. `calls`: look for tool calls. `opening`: what stood already at the end of the
-    prompt, and so is not repeated by the model.
+    """The parser of a text, which is fed in any pieces. `calls`: look for tool calls. `opening`: what stood already at
+    the end of the prompt, and so is not repeated by the model.
     """
 
     def __init__(self, *, calls: bool, opening: str = "") -> None:
@@ -61,12 +59,12 @@ class ToolText:
         self._before = ""
 
     def feed(self, text: str) -> list[Piece]:
-        """The pieces that are certain with this text."""
+        """Returns the pieces that are certain with this text."""
         self._rest += text
         return list(self._pieces(ended=False))
 
     def close(self) -> list[Piece]:
-        """What is left at the end of the reply."""
+        """Returns the pieces that are left at the end of the reply."""
         pieces = list(self._pieces(ended=True))
         if self._space and self._read == self._text:
             pieces.append(TextPiece(self._space))
@@ -186,7 +184,7 @@ class _Object:
         self._in_string = self._escaped = False
 
     def end_in(self, text: str) -> int | None:
-        """Where it ends; None: not yet."""
+        """Returns where it ends; None: not yet."""
         for at in range(self._at, len(text)):
             character = text[at]
             if self._in_string:
@@ -221,7 +219,7 @@ def _call_of(written: str) -> CallPiece | None:
 
 
 def certain(text: str, mark: str) -> tuple[str, str]:
-    """The text before what may be the beginning of `mark` at its end, and that."""
+    """Returns the text before a possible beginning of `mark` at its end, and that beginning."""
     for size in range(min(len(text), len(mark) - 1), 0, -1):
         if mark.startswith(text[-size:]):
             return text[:-size], text[-size:]

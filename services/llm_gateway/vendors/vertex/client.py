@@ -30,7 +30,7 @@ _PUBLISHED = "publishers/google/models"
 
 
 def host_of(location: str) -> str:
-    """The address that serves a location."""
+    """Returns the address that serves a location."""
     if location == _ANYWHERE:
         return "https://aiplatform.googleapis.com"
     if location in _MULTI_REGIONS:
@@ -115,7 +115,7 @@ class _Access:
         self._tokens: Tokens | None = None
 
     async def token(self) -> str:
-        """A token that is valid now; empty where recorded replies are replayed. Raises LlmError."""
+        """Returns a token that is valid now; empty where recorded replies are replayed. Raises LlmError."""
         if self._config.replay_from:
             return ""
         if self._tokens is None:
@@ -124,7 +124,7 @@ class _Access:
         return await self._tokens.get()
 
     async def project(self) -> str:
-        """The project to which calls are billed. Raises ProviderInvalid and LlmAuthentication."""
+        """Returns the project to which calls are billed. Raises ProviderInvalid and LlmAuthentication."""
         option = str(self._config.options.get("project") or "")
         project = option or ("" if self._config.replay_from else (await self._found()).project)
         if _PROJECT.fullmatch(project) is None:

@@ -55,7 +55,7 @@ class Tokens:
         self._fetching: asyncio.Task[None] | None = None
 
     async def get(self) -> str:
-        """A token that is valid now. Raises LlmError."""
+        """Returns a token that is valid now. Raises LlmError."""
         left = self._expires_at - time.monotonic()
         if left < _EARLY_SECONDS and self._fetching is None:
             self._fetching = asyncio.create_task(self._renew())
@@ -71,24 +71,26 @@ class Tokens:
     def _told(self, task: asyncio.Task[None]) -> None:
         self._fetching = None
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Whoever waited gets it raised; while the old token serves, the next call tries again.
+            # Callers that waited get it raised; while the old token serves, the next call tries again.
             logger.warning("no new token of Google Cloud: %s", error)
 
     async def close(self) -> None:
-        """Leave a renewal that is under way."""
+        """Leaves a renewal that is under way."""
         if self._fetching is not None:
             self._fetching.cancel()
 
 
 class Credentials(NamedTuple):
-    """Who the provider is there: how its tokens are fetched, and its project ("" where they do not say)."""
+    """The provider's identity: how its tokens are fetched, and its project ("" where they do not say)."""
 
     fetch: Fetch
     project: str
 
 
 async def credentials_of(config: ProviderConfig, http: httpx2.AsyncClient) -> Credentials:
-    """From the service account's JSON, its path, or the machine's own. Raises LlmAuthentication."""
+    """Returns the credentials of the service account's JSON, its path, or the machine's own. Raises
+    LlmAuthentication.
+    """
     key = "" if config.api_key == NO_KEY else config.api_key.strip()
     if key.startswith("{"):
         return _account(config, http, _parsed(config, key))
@@ -151,7 +153,8 @@ async def _exchanged(config: ProviderConfig, http: httpx2.AsyncClient, url: str,
 
 
 def _default(config: ProviderConfig) -> Credentials:
-    """What the machine is given: a metadata service, a login, a federated identity (application default credentials).
+    """Returns the machine's own credentials: a metadata service, a login, a federated identity (application default
+    credentials).
 
     Blocking, as all of that SDK.
     """

@@ -47,7 +47,7 @@ class CompletionReader(ReplyReader):
 
 
 def _content(logprobs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The lists of this route, an entry for each token, as the chat route has them."""
+    """Yields the lists of this route, an entry for each token, as the chat route has them."""
     tokens = logprobs.get("tokens") or ()
     others = logprobs.get("top_logprobs") or [None] * len(tokens)
     for token, logprob, top in zip(tokens, logprobs.get("token_logprobs") or (), others, strict=False):
@@ -60,8 +60,8 @@ def _token(token: str, logprob: float) -> dict[str, Any]:
 
 
 def models_in(reply: Any) -> list[ListedModel]:
-    """The answer of /v1/models. An adapter (LoRA) has its parent's window, and none where that has none: old versions
-    and servers in front leave max_model_len out.
+    """Returns the models of /v1/models. An adapter (LoRA) has its parent's window, and none where that has none: old
+    versions and servers in front leave max_model_len out.
     """
     items = [item for item in reply.get("data") or () if item.get("id")] if isinstance(reply, Mapping) else []
     windows = {item["id"]: item.get("max_model_len") for item in items}

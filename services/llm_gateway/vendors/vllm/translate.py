@@ -11,7 +11,7 @@ from services.llm_gateway.vendors.text.rendering import Prompt
 
 
 def completion_body_of(request: ChatRequest, model: ChatModel, prompt: Prompt, *, stream: bool) -> bytes:
-    """The request's JSON."""
+    """Returns the request's JSON."""
     settings = own_settings(request.settings, COMPLETIONS, request.handle)
     # Null is all that fits; left out it would be 16 tokens.
     body: dict[str, Any] = {"model": model.name, **prompt_fields(prompt), "max_tokens": request.max_output_tokens}
@@ -35,5 +35,5 @@ def completion_body_of(request: ChatRequest, model: ChatModel, prompt: Prompt, *
 
 
 def prompt_fields(prompt: Prompt) -> dict[str, Any]:
-    """The prompt as it stands: what begins it is not added again."""
+    """Returns the prompt's fields: the mark that begins it is not added again."""
     return {"prompt": f"{prompt.begin}{prompt.text}", "add_special_tokens": not prompt.begin}

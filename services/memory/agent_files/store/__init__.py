@@ -1,1 +1,1 @@
-"""What agents have open, on Postgres."""
+"""Open files of agents, on Postgres."""

@@ -11,10 +11,11 @@ from services.common.errors import FailedPrecondition, NotFound
 from services.memory.agent_files.model import FileLimits, FileRange, Opening
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord
-from services.memory.agent_tools.store import RECORD, record_values
-from services.memory.core.errors import DuplicateCall, Refused
+from services.memory.agent_tools.store import keep_record
+from services.memory.core.errors import Refused
 from services.memory.core.file_text.views import OpenFile, files_to_close
 from services.memory.folders.model import Folder
+from services.memory.folders.store import FOLDER_COLUMNS, FOLDER_JOIN, folder_of_row, no_such_folder
 
 # Whether a file was parsed; see File.has_text.
 HAS_TEXT = "(f.status IN (3, 4) OR f.line_count > 0)"
@@ -32,12 +33,10 @@ _FOLDER = "SELECT 1 FROM memory.folders WHERE organization_id = $1 AND id = $2"
 _LEFT = "SELECT count(*) FROM memory.agent_folders WHERE organization_id = $1 AND agent_id = $2"
 # Two who open files of one agent at once shall not open too many.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0))"
-_FOLDERS = """
-SELECT m.agent_id, d.*, a.embedding,
-    (SELECT count(*) FROM memory.files f WHERE f.organization_id = $1 AND f.folder_id = d.id) AS file_count
+_FOLDERS = f"""
+SELECT m.agent_id, {FOLDER_COLUMNS}
 FROM memory.agent_folders m
-JOIN memory.folders d ON d.organization_id = m.organization_id AND d.id = m.folder_id
-JOIN memory.archives a ON a.organization_id = m.organization_id AND a.id = m.folder_id
+JOIN memory.folders d ON d.organization_id = m.organization_id AND d.id = m.folder_id {FOLDER_JOIN}
 WHERE m.organization_id = $1 AND m.agent_id = ANY($2::uuid[])
 ORDER BY m.attached_at, m.folder_id
 """
@@ -114,7 +113,7 @@ class PostgresAgentFiles(AgentFileReads):
     async def folders(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Folder]]:
         folders = defaultdict(list)
         for row in await self._pool.fetch(_FOLDERS, organization_id, agent_ids):
-            folders[row["agent_id"]].append(_folder(row))
+            folders[row["agent_id"]].append(folder_of_row(row))
         return folders
 
     async def agents_of(self, organization_id: UUID, folder_id: UUID) -> Sequence[UUID]:
@@ -146,9 +145,7 @@ class PostgresAgentFiles(AgentFileReads):
             visible = await views(connection, organization_id, agent_id, ids)
             opening = Opening([(paths[each], visible[each]) for each in ids], [one.path for one in closed])
             if record is not None:
-                values = record_values(organization_id, record(opening))
-                if await connection.fetchrow(RECORD, *values) is None:
-                    raise DuplicateCall
+                await keep_record(connection, organization_id, record(opening))
         return opening
 
     async def close(self, organization_id: UUID, agent_id: UUID, file_id: UUID) -> None:
@@ -166,13 +163,8 @@ class PostgresAgentFiles(AgentFileReads):
         return [row["path"] for row in opened]
 
 
-def no_such_folder(folder_id: UUID) -> NotFound:
-    """What is said of a folder that is not there."""
-    return NotFound(f"Folder source-{folder_id} not found", reason="FOLDER_NOT_FOUND")
-
-
 def no_such_file(agent_id: UUID, file_id: UUID) -> NotFound:
-    """What is said of a file that is in none of an agent's folders."""
+    """Returns the error for a file that is in none of an agent's folders."""
     return NotFound(f"File file-{file_id} not found in the folders of agent-{agent_id}", reason="FILE_NOT_FOUND")
 
 
@@ -190,7 +182,7 @@ async def _check_folder(connection: Any, organization_id: UUID, folder_id: UUID)
 async def _ready(
     connection: Any, organization_id: UUID, agent_id: UUID, file_ids: Sequence[UUID]
 ) -> Mapping[UUID, str]:
-    """Paths of files that can be opened."""
+    """Returns paths of files that can be opened."""
     rows = {row["id"]: row for row in await connection.fetch(_READY, organization_id, agent_id, file_ids)}
     for file_id in file_ids:
         if file_id not in rows:
@@ -211,9 +203,3 @@ def _windows(ranges: Sequence[FileRange]) -> tuple[list[UUID], list[int], list[i
 
 def _opened(row: Any) -> OpenFile:
     return OpenFile(row["file_id"], row["path"], row["accessed_at"].timestamp())
-
-
-def _folder(row: Any) -> Folder:
-    names = ("id", "name", "description", "instructions", "metadata", "file_count", "created_by_id")
-    more = ("last_updated_by_id", "created_at", "updated_at")
-    return Folder(**{name: row[name] for name in (*names, *more)}, embedding=row["embedding"] or "")

@@ -111,13 +111,13 @@ class AgentFileReads:
 
 
 async def views(executor: Any, organization_id: UUID, agent_id: UUID, file_ids: Sequence[UUID]) -> dict[UUID, View]:
-    """What is in view of those of the files that are open."""
+    """Returns the views of those of the files that are open."""
     rows = await executor.fetch(_VIEWS, organization_id, agent_id, file_ids)
     return {row["id"]: view_of_row(row, row["pages"]) for row in rows}
 
 
 def _of_agent(organization_id: UUID, agent_id: UUID) -> Select[Any]:
-    """Files of an agent's folders, with what it has open of them."""
+    """Returns files of an agent's folders, with what it has open of them."""
     in_folder = and_(folders.c.organization_id == files.c.organization_id, folders.c.id == files.c.folder_id)
     attached = and_(
         agent_folders.c.organization_id == files.c.organization_id,
@@ -159,7 +159,7 @@ def _agent_file(row: Row[Any], view: View | None) -> AgentFile:
 
 
 def _groups(files: Sequence[KnownFile]) -> Iterator[list[KnownFile]]:
-    """Files together for as long as they are short."""
+    """Returns files together for as long as they are short."""
     group: list[KnownFile] = []
     size = 0
     for file in files:

@@ -1,4 +1,4 @@
-"""What agents have open, and the folders as their prompts show them: SQL, and its rows as values."""
+"""Open files of agents, and folders as prompts show them: SQL, and its rows as values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -60,12 +60,12 @@ WHERE m.organization_id = $1 AND m.agent_id = $2
 
 
 def directories_of(values: Sequence[Sequence[Any]] | None) -> tuple[Directory, ...]:
-    """The value of DIRECTORIES."""
+    """Returns the value of DIRECTORIES."""
     return tuple(map(_directory, values or ()))
 
 
 def view_of_row(row: Mapping[str, Any], pages: Sequence[Sequence[Any]] | None) -> View:
-    """Of a row with the columns of an agent's file and `line_count`, and of PAGES_AS_JSON."""
+    """Returns the view in a row with the columns of an agent's file and `line_count`, and in PAGES_AS_JSON."""
     window = Window(row["first_line"], row["last_line"], row["char_limit"], row["line_count"])
     return view_of(window, map(_page, pages or ()))
 

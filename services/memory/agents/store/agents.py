@@ -130,7 +130,7 @@ class PostgresAgents:
         )
 
     async def _read(self, *parameters: UUID | None) -> tuple[Sequence[asyncpg.Record], Sequence[Any]]:
-        """Rows, and the value of DIRECTORIES."""
+        """Returns rows, and the value of DIRECTORIES."""
         key = parameters[:2]
         if key not in self._with_files:
             rows = await self._pool.fetch(_MEMORY, *parameters)
@@ -184,6 +184,6 @@ class PostgresAgents:
 
 
 def _archive_of_json(value: dict[str, Any]) -> Archive:
-    """An archive from the JSON of a row: ids and times are texts there."""
+    """Returns an archive from the JSON of a row: ids and times are texts there."""
     ids, times = ("id", "created_by_id", "last_updated_by_id"), ("created_at", "updated_at")
     return archive_of_row(from_json(value, ids=ids, times=times))

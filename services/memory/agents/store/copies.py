@@ -11,7 +11,7 @@ import asyncpg
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.memory.agent_tools.model import CallRecord
-from services.memory.agent_tools.store import RECORD, record_values
+from services.memory.agent_tools.store import keep_record
 from services.memory.agents.model import BlockEdit, RestoreRequest
 from services.memory.blocks.model import Block, BlockDraft, Operation, Origin, Restoration
 from services.memory.blocks.store.blocks import attach_blocks, create_blocks
@@ -20,7 +20,6 @@ from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
 from services.memory.core.editing.copies import copy_of
 from services.memory.core.editing.patches import Plan
 from services.memory.core.editing.undo import bring_back
-from services.memory.core.errors import DuplicateCall
 
 # Locked, so that of two who isolate the same label at once the second finds the copy of the first.
 _LOCK = """
@@ -202,7 +201,7 @@ class PostgresCopies:
                 is_error=False,
                 changed_block_ids=tuple(versions),
             )
-            await _keep(connection, organization_id, record)
+            await keep_record(connection, organization_id, record)
             for block in blocks:
                 after = bring_back(block, then[block.id].value, then[block.id].limit)
                 if after.value != block.value:
@@ -224,7 +223,7 @@ class PostgresCopies:
     ) -> None:
         new_ids = [draft.id for draft in drafts if draft.id is not None]
         async with self._pool.acquire() as connection, connection.transaction():
-            await _keep(connection, organization_id, record)
+            await keep_record(connection, organization_id, record)
             await create_blocks(connection, organization_id, origin, drafts)
             await attach_blocks(connection, organization_id, agent_id, new_ids, created_with_agent=True)
 
@@ -233,7 +232,7 @@ class PostgresCopies:
     ) -> None:
         new_ids = [draft.id for draft in plan.created if draft.id is not None]
         async with self._pool.acquire() as connection, connection.transaction():
-            await _keep(connection, organization_id, record)
+            await keep_record(connection, organization_id, record)
             await connection.execute(_DETACH, organization_id, agent_id, plan.detached)
             for after in sorted(plan.edited.values(), key=lambda block: block.id):
                 await commit_block(connection, organization_id, after, plan.operation, origin)
@@ -256,12 +255,6 @@ class PostgresCopies:
         return [row["block_id"] for row in rows]
 
 
-async def _keep(connection: Any, organization_id: UUID, record: CallRecord) -> None:
-    """First of what a transaction writes: who comes second waits here, and then does nothing."""
-    if await connection.fetchrow(RECORD, *record_values(organization_id, record)) is None:
-        raise DuplicateCall
-
-
 async def _then(connection: Any, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
     """See `CopyStore.at_versions`."""
     rows = await connection.fetch(_THEN, organization_id, list(versions), list(versions.values()))
@@ -282,6 +275,6 @@ async def _then(connection: Any, organization_id: UUID, versions: Mapping[UUID, 
 
 
 async def _copies(connection: Any, own: tuple[UUID, UUID, UUID], labels: Sequence[str]) -> dict[str, Block]:
-    """A conversation's copies by label."""
+    """Returns a conversation's copies by label."""
     rows = await connection.fetch(_COPIES, *own, labels)
     return {row["label"]: block_of_row(row) for row in rows}

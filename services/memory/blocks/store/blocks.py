@@ -8,6 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import Aborted, AlreadyExists, NotFound
+from services.common.statements import Statement
 from services.memory.agent_tools.model import ValueChange
 from services.memory.blocks.model import (
     Block,
@@ -20,7 +21,9 @@ from services.memory.blocks.model import (
     Restoration,
 )
 from services.memory.blocks.store.commits import commit_block, commit_values, label_taken
-from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
+from services.memory.blocks.store.rows import BLOCK_COLUMNS, SETTINGS, block_of_row
+from services.memory.blocks.tables import blocks
+from services.memory.sql.columns import sql_type
 
 _BY_ID = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = $2"
 _BY_LABEL = f"""
@@ -30,19 +33,14 @@ JOIN memory.blocks b ON b.organization_id = a.organization_id AND b.id = a.block
 WHERE a.organization_id = $1 AND a.agent_id = $2 AND a.label = $3
 """
 
-_CREATE = f"""
-WITH made AS (
+_NAMES = ("id", *SETTINGS)
+_COLUMNS = [blocks.c[name] for name in _NAMES]
+_CREATE = Statement(f"""
+WITH created AS (
     INSERT INTO memory.blocks (
-        organization_id, id, label, value, char_limit, description, read_only, hidden, metadata, tags,
-        project_id, template_name, is_template, created_by_id, last_updated_by_id, template_id, base_template_id,
-        deployment_id, entity_id, preserve_on_migration)
-    SELECT $1, d.id, d.label, d.value, d.limit, d.description, d.read_only, d.hidden, d.metadata, d.tags,
-        d.project_id, d.template_name, d.is_template, $2, $2, d.template_id, d.base_template_id,
-        d.deployment_id, d.entity_id, d.preserve_on_migration
-    FROM jsonb_to_recordset($3) AS d (
-        id uuid, label text, value text, "limit" bigint, description text, read_only boolean, hidden boolean,
-        metadata jsonb, tags text[], project_id text, template_name text, is_template boolean,
-        template_id text, base_template_id text, deployment_id text, entity_id text, preserve_on_migration boolean)
+        organization_id, {", ".join(column.name for column in _COLUMNS)}, created_by_id, last_updated_by_id)
+    SELECT :organization_id, {", ".join(f'd."{name}"' for name in _NAMES)}, :actor_id, :actor_id
+    FROM jsonb_to_recordset(:drafts) AS d ({", ".join(f'"{column.key}" {sql_type(column)}' for column in _COLUMNS)})
     ON CONFLICT (organization_id, id) DO NOTHING
     RETURNING *
 ), recorded AS (
@@ -50,11 +48,11 @@ WITH made AS (
         organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
         actor_id, agent_id, run_id, step_id, call_key)
     SELECT organization_id, id, version, label, value, char_limit, description, metadata,
-        {Operation.CREATE:d}, $2, $4, $5, $6, $7
-    FROM made
+        {Operation.CREATE:d}, :actor_id, :agent_id, :run_id, :step_id, :call_key
+    FROM created
 )
-SELECT {BLOCK_COLUMNS} FROM made b
-"""
+SELECT {BLOCK_COLUMNS} FROM created b
+""")
 
 # The first version says what a block was created as, whatever became of it.
 _FIRST = """
@@ -159,16 +157,8 @@ async def create_blocks(
 
     Raises AlreadyExists (BLOCK_ID_TAKEN) for another content.
     """
-    rows = await connection.fetch(
-        _CREATE,
-        organization_id,
-        origin.actor_id,
-        [asdict(draft) for draft in drafts],
-        origin.agent_id,
-        origin.run_id,
-        origin.step_id,
-        origin.call_key,
-    )
+    values = [asdict(draft) for draft in drafts]
+    rows = await connection.fetch(*_CREATE.bind(organization_id=organization_id, drafts=values, **asdict(origin)))
     created = {row["id"] for row in rows}
     for draft in drafts:
         if draft.id not in created:
@@ -206,5 +196,5 @@ async def attach_blocks(
 
 
 def no_such_block(block_id: UUID) -> NotFound:
-    """The error for an unknown id."""
+    """Returns the error for an unknown id."""
     return NotFound(f"Block block-{block_id} not found", reason="BLOCK_NOT_FOUND")

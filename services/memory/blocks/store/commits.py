@@ -1,7 +1,7 @@
 """New versions of blocks on Postgres, each with its row of history."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,59 +9,63 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import AlreadyExists
+from services.common.records import columns
+from services.common.statements import Statement
 from services.memory.agent_tools.model import ValueChange, ValueEdit
 from services.memory.agent_tools.store import id_text
 from services.memory.blocks.model import Block, Operation, Origin, Restoration
-from services.memory.blocks.store.rows import BLOCK_COLUMNS, block_of_row
+from services.memory.blocks.store.rows import BLOCK_COLUMNS, SETTINGS, block_of_row
+from services.memory.blocks.tables import blocks
 from services.memory.core.errors import VersionConflict
+from services.memory.sql.statements import arrays
 
 # Time goes on from version to version, whatever the clock of the server does: values are read as of a time.
-_COMMIT = f"""
+_COMMIT = Statement(f"""
 WITH edited AS (
     UPDATE memory.blocks SET
-        label = $4, value = $5, char_limit = $6, description = $7, read_only = $8, hidden = $9,
-        metadata = $10, tags = $11, project_id = $12, template_name = $13, is_template = $14,
-        last_updated_by_id = $16, version = version + 1,
-        updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond'),
-        template_id = $21, base_template_id = $22, deployment_id = $23, entity_id = $24, preserve_on_migration = $25
-    WHERE organization_id = $1 AND id = $2 AND version = $3
+        {", ".join(f"{blocks.c[name].name} = :{name}" for name in SETTINGS)},
+        last_updated_by_id = :actor_id, version = version + 1,
+        updated_at = greatest(clock_timestamp(), updated_at + interval '1 microsecond')
+    WHERE organization_id = :organization_id AND id = :block_id AND version = :version
     RETURNING *
 ), recorded AS (
     INSERT INTO memory.block_history (
         organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
         actor_id, agent_id, run_id, step_id, call_key, created_at, restored_version, redo_version)
-    SELECT organization_id, id, version, label, value, char_limit, description, metadata,
-        $15, $16, $17, $18, $19, $20, updated_at, $26, $27
+    SELECT organization_id, id, version, label, value, char_limit, description, metadata, :operation,
+        :actor_id, :agent_id, :run_id, :step_id, :call_key, updated_at, :restored_version, :redo_version
     FROM edited
 )
 SELECT {BLOCK_COLUMNS} FROM edited b
-"""
+""")
 
 # As many versions of each block as there are edits of it, a microsecond apart. What is not the value stays as it is.
 # Blocks are locked in the order of their ids, so that nobody waits in a ring. All arrays come as texts, since about
 # others a new connection first has to ask.
-_COMMIT_VALUES = """
+_COMMIT_VALUES = Statement("""
 WITH wanted AS (
     SELECT * FROM unnest(
-        $2::text[]::uuid[], $3::text[]::bigint[], $4::text[], $5::text[]::bigint[], $6::text[]::uuid[]
+        :block_ids::text[]::uuid[], :versions::text[]::bigint[], :values::text[], :edit_counts::text[]::bigint[],
+        :last_actor_ids::text[]::uuid[]
     ) AS wanted (id, version, value, edits, actor_id)
 ), locked AS (
-    SELECT b.id FROM wanted JOIN memory.blocks b ON b.organization_id = $1 AND b.id = wanted.id
+    SELECT b.id FROM wanted JOIN memory.blocks b ON b.organization_id = :organization_id AND b.id = wanted.id
     WHERE b.version = wanted.version ORDER BY b.id FOR NO KEY UPDATE OF b
 ), edited AS (
     UPDATE memory.blocks b SET
         value = wanted.value, version = b.version + wanted.edits, last_updated_by_id = wanted.actor_id,
         updated_at = greatest(clock_timestamp(), b.updated_at + wanted.edits * interval '1 microsecond')
     FROM locked JOIN wanted ON wanted.id = locked.id
-    WHERE b.organization_id = $1 AND b.id = locked.id AND b.version = wanted.version
+    WHERE b.organization_id = :organization_id AND b.id = locked.id AND b.version = wanted.version
     RETURNING b.id, b.version, b.label, b.char_limit, b.description, b.metadata, b.updated_at
 ), edit AS (
     SELECT edit.*, edited.label, edited.char_limit, edited.description, edited.metadata,
         edited.updated_at - (edited.version - edit.version) * interval '1 microsecond' AS made_at
     FROM edited JOIN unnest(
-        $7::text[]::uuid[], $8::text[]::bigint[], $9::text[], $10::text[]::smallint[], $11::text[]::uuid[],
-        $12::text[]::uuid[], $13::text[]::uuid[], $14::text[]::uuid[], $15::text[], $16::text[],
-        $17::text[]::bytea[], $18::text[]
+        :edit_block_ids::text[]::uuid[], :edit_versions::text[]::bigint[], :edit_values::text[],
+        :operations::text[]::smallint[], :actor_ids::text[]::uuid[], :agent_ids::text[]::uuid[],
+        :run_ids::text[]::uuid[], :step_ids::text[]::uuid[], :call_keys::text[], :tool_names::text[],
+        :argument_hashes::text[]::bytea[], :tool_returns::text[]
     ) AS edit (
         block_id, version, value, operation, actor_id, agent_id, run_id, step_id, call_key, tool_name,
         arguments_hash, tool_return) ON edit.block_id = edited.id
@@ -69,16 +73,17 @@ WITH wanted AS (
     INSERT INTO memory.block_history (
         organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
         actor_id, agent_id, run_id, step_id, call_key, created_at)
-    SELECT $1, block_id, version, label, value, char_limit, description, metadata, operation,
+    SELECT :organization_id, block_id, version, label, value, char_limit, description, metadata, operation,
         actor_id, agent_id, run_id, step_id, call_key, made_at
     FROM edit
 ), answered AS (
     INSERT INTO memory.applied_calls (
         organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, is_error, changed_block_ids)
-    SELECT $1, call_key, agent_id, tool_name, arguments_hash, tool_return, false, ARRAY[block_id] FROM edit
+    SELECT :organization_id, call_key, agent_id, tool_name, arguments_hash, tool_return, false, ARRAY[block_id]
+    FROM edit
 )
 SELECT id, updated_at FROM edited
-"""
+""")
 
 
 async def commit_block(
@@ -92,34 +97,16 @@ async def commit_block(
     """See `BlockStore.commit`; on a pool or within a transaction."""
     try:
         row = await connection.fetchrow(
-            _COMMIT,
-            organization_id,
-            after.id,
-            after.version,
-            after.label,
-            after.value,
-            after.limit,
-            after.description,
-            after.read_only,
-            after.hidden,
-            after.metadata,
-            after.tags,
-            after.project_id,
-            after.template_name,
-            after.is_template,
-            operation,
-            origin.actor_id,
-            origin.agent_id,
-            origin.run_id,
-            origin.step_id,
-            origin.call_key,
-            after.template_id,
-            after.base_template_id,
-            after.deployment_id,
-            after.entity_id,
-            after.preserve_on_migration,
-            None if restored is None else restored.version,
-            None if restored is None else restored.redo_version,
+            *_COMMIT.bind(
+                organization_id=organization_id,
+                block_id=after.id,
+                version=after.version,
+                operation=operation,
+                restored_version=None if restored is None else restored.version,
+                redo_version=None if restored is None else restored.redo_version,
+                **columns(after, SETTINGS),
+                **asdict(origin),
+            )
         )
     except asyncpg.UniqueViolationError as error:
         if error.constraint_name in ("agent_blocks_label_key", "conversation_blocks_pkey"):
@@ -136,12 +123,8 @@ async def commit_values(
     """See `BlockStore.commit_values`; on a pool or within a transaction."""
     edits = [_edit_values(change.before, number, edit) for change in changes for number, edit in _numbered(change)]
     try:
-        done = await connection.fetch(
-            _COMMIT_VALUES,
-            organization_id,
-            *zip(*map(_change_values, changes), strict=True),
-            *zip(*edits, strict=True),
-        )
+        values = arrays(map(_change_values, changes)) | arrays(edits)
+        done = await connection.fetch(*_COMMIT_VALUES.bind(organization_id=organization_id, **values))
     except asyncpg.UniqueViolationError:  # of a call's key; whose it is, is found when each is looked up again
         return [None] * len(changes)
     times = {row["id"]: row["updated_at"] for row in done}
@@ -149,37 +132,43 @@ async def commit_values(
 
 
 def _numbered(change: ValueChange) -> Iterable[tuple[int, ValueEdit]]:
-    """The edits with their versions."""
+    """Returns the edits with their versions."""
     return enumerate(change.edits, start=change.before.version + 1)
 
 
-def _change_values(change: ValueChange) -> tuple[str, ...]:
-    """What the first arrays of _COMMIT_VALUES have of one block."""
+def _change_values(change: ValueChange) -> dict[str, str]:
+    """Returns one block's values in the arrays of _COMMIT_VALUES."""
     before, last = change.before, change.edits[-1]
-    return str(before.id), str(before.version), last.value, str(len(change.edits)), str(last.origin.actor_id)
+    return {
+        "block_ids": str(before.id),
+        "versions": str(before.version),
+        "values": last.value,
+        "edit_counts": str(len(change.edits)),
+        "last_actor_ids": str(last.origin.actor_id),
+    }
 
 
-def _edit_values(before: Block, version: int, edit: ValueEdit) -> tuple[str | None, ...]:
-    """What the other arrays have of one edit."""
+def _edit_values(before: Block, version: int, edit: ValueEdit) -> dict[str, str | None]:
+    """Returns one edit's values in the arrays of _COMMIT_VALUES."""
     origin, record = edit.origin, edit.record
-    return (
-        str(before.id),
-        str(version),
-        edit.value,
-        str(edit.operation.value),
-        str(origin.actor_id),
-        id_text(origin.agent_id),
-        id_text(origin.run_id),
-        id_text(origin.step_id),
-        record.call_key,
-        record.tool_name,
-        rf"\x{record.arguments_hash.hex()}",
-        record.tool_return,
-    )
+    return {
+        "edit_block_ids": str(before.id),
+        "edit_versions": str(version),
+        "edit_values": edit.value,
+        "operations": str(edit.operation.value),
+        "actor_ids": str(origin.actor_id),
+        "agent_ids": id_text(origin.agent_id),
+        "run_ids": id_text(origin.run_id),
+        "step_ids": id_text(origin.step_id),
+        "call_keys": record.call_key,
+        "tool_names": record.tool_name,
+        "argument_hashes": rf"\x{record.arguments_hash.hex()}",
+        "tool_returns": record.tool_return,
+    }
 
 
 def _blocks(change: ValueChange, updated_at: datetime) -> list[Block]:
-    """The block after each edit; `updated_at` is the time of the last."""
+    """Returns the block after each edit; `updated_at` is the time of the last."""
     newest = change.before.version + len(change.edits)
     return [
         replace(
@@ -194,5 +183,5 @@ def _blocks(change: ValueChange, updated_at: datetime) -> list[Block]:
 
 
 def label_taken(message: str) -> AlreadyExists:
-    """The error for two blocks of one label."""
+    """Returns the error for two blocks of one label."""
     return AlreadyExists(message, reason="BLOCK_LABEL_TAKEN")

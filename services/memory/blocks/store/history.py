@@ -8,10 +8,13 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import NotFound
+from services.common.records import record
 from services.memory.blocks.model import BlockVersion, Operation
 from services.memory.sql.rows import whole
 
-_OF_BLOCK = "SELECT h.* FROM memory.block_history h WHERE h.organization_id = $1 AND h.block_id = $2"
+_OF_BLOCK = (
+    'SELECT h.*, h.char_limit AS "limit" FROM memory.block_history h WHERE h.organization_id = $1 AND h.block_id = $2'
+)
 _VERSION = f"{_OF_BLOCK} AND h.version = $3"
 _AS_OF = f"{_OF_BLOCK} AND h.created_at <= $3 ORDER BY h.created_at DESC, h.version DESC LIMIT 1"
 # Down the primary key, a version and the one before it at a time, until two values differ.
@@ -49,22 +52,6 @@ class PostgresHistory:
 
 
 def version_of_row(row: Mapping[str, Any]) -> BlockVersion:
-    """A row with the columns of `block_history`."""
-    return BlockVersion(
-        block_id=row["block_id"],
-        version=row["version"],
-        label=row["label"],
-        value=whole(row["value"]),
-        limit=row["char_limit"],
-        description=row["description"],
-        metadata=row["metadata"],
-        operation=Operation(row["operation"]),
-        actor_id=row["actor_id"],
-        agent_id=row["agent_id"],
-        run_id=row["run_id"],
-        step_id=row["step_id"],
-        call_key=row["call_key"],
-        created_at=row["created_at"],
-        restored_version=row["restored_version"],
-        redo_version=row["redo_version"],
-    )
+    """Returns the version in a row with the columns of `block_history`, by the names of the fields."""
+    whole(row["value"])
+    return record(BlockVersion, {**row, "operation": Operation(row["operation"])})

@@ -1,4 +1,4 @@
-"""Whom blocks are about, on Postgres."""
+"""The identities that blocks are about, on Postgres."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -15,6 +15,7 @@ from services.memory.blocks.store.history import version_of_row
 from services.memory.blocks.store.rows import block_of_row
 from services.memory.blocks.tables import agent_blocks, block_history, block_identities, blocks
 from services.memory.core.paging import version_bounds
+from services.memory.sql.columns import by_key
 from services.memory.sql.pages import with_values
 
 _KEYSET = Keyset(blocks, "block")
@@ -27,7 +28,7 @@ class PostgresBlockLists:
         self._engine = engine
 
     async def blocks(self, organization_id: UUID, filters: BlockList, page: Page) -> PageOf[Block]:
-        query = select(blocks).where(blocks.c.organization_id == organization_id, *_block_filters(filters))
+        query = select(*by_key(blocks)).where(blocks.c.organization_id == organization_id, *_block_filters(filters))
         if filters.agent_id is not None:
             query = query.join(
                 agent_blocks,
@@ -59,7 +60,7 @@ class PostgresBlockLists:
     async def versions(self, organization_id: UUID, block_id: UUID, page: PageBy[int]) -> PageOf[BlockVersion]:
         number = block_history.c.version
         start, end = version_bounds(page)
-        query = select(block_history).where(
+        query = select(*by_key(block_history)).where(
             block_history.c.organization_id == organization_id, block_history.c.block_id == block_id
         )
         if start is not None:
@@ -112,7 +113,7 @@ def _block_filters(filters: BlockList) -> list[ColumnElement[bool]]:
 
 
 def _count_filters(filters: BlockList) -> list[ColumnElement[bool]]:
-    """By the number of agents that a block is attached to."""
+    """Returns conditions on the number of agents that a block is attached to."""
     agents = (
         select(func.count())
         .where(agent_blocks.c.organization_id == blocks.c.organization_id, agent_blocks.c.block_id == blocks.c.id)
@@ -130,7 +131,7 @@ def _count_filters(filters: BlockList) -> list[ColumnElement[bool]]:
 
 
 def _about(identity_ids: Sequence[UUID]) -> ColumnElement[bool]:
-    """Whether a block is about one of these identities."""
+    """Returns whether a block is about one of these identities."""
     its_links = and_(
         block_identities.c.organization_id == blocks.c.organization_id, block_identities.c.block_id == blocks.c.id
     )

@@ -1,60 +1,19 @@
 """Rows of blocks as values, and the columns that they need."""
 
-from services.memory.blocks.model import Block
-from services.memory.sql.rows import Row, whole
+from collections.abc import Mapping
+from typing import Any
 
-BLOCK_COLUMNS = ", ".join(
-    f"b.{name}"
-    for name in (
-        "id",
-        "label",
-        "value",
-        "char_limit",
-        "description",
-        "read_only",
-        "hidden",
-        "metadata",
-        "tags",
-        "project_id",
-        "template_name",
-        "is_template",
-        "created_by_id",
-        "last_updated_by_id",
-        "created_at",
-        "updated_at",
-        "version",
-        "template_id",
-        "base_template_id",
-        "deployment_id",
-        "entity_id",
-        "preserve_on_migration",
-    )
-)
+from services.common.records import names_in, record
+from services.memory.blocks.model import Block, BlockSettings
+from services.memory.blocks.tables import blocks
+from services.memory.sql.columns import select_list
+from services.memory.sql.rows import whole
+
+BLOCK_COLUMNS = select_list("b", Block, blocks)
+SETTINGS = names_in(BlockSettings, blocks.c.keys())
 
 
-def block_of_row(row: Row) -> Block:
-    """A row with BLOCK_COLUMNS."""
-    return Block(
-        id=row["id"],
-        label=row["label"],
-        value=whole(row["value"]),
-        limit=row["char_limit"],
-        description=row["description"],
-        read_only=row["read_only"],
-        hidden=row["hidden"],
-        metadata=row["metadata"],
-        tags=tuple(row["tags"]),
-        project_id=row["project_id"],
-        template_name=row["template_name"],
-        is_template=row["is_template"],
-        created_by_id=row["created_by_id"],
-        last_updated_by_id=row["last_updated_by_id"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        version=row["version"],
-        template_id=row["template_id"],
-        base_template_id=row["base_template_id"],
-        deployment_id=row["deployment_id"],
-        entity_id=row["entity_id"],
-        preserve_on_migration=row["preserve_on_migration"],
-    )
+def block_of_row(row: Mapping[Any, Any]) -> Block:
+    """Returns the block in a row with BLOCK_COLUMNS."""
+    whole(row["value"])
+    return record(Block, row)

@@ -1,4 +1,4 @@
-"""What changed between two values, as a unified diff. Pure."""
+"""The difference between two values, as a unified diff."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class Difference:
 
 
 def difference(earlier: str, later: str) -> Difference:
-    """How to get from one value to another; where very much differs, the whole stretch of lines is exchanged."""
+    """Returns how one value becomes another; where very much differs, the whole stretch of lines is exchanged."""
     old, new = _lines(earlier), _lines(later)
     first = _common(zip(old, new, strict=False))
     shortest = min(len(old), len(new)) - first
@@ -44,7 +44,7 @@ def _lines(value: str) -> list[str]:
 
 
 def _common(pairs: Iterator[tuple[str, str]]) -> int:
-    """How many pairs are the same, from the first on."""
+    """Returns how many pairs are the same, from the first on."""
     count = 0
     for one, other in pairs:
         if one != other:
@@ -54,7 +54,7 @@ def _common(pairs: Iterator[tuple[str, str]]) -> int:
 
 
 def _exchange(old: Sequence[str], new: Sequence[str], before: int, after: int) -> Iterator[str]:
-    """One hunk that replaces all but the first and last lines, which are the same."""
+    """Returns one hunk that replaces all but the first and last lines, which are the same."""
     yield f"@@ -1,{len(old)} +1,{len(new)} @@"
     yield from (f" {line}" for line in old[:before])
     yield from (f"-{line}" for line in old[before : len(old) - after])
@@ -63,7 +63,7 @@ def _exchange(old: Sequence[str], new: Sequence[str], before: int, after: int) -
 
 
 def _move_header(line: str, by: int) -> str:
-    """A hunk's header with its line numbers moved; every other line as it is."""
+    """Returns a hunk's header with its line numbers moved; every other line as it is."""
     header = _HEADER.match(line)
     if header is None or not by:
         return line

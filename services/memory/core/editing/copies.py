@@ -10,17 +10,17 @@ _COPIED = [field.name for field in fields(BlockDraft) if field.name != "id"]
 
 
 def copy_of(block: Block, new_id: UUID) -> BlockDraft:
-    """A block with the same content under another id."""
+    """Returns a block with the same content under another id."""
     return BlockDraft(id=new_id, **{name: getattr(block, name) for name in _COPIED})
 
 
 def id_of_copy(organization_id: UUID, request_id: str, source_id: UUID) -> UUID:
-    """Derived (UUID version 5), so that a repeated request makes the same block."""
+    """Returns an id that is derived (UUID version 5), so that a repeated request makes the same block."""
     return uuid5(organization_id, f"copy {source_id} {request_id}")
 
 
 def to_copy(present: Sequence[Block], named: Mapping[UUID, Block]) -> list[Block]:
-    """What a copy of an agent's memory is made from, one block per label.
+    """Returns the blocks that a copy of an agent's memory is made from, one per label.
 
     present: the agent's blocks as they are, in order. named: by id, the blocks that were asked for as they were; they
     stand in the places of the present ones, and those that are not present any more at the end. Where the renaming of

@@ -7,11 +7,11 @@ removed lines stand, and these must be found exactly once.
 from dataclasses import dataclass
 from itertools import pairwise
 
+from services.common.storable import storable
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.edits import Edit, refuse_line_numbers
 from services.memory.core.editing.occurrences import count_and_lines, starts
 from services.memory.core.errors import Refused
-from services.memory.core.storable import without_nul
 
 _SHOWN = 200
 
@@ -25,7 +25,7 @@ class Hunk:
 
 
 def patch(value: str, diff: str) -> Edit:
-    """The text with every hunk applied, in order, all or none. Raises Refused."""
+    """Returns the text with every hunk applied, in order, all or none. Raises Refused."""
     text = f"\n{value}\n" if value else "\n"
     first, last = len(text), 0
     for number, hunk in enumerate(parse(diff), start=1):
@@ -40,13 +40,13 @@ def patch(value: str, diff: str) -> Edit:
 
 
 def _frame(lines: tuple[str, ...]) -> str:
-    """The lines with a line break before each and after the last: what is found in a text like this is whole lines."""
+    """Puts a line break before each line and after the last: what is found in a text like this is whole lines."""
     return "\n".join(("", *lines, ""))
 
 
 def parse(diff: str) -> list[Hunk]:
-    """The hunks of a unified diff; file headers are skipped, and without `@@` all is one hunk. Raises Refused."""
-    diff = without_nul(diff)
+    """Parses the hunks of a unified diff; skips file headers; without `@@` all is one hunk. Raises Refused."""
+    diff = storable(diff)
     if "\n*** " in f"\n{diff}":
         raise Refused(
             "TOOL_REFUSED",
@@ -72,7 +72,7 @@ def parse(diff: str) -> list[Hunk]:
 
 
 def _without_headers(lines: list[str]) -> list[str]:
-    """Without the pair of lines that names the files, which looks like a change of a line that begins with dashes."""
+    """Drops the pair of lines that names the files, which looks like a change of a line that begins with dashes."""
     for at, (line, following) in enumerate(pairwise(lines)):
         if line.startswith("@@"):
             break
@@ -82,7 +82,7 @@ def _without_headers(lines: list[str]) -> list[str]:
 
 
 def _hunk(body: list[str]) -> list[Hunk]:
-    """The hunk of these lines, none where they only repeat the text."""
+    """Returns the hunk of these lines, none where they only repeat the text."""
     old: list[str] = []
     new: list[str] = []
     for line in body:
@@ -105,7 +105,7 @@ def _hunk(body: list[str]) -> list[Hunk]:
 
 
 def _place(text: str, old: str, hunk: Hunk, number: int) -> int:
-    """Where the hunk's old lines stand in the text, both framed. Raises Refused unless that is in just one place."""
+    """Finds where the hunk's old lines stand in the text, both framed. Raises Refused unless that is one place."""
     if not hunk.old and text != "\n":
         raise Refused(
             "TOOL_REFUSED",

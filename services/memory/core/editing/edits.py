@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from services.common.storable import storable
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
 from services.memory.core.editing.occurrences import count_and_lines, starts
 from services.memory.core.errors import Refused
-from services.memory.core.storable import without_nul
 
 # A value up to this long is shown whole to the model after an edit, otherwise the lines around the change.
 _SHOWN_WHOLE = 2_000
@@ -33,15 +33,15 @@ class Edit:
 
 
 def append(value: str, content: str) -> Edit:
-    """core_memory_append: `content` on a new line at the end."""
-    content = without_nul(content)
+    """Puts `content` on a new line at the end (core_memory_append)."""
+    content = storable(content)
     before = value + "\n" if value else ""
     return _edit(before, content, "", Operation.APPEND)
 
 
 def replace_every(value: str, old: str, new: str) -> Edit:
-    """core_memory_replace: every occurrence of `old`, which must be there. An empty `new` deletes."""
-    old, new = without_nul(old), without_nul(new)
+    """Replaces every occurrence of `old`, which must be there (core_memory_replace). An empty `new` deletes."""
+    old, new = storable(old), storable(new)
     if not old:
         raise Refused("TOOL_REFUSED", "old_content is empty. Give the exact text that shall be replaced.")
     before, found, after = value.partition(old)
@@ -59,8 +59,8 @@ def replace_every(value: str, old: str, new: str) -> Edit:
 
 
 def replace_one(value: str, old: str, new: str) -> Edit:
-    """memory_replace: the one occurrence of `old`. Where tabs alone prevent a match, they become spaces."""
-    old, new = without_nul(old), without_nul(new)
+    """Replaces the one occurrence of `old` (memory_replace). Where tabs alone prevent a match, they become spaces."""
+    old, new = storable(old), storable(new)
     if not old:
         raise Refused("TOOL_REFUSED", "old_string is empty. Give the exact text that shall be replaced.")
     refuse_line_numbers("old_string", old)
@@ -81,8 +81,8 @@ def replace_one(value: str, old: str, new: str) -> Edit:
 
 
 def insert(value: str, text: str, line: int, name: str = "new_string") -> Edit:
-    """memory_insert: `text` as new lines after line `line`; 0 puts it first, -1 last. name: of the argument `text`."""
-    text = without_nul(text)
+    """Puts `text` as new lines after line `line` (memory_insert): 0 first, -1 last. name: of the argument `text`."""
+    text = storable(text)
     refuse_line_numbers(name, text)
     lines = value.split("\n") if value else []
     if not -1 <= line <= len(lines):
@@ -98,15 +98,15 @@ def insert(value: str, text: str, line: int, name: str = "new_string") -> Edit:
 
 
 def rewrite(value: str, text: str, *, trusted: bool = False) -> Edit:
-    """memory_rethink and its kin: `text` instead of all there was. `trusted`: lines may begin like numbered ones."""
-    text = without_nul(text)
+    """Puts `text` in the place of all (memory_rethink and its kin). trusted: lines may begin like numbered ones."""
+    text = storable(text)
     if not trusted:
         refuse_line_numbers("new_memory", text)
     return _edit("", text, "", Operation.REWRITE)
 
 
 def edited(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]:
-    """The block after a tool's edit. Raises Refused when it is read-only or would be over its limit."""
+    """Returns the block after a tool's edit. Raises Refused when it is read-only or would be over its limit."""
     if block.read_only:
         raise Refused("TOOL_REFUSED", f'The memory block "{block.label}" is read-only; tools cannot change it.')
     edit = operation(block.value)
@@ -122,14 +122,14 @@ def edited(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]
 
 
 def unknown_label(label: str, labels: Iterable[str]) -> Refused:
-    """What a model is told that names a block which the agent does not have."""
+    """Returns the refusal for a model that names a block which the agent does not have."""
     known = ", ".join(labels)
     there = f"The blocks are: {known}." if known else "This agent has no memory blocks."
     return Refused("TOOL_REFUSED", f'There is no memory block "{label[:200]}". {there}')
 
 
 def report(block: Block, edit: Edit) -> str:
-    """What a model is told after an edit: sizes, and the new text (of a long block, around the change)."""
+    """Returns what a model reads after an edit: sizes, and the new text (of a long block, around the change)."""
     head = f'The memory block "{block.label}" was changed ({len(block.value)} of {block.limit} characters).'
     if len(block.value) <= _SHOWN_WHOLE:
         return f"{head} It now reads:\n{block.value}"

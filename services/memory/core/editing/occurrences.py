@@ -1,11 +1,11 @@
-"""Where a text occurs in another, and how a model is told. Pure."""
+"""Occurrences of a text in another, and sentences about them."""
 
 # Of a text that occurs more often, nobody needs to know how often.
 _MOST = 20
 
 
 def starts(value: str, old: str) -> list[int]:
-    """Where `old` begins, overlapping occurrences included: each is a place the model may mean. A few at most."""
+    """Returns where `old` begins, also overlapping: each is a place that the model may mean. A few at most."""
     places: list[int] = []
     at = value.find(old)
     while at >= 0 and len(places) <= _MOST:
@@ -15,7 +15,7 @@ def starts(value: str, old: str) -> list[int]:
 
 
 def count_and_lines(value: str, places: list[int]) -> str:
-    """What `starts` found, for a sentence."""
+    """Returns the number and lines of the places, for a sentence."""
     times = f"{len(places)} times" if len(places) <= _MOST else f"more than {_MOST} times"
     lines = ", ".join(str(value.count("\n", 0, start) + 1) for start in places[:_MOST])
     return f"{times} (on lines {lines})"

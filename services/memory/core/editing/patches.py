@@ -9,16 +9,16 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 from uuid import UUID
 
+from services.common.storable import storable
 from services.memory.agents.model import AgentMemory
-from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
+from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits
 from services.memory.core.errors import Refused
-from services.memory.core.storable import without_nul
 
 # Possessive: of a line of blanks it is soon known that it names nothing.
 _HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) Block: *+(.*\S)\s*$")
@@ -30,7 +30,7 @@ Kind = Literal["Add", "Update", "Delete"]
 
 @dataclass(slots=True)
 class Part:
-    """What a patch does to one block. `lines` are those below the header."""
+    """The part of a patch about one block. `lines` are those below the header."""
 
     kind: Kind
     label: str
@@ -53,15 +53,15 @@ class Plan:
 
     @property
     def changed_block_ids(self) -> tuple[UUID, ...]:
-        """Of the blocks that the agent has after it."""
+        """Returns the ids of the blocks that the agent has after it."""
         created = (draft.id for draft in self.created if draft.id is not None)
         return (*(block_id for block_id in self.edited if block_id not in self.detached), *created)
 
 
 def parts(patch: str) -> list[Part]:
-    """The parts of a patch on several blocks; none if it has no headers. Raises Refused."""
+    """Returns the parts of a patch on several blocks; none if it has no headers. Raises Refused."""
     result: list[Part] = []
-    lines = without_nul(patch).split("\n")
+    lines = storable(patch).split("\n")
     if not any(_HEADER.match(line) for line in lines):
         return result
     for line in lines:
@@ -87,7 +87,7 @@ def _add(part: Part, line: str) -> None:
 
 
 def plan(parts: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -> Plan:
-    """What the parts do, one after the other, to an agent's blocks: all of them or none. Raises Refused."""
+    """Returns what the parts, one after the other, do to an agent's blocks: all of them or none. Raises Refused."""
     result = Plan()
     present = {block.label: block for block in memory.blocks}
     for part in parts:
@@ -118,13 +118,13 @@ def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -
         raise _refused(f'every line of an added block begins with "+"; this one does not: {wrong[0][:80]!r}')
     value = "\n".join(line[1:] for line in lines)
     edits.refuse_line_numbers("patch", value)
-    draft = validate_draft(BlockDraft(id=block_id, label=part.label, value=value))
+    draft = validate(BlockDraft(id=block_id, label=part.label, value=value))
     plan.created.append(draft)
     plan.messages.append(f'The memory block "{draft.label}" was created ({len(value)} of {draft.limit} characters).')
 
 
 def _updated(plan: Plan, block: Block, part: Part) -> Block:
-    """The block with the part's diff and label."""
+    """Returns the block with the part's diff and label."""
     if any(line.strip() for line in part.lines):
         block, edit = edits.edited(block, partial(diffs.patch, diff="\n".join(part.lines)))
         plan.messages.append(edits.report(block, edit))
@@ -132,7 +132,7 @@ def _updated(plan: Plan, block: Block, part: Part) -> Block:
         raise _refused(f'the part about the block "{block.label}" changes nothing')
     if part.move_to is not None:
         plan.messages.append(f'The memory block "{block.label}" is now labelled "{part.move_to}".')
-        block = apply_changes(block, {"label": part.move_to})
+        block = validate(replace(block, label=part.move_to))
     return block
 
 

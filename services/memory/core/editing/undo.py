@@ -18,28 +18,28 @@ _JOURNEYS = (Operation.UNDO, Operation.REDO)
 
 
 def before(now: BlockVersion) -> int | None:
-    """At or below which version the value stands that an undo brings back; None where there is nothing to undo."""
+    """Returns the version at or below which the value stands that an undo brings back; None where there is none."""
     change = _change(now)
     return change - 1 if change > 1 else None
 
 
 def undo_restoration(now: BlockVersion, then: BlockVersion) -> Restoration:
-    """What an undo is that goes from the version `now` to the value of `then`, the one found by `before`."""
+    """Returns the record of an undo from the version `now` to the value of `then`, which `before` found."""
     return Restoration(version=_change(then), redo_version=now.version)
 
 
 def redo_restoration(then: BlockVersion) -> Restoration:
-    """What a redo is that goes to the value of `then`, the one that the newest version's `redo_version` names."""
+    """Returns the record of a redo to the value of `then`, which the newest version's `redo_version` names."""
     return Restoration(version=_change(then), redo_version=then.redo_version)
 
 
 def bring_back(block: Block, value: str, limit: int) -> Block:
-    """The block with an earlier value, and with the limit of its time where today's would be too low."""
+    """Returns the block with an earlier value, and with the limit of its time where today's would be too low."""
     return replace(block, value=value, limit=limit if len(value) > block.limit else block.limit)
 
 
 def _change(version: BlockVersion) -> int:
-    """The version of the ordinary change whose value this version has."""
+    """Returns the version of the ordinary change whose value this version has."""
     if version.operation in _JOURNEYS and version.restored_version is not None:
         return version.restored_version
     return version.version

@@ -23,7 +23,7 @@ _UNSUPPORTED = (
 
 
 def compile_pattern(pattern: str, name: str) -> Any:
-    """The expression as RE2 has it, never matching over the end of a line. Raises Refused, naming the argument."""
+    """Compiles for RE2, never to match over the end of a line. Raises Refused, which names the argument."""
     if not 1 <= len(pattern) <= LONGEST_PATTERN:
         problem = f"has 1 to {LONGEST_PATTERN} characters, not {len(pattern)}"
         raise Refused("TOOL_REFUSED", f'The argument "{name}" {problem}.')
@@ -128,7 +128,7 @@ class Grep:
 
 
 def _clip(line: str, start: int) -> str:
-    """At most so much of a line, around the place."""
+    """Returns at most so much of a line, around the place."""
     if len(line) <= _LINE_CHARS:
         return line
     first = max(min(start - _LINE_CHARS // 3, len(line) - _LINE_CHARS), 0)
@@ -137,7 +137,7 @@ def _clip(line: str, start: int) -> str:
 
 
 def render_result(grep: Grep, *, looked: int, files: int, whole: bool) -> str:
-    """What the model reads. `looked`: files that were looked through, of so many; `whole`: all of them, to the end."""
+    """Returns what the model reads. looked: files that were looked through, of so many; whole: all, to the end."""
     parts = [_of_file(path, lines) for path, lines in grep.files]
     first, last = grep.skip + 1, grep.skip + grep.shown_count
     if grep.shown_count and grep.full:

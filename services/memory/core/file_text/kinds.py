@@ -1,4 +1,4 @@
-"""What kinds of files are taken in, known by extension or MIME type, and how a text of each is cut. Pure."""
+"""Kinds of files, known by extension or MIME type, and how a text of each is split."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from services.memory.core.errors import Refused
 
 
 class FileFormat(StrEnum):
-    """What has to be done to come to the text."""
+    """The parser that takes the text out."""
 
     TEXT = "text"
     HTML = "html"
@@ -18,7 +18,7 @@ class FileFormat(StrEnum):
 
 
 class SplitMode(StrEnum):
-    """Where a text may be cut into pieces."""
+    """The places where a text may be split into pieces."""
 
     # Between headings, then paragraphs, then sentences.
     MARKDOWN = "markdown"
@@ -164,7 +164,7 @@ _READABLE = "PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV, JSON, code and other te
 
 
 def kind_of(name: str, media_type: str) -> FileKind | None:
-    """By the name's extension, else by the MIME type; None where neither says what it is."""
+    """Returns the kind by the name's extension, else by the MIME type; None where neither tells it."""
     stem, dot, extension = name.lower().rpartition(".")
     # A name without a dot is a kind by itself: Dockerfile, Makefile.
     known = BY_EXTENSION.get(extension) if dot or not stem else None
@@ -172,7 +172,7 @@ def kind_of(name: str, media_type: str) -> FileKind | None:
 
 
 def sniff_kind(name: str, head: bytes) -> FileKind:
-    """The kind of a file that neither name nor MIME type tells: text, or PDF. `head`: how it begins.
+    """Returns the kind of a file that neither name nor MIME type tells: text, or PDF. `head`: how it begins.
 
     Raises Refused (FILE_TYPE_UNSUPPORTED) for what is no text.
     """
@@ -185,7 +185,7 @@ def sniff_kind(name: str, head: bytes) -> FileKind:
 
 
 def of_media_type(name: str, media_type: str) -> FileKind:
-    """The kind that a stored file was found to be. A document that is kept as plain text was brought as its text."""
+    """Returns the kind of a stored file. A document that is stored as plain text was brought as its text."""
     known = kind_of(name, media_type)
     if known is not None and known.format is not FileFormat.TEXT and media_type == PLAIN_TEXT:
         return FileKind(FileFormat.TEXT, known.split_mode, PLAIN_TEXT)

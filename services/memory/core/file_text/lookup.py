@@ -25,23 +25,23 @@ class KnownFile:
 
     @property
     def path(self) -> str:
-        """`folder/name`, as agents call it."""
+        """Returns `folder/name`, as agents call it."""
         return f"{self.folder_name}/{self.name}"
 
 
 def bare(name: str) -> str:
-    """The name of a file without its folder's."""
+    """Returns the name of a file without its folder's."""
     return name.partition("/")[2]
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """A name as a model writes it, and as it may mean it: prompts show some characters as entities."""
+    """Returns a name as a model writes it, and as it may mean it: prompts show some characters as entities."""
     name = normal_form(name)
     return tuple(dict.fromkeys((name, unescape(name))))
 
 
 def named(name: str, candidates: Sequence[KnownFile], others: Sequence[str]) -> KnownFile:
-    """The file of this name: `folder/name`, or the bare name where only one has it.
+    """Returns the file of this name: `folder/name`, or the bare name where only one has it.
 
     `candidates`: the files that have the name, with or without folder; `others`: paths to suggest. Raises Refused,
     also for a file without text.

@@ -1,4 +1,4 @@
-"""Which names files may have, and what becomes of a name that is taken."""
+"""Names of files: the allowed ones, and a free one beside those in use."""
 
 import re
 import unicodedata
@@ -12,12 +12,12 @@ CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udff
 
 
 def normal_form(name: str) -> str:
-    """The name as it is stored: composed (NFC), which models and most clients write; macOS sends it decomposed."""
+    """Returns the name as stored: composed (NFC), as models and most clients write; macOS sends it decomposed."""
     return unicodedata.normalize("NFC", name)
 
 
 def validate_file_name(name: str) -> str:
-    """The name's last part, without folders and control characters. Raises Refused (FILE_INVALID)."""
+    """Returns the name's last part, without folders and control characters. Raises Refused (FILE_INVALID)."""
     own = normal_form(CONTROLS.sub("", name)).replace("\\", "/").rpartition("/")[2].strip()
     if own in ("", ".", ".."):
         raise Refused("FILE_INVALID", f"{name[:LONGEST_NAME]!r} is no name of a file")
@@ -27,13 +27,13 @@ def validate_file_name(name: str) -> str:
 
 
 def stem_and_suffix(name: str) -> tuple[str, str]:
-    """`report.pdf` is ("report", ".pdf"); names that begin with their only dot have no suffix."""
+    """Splits `report.pdf` into ("report", ".pdf"); names that begin with their only dot have no suffix."""
     stem, dot, extension = name.rpartition(".")
     return (stem, dot + extension) if stem else (name, "")
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or the first of `report_(1).pdf`, `report_(2).pdf` ... that is not taken, cut to what is allowed."""
+    """Returns the name, or the first free one of `report_(1).pdf`, `report_(2).pdf` ..., cut to what is allowed."""
     if name not in taken:
         return name
     stem, suffix = stem_and_suffix(name)

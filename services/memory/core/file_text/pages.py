@@ -19,7 +19,7 @@ _NOT_STORED = re.compile("[\x00\ud800-\udfff]")
 
 
 def storable(text: str) -> str:
-    """The text with newlines alone between lines, without NUL and halves of surrogate pairs, and a blank end."""
+    """Returns the text with plain newlines, without NUL, halves of surrogate pairs, and a blank end."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _NOT_STORED.sub(lambda match: "" if match[0] == "\0" else "\ufffd", text).rstrip()
@@ -34,7 +34,7 @@ class Line:
 
 
 def lines_of(text: str) -> Iterator[Line]:
-    """The lines of a text; those of more than LONGEST_LINE characters in parts, each counted as a line."""
+    """Returns the lines of a text; those of more than LONGEST_LINE characters in parts, each counted as a line."""
     start = 0
     while start < len(text):
         end = text.find("\n", start)
@@ -47,11 +47,11 @@ def lines_of(text: str) -> Iterator[Line]:
 
 
 def pages_of(text: str) -> Iterator[TextPage]:
-    """The pages of a text that is `storable`. None for an empty one."""
+    """Returns the pages of a text that is `storable`. None for an empty one."""
     number, first, size, lines = 0, 1, 0, list[str]()
 
     def page(count: int, *, continued: bool = False) -> TextPage:
-        """The first lines that are held, as a page."""
+        """Returns the first lines that are held, as a page."""
         nonlocal number, first, size
         result = TextPage(
             page=number,
@@ -80,7 +80,7 @@ def pages_of(text: str) -> Iterator[TextPage]:
 
 
 def _page_end(lines: list[str]) -> int:
-    """How many of the lines a page takes: up to a blank line or before a heading near its end, else all."""
+    """Returns how many of the lines a page takes: up to a blank line or before a heading near its end, else all."""
     left = _BACK
     for count in range(len(lines) - 1, 0, -1):
         left -= len(lines[count]) + 1
@@ -92,7 +92,7 @@ def _page_end(lines: list[str]) -> int:
 
 
 def joined(pages: Iterable[TextPage]) -> str:
-    """The whole text again."""
+    """Returns the whole text again."""
     parts: list[str] = []
     for page in pages:
         parts += (page.text, "" if page.continued else "\n")
@@ -100,7 +100,7 @@ def joined(pages: Iterable[TextPage]) -> str:
 
 
 def chunks_of(page: TextPage) -> list[Chunk]:
-    """The pieces of a page, by its cuts."""
+    """Returns the pieces of a page, by its cuts."""
     starts = [0, *(match.end() for match in re.finditer("\n", page.text))]
     chunks, line = [], 0
     for index, (start, end) in enumerate(page.cuts):
@@ -120,7 +120,7 @@ def chunks_of(page: TextPage) -> list[Chunk]:
 
 
 def line_cuts(text: str, longest: int) -> list[tuple[int, int]]:
-    """Pieces of whole lines of at most `longest` characters, ended by blank lines where some are in their last half."""
+    """Splits into whole lines of at most `longest` characters, at blank lines where some are in their last half."""
     cuts: list[tuple[int, int]] = []
     start, blank, end = 0, 0, 0
     for match in re.finditer(".*\n|.+", text):
@@ -138,12 +138,12 @@ def line_cuts(text: str, longest: int) -> list[tuple[int, int]]:
 
 
 def has_letters(text: str) -> bool:
-    """Whether a piece has a letter or digit: nothing else is looked for."""
+    """Returns whether a piece has a letter or digit: nothing else is looked for."""
     return any(map(str.isalnum, text))
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The slice without blank lines around it; indents stay."""
+    """Returns the slice without blank lines around it; indents stay."""
     while start < end and text[end - 1].isspace():
         end -= 1
     line = start

@@ -12,7 +12,7 @@ _NOTE = 160
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which lines of a file are in view, from 1: from `first_line` to `last_line` (None: to the end), as far as
+    """The lines of a file that are in view, from 1: from `first_line` to `last_line` (None: to the end), as far as
     `char_limit` characters go. `line_count`: how many there are.
     """
 
@@ -41,7 +41,7 @@ class OpenFile:
 
 
 def view_of(window: Window, pages: Iterable[TextPage]) -> View:
-    """What is in view of the pages that hold the lines, in order; not longer than its limit, of 200 at least."""
+    """Returns the view of pages that hold its lines, in order; not longer than its limit, of 200 at least."""
     if not window.line_count:
         return View(0, 0, "[The file is empty.]")
     first = min(window.first_line, window.line_count)
@@ -85,12 +85,12 @@ def _numbered(pages: Iterable[TextPage], first: int, end: int) -> Iterable[tuple
 
 
 def files_to_close(opened: Sequence[OpenFile], opening: Collection[UUID], most: int) -> list[OpenFile]:
-    """The files to close so that with the `opening` ones at most `most` are open: those first that were opened longest
+    """Returns the files to close so that with the `opening` ones at most `most` are open: first those opened longest
     ago."""
     others = sorted((one for one in opened if one.file_id not in opening), key=lambda one: (one.turn, one.file_id.int))
     return others[: max(len(others) + len(opening) - most, 0)]
 
 
 def id_of_agent_file(agent_id: UUID, file_id: UUID) -> UUID:
-    """The id of a file as one agent sees it (UUID version 5)."""
+    """Returns the id of a file as one agent sees it (UUID version 5)."""
     return uuid5(agent_id, f"file {file_id}")

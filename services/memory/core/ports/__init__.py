@@ -1,1 +1,1 @@
-"""What the service needs from outside, as Protocols."""
+"""The ports: stores and peers, as Protocols."""

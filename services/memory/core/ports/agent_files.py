@@ -19,18 +19,18 @@ class AgentFileStore(Protocol):
         """Opens as many of its files as still may be open, oldest first. Raises NotFound (FOLDER_NOT_FOUND)."""
 
     async def detach(self, organization_id: UUID, agent_id: UUID, folder_id: UUID) -> int:
-        """How many folders are left. Raises NotFound (FOLDER_NOT_FOUND), FailedPrecondition (FOLDER_NOT_ATTACHED)."""
+        """Returns how many are left. Raises NotFound (FOLDER_NOT_FOUND), FailedPrecondition (FOLDER_NOT_ATTACHED)."""
 
     async def folders(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Folder]]:
-        """Of each agent that has some, in the order of attachment; one statement."""
+        """Returns those of each agent that has some, in the order of attachment; in one statement."""
 
     async def agents_of(self, organization_id: UUID, folder_id: UUID) -> Sequence[UUID]:
-        """In the order of attachment. Raises NotFound (FOLDER_NOT_FOUND)."""
+        """Returns agents in the order of attachment. Raises NotFound (FOLDER_NOT_FOUND)."""
 
     async def list(
         self, organization_id: UUID, agent_id: UUID, page: Page, *, is_open: bool | None
     ) -> PageOf[AgentFile]:
-        """By the time of upload. Raises NotFound (FILE_NOT_FOUND) for an unknown cursor, Refused."""
+        """Returns files by the time of upload. Raises NotFound (FILE_NOT_FOUND) for an unknown cursor, Refused."""
 
     async def open(
         self,
@@ -52,18 +52,18 @@ class AgentFileStore(Protocol):
         """Raises NotFound (FILE_NOT_FOUND)."""
 
     async def close_all(self, organization_id: UUID, agent_id: UUID) -> Sequence[str]:
-        """The paths of those that were closed."""
+        """Returns the paths of those that were closed."""
 
     async def named(self, organization_id: UUID, agent_id: UUID, names: Sequence[str]) -> Sequence[KnownFile]:
-        """The agent's files that have one of these names, with or without folder."""
+        """Returns the agent's files that have one of these names, with or without folder."""
 
     async def files(self, organization_id: UUID, agent_id: UUID) -> Sequence[KnownFile]:
-        """All of the agent's, by path."""
+        """Returns all of the agent's, by path."""
 
     def pages(
         self, organization_id: UUID, files: Sequence[KnownFile]
     ) -> AsyncGenerator[Sequence[tuple[KnownFile, TextPage]]]:
-        """Their text in order, so much at a time as one may hold in memory."""
+        """Yields their text in order, as much at a time as may be held in memory."""
 
     async def pieces(self, organization_id: UUID, keys: Sequence[tuple[UUID, UUID]]) -> Mapping[UUID, Piece]:
-        """Where passages stand in files, by their ids; asked for by folder and id."""
+        """Returns where passages stand in files, by their ids; asked for by folder and id."""

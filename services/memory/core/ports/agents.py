@@ -14,10 +14,10 @@ class AgentStore(Protocol):
     """An agent's memory as a whole."""
 
     async def memory(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None = None) -> AgentMemory:
-        """In one statement: it is on the path of every turn. With the copies of a conversation if one is given."""
+        """Returns it in one statement, on the path of every turn; with the copies of a conversation if one is given."""
 
     async def memories(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> list[AgentMemory]:
-        """In the order asked, without counts and tags of passages; a constant number of statements."""
+        """Returns them in the order of the ids, without counts and tags of passages; in a fixed number of queries."""
 
     async def create(
         self,
@@ -49,7 +49,7 @@ class CopyStore(Protocol):
         source_conversation_id: UUID | None,
         versions: Mapping[UUID, int],
     ) -> list[Block]:
-        """The conversation's copies in the order of `labels`, made where they are missing; of the blocks in `versions`
+        """Returns the conversation's copies in the order of `labels`, made where missing; of the blocks in `versions`
         as they were then.
 
         Raises NotFound (BLOCK_NOT_FOUND) for a label that neither the agent nor the conversation has, NotFound
@@ -74,7 +74,7 @@ class CopyStore(Protocol):
         """
 
     async def at_versions(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
-        """Those that still exist, with the label, value, limit, description and metadata of these versions.
+        """Returns those that still exist, with the label, value, limit, description and metadata of these versions.
 
         Raises NotFound (BLOCK_VERSION_NOT_FOUND).
         """
@@ -106,9 +106,9 @@ class CopyStore(Protocol):
         """Attaches the archives of one agent to another; which they are."""
 
     async def edits(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[BlockEdit]:
-        """The versions that runs made, of each block in order."""
+        """Returns the versions that runs made, of each block in order."""
 
     async def shared_with_others(
         self, organization_id: UUID, agent_id: UUID, block_ids: Sequence[UUID]
     ) -> Sequence[UUID]:
-        """Which of these blocks are attached to other agents."""
+        """Returns which of these blocks are attached to other agents."""

@@ -29,7 +29,7 @@ class BlockStore(Protocol):
         """Raises NotFound (BLOCK_NOT_FOUND)."""
 
     async def create(self, organization_id: UUID, user_id: UUID, draft: BlockDraft) -> Block:
-        """The draft has an id. Raises AlreadyExists (BLOCK_ID_TAKEN) unless the same was created before."""
+        """Returns the draft has an id. Raises AlreadyExists (BLOCK_ID_TAKEN) unless the same was created before."""
 
     async def commit(
         self,
@@ -52,7 +52,7 @@ class BlockStore(Protocol):
         """
 
     async def delete(self, organization_id: UUID, block_id: UUID) -> None:
-        """With history and attachments. Raises NotFound."""
+        """Deletes it with history and attachments. Raises NotFound."""
 
     async def attach(self, organization_id: UUID, agent_id: UUID, block_id: UUID) -> None:
         """Raises NotFound, AlreadyExists (BLOCK_LABEL_TAKEN)."""
@@ -61,7 +61,7 @@ class BlockStore(Protocol):
         """Raises NotFound (BLOCK_NOT_ATTACHED)."""
 
     async def agents_of(self, organization_id: UUID, block_id: UUID) -> list[UUID]:
-        """In the order of attachment."""
+        """Returns agents in the order of attachment."""
 
 
 class BlockLists(Protocol):
@@ -71,10 +71,10 @@ class BlockLists(Protocol):
         """Raises NotFound (BLOCK_NOT_FOUND) for a cursor that does not exist."""
 
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
-        """Hidden ones too; those about one of `identity_ids`, all without any."""
+        """Returns the number of blocks, hidden ones too: those about one of `identity_ids`, or all."""
 
     async def block_tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
-        """Each once, in the order of the page."""
+        """Returns each tag once, in the order of the page."""
 
     async def versions(self, organization_id: UUID, block_id: UUID, page: PageBy[int]) -> PageOf[BlockVersion]:
         """Raises NotFound (BLOCK_NOT_FOUND)."""
@@ -84,29 +84,29 @@ class HistoryStore(Protocol):
     """Versions of blocks. Every method raises NotFound (BLOCK_VERSION_NOT_FOUND)."""
 
     async def version(self, organization_id: UUID, block_id: UUID, version: int) -> BlockVersion:
-        """By its number."""
+        """Returns the version of this number."""
 
     async def as_of(self, organization_id: UUID, block_id: UUID, time: datetime) -> BlockVersion:
-        """The version that stood at this time."""
+        """Returns the version that stood at this time."""
 
     async def changed(self, organization_id: UUID, block_id: UUID, version: int) -> BlockVersion:
-        """The newest at or below this number that changed the value, and so has the value of all up to this one."""
+        """Returns the newest at or below this number that changed the value, which all up to this one have."""
 
 
 class IdentityStore(Protocol):
     """Links of blocks to identities, which the agent service has."""
 
     async def attach(self, organization_id: UUID, block_id: UUID, identity_id: UUID) -> None:
-        """May be repeated. Raises NotFound (BLOCK_NOT_FOUND)."""
+        """Does it once, however often it is asked. Raises NotFound (BLOCK_NOT_FOUND)."""
 
     async def detach(self, organization_id: UUID, block_id: UUID, identity_id: UUID) -> None:
-        """May be repeated. Raises NotFound (BLOCK_NOT_FOUND)."""
+        """Does it once, however often it is asked. Raises NotFound (BLOCK_NOT_FOUND)."""
 
     async def set_blocks(self, organization_id: UUID, identity_id: UUID, block_ids: Sequence[UUID]) -> None:
         """Makes these all of an identity's, or nothing. May be repeated. Raises NotFound (BLOCK_NOT_FOUND)."""
 
     async def blocks_of(self, organization_id: UUID, identity_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[UUID]]:
-        """Blocks of each identity that has any, in the order of attachment; in one statement."""
+        """Returns the blocks of each identity that has any, in the order of attachment; in one statement."""
 
     async def purge(self, organization_id: UUID, identity_id: UUID) -> None:
         """Forgets an identity. May be repeated."""

@@ -13,16 +13,16 @@ class CallStore(Protocol):
     """Results of tool calls by their key."""
 
     async def views(self, organization_id: UUID, looks: Sequence[EditLookup]) -> list[EditContext]:
-        """In one statement, one for each; the block is the conversation's copy where it has one."""
+        """Returns one for each, in one statement; the block is the conversation's copy where it has one."""
 
     async def find(self, organization_id: UUID, call_key: str) -> CallRecord | None:
-        """The call's result, if it was applied."""
+        """Returns the call's result, if it was applied."""
 
     async def record(self, organization_id: UUID, record: CallRecord) -> CallRecord:
         """Keeps a result unless there is one; returns the one that is kept."""
 
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
-        """Those that still exist."""
+        """Returns those that still exist."""
 
     async def forget(self, older_than: timedelta, limit: int) -> int:
         """Deletes at most `limit` of the oldest results, of all tenants; returns how many."""

@@ -22,14 +22,14 @@ class Models(Protocol):
     """Embedding models as the store knows them."""
 
     async def embedding_model(self, handle: str, dimensions: int) -> EmbeddingModel:
-        """Known from now on, if it was not."""
+        """Returns the model, and stores it if it is new."""
 
 
 class LockedChange(Protocol):
     """A change that runs, while nothing can be inserted into its archive: one transaction."""
 
     async def lacking(self, limit: int) -> list[UUID]:
-        """Passages without a vector of the model after."""
+        """Returns passages without a vector of the model after."""
 
     async def texts(self, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         """See ChangeStore."""
@@ -38,16 +38,16 @@ class LockedChange(Protocol):
         """See ChangeStore."""
 
     async def switch(self) -> None:
-        """From now on searches and insertions use the model after."""
+        """Lets searches and insertions use the model after from now on."""
 
 
 class ModelAlternatives(Protocol):
-    """What a search needs where the embedder of a model does not answer."""
+    """The vectors of other models, which a search uses where the embedder of a model does not answer."""
 
     async def alternatives(
         self, organization_id: UUID, archive_ids: Sequence[UUID] | None, model: EmbeddingModel
     ) -> list[ModelCoverage]:
-        """What other models have vectors for, in those of the archives that use `model` and are being changed.
+        """Returns coverage by other models, in those of the archives that use `model` and are being changed.
 
         None: in all archives of the tenant.
         """
@@ -57,13 +57,13 @@ class ChangeStore(ModelAlternatives, Protocol):
     """Changes of embedding models, and the vectors that they make. `archive_id` may be a folder's."""
 
     async def progress(self, organization_id: UUID, archive_id: UUID, *, folder: bool) -> Progress | None:
-        """Of the newest change of an archive, or folder; counts vectors."""
+        """Returns that of the newest change of an archive, or folder; counts vectors."""
 
     async def newest(self, organization_id: UUID, archive_id: UUID) -> EmbeddingChange | None:
-        """Without counting."""
+        """Returns the newest change, without counting."""
 
     async def exists(self, organization_id: UUID, archive_id: UUID, *, folder: bool) -> bool:
-        """Whether there is such an archive, or folder."""
+        """Returns whether there is such an archive, or folder."""
 
     async def decide(self, organization_id: UUID, user_id: UUID, archive_id: UUID, decide: Decide) -> EmbeddingChange:
         """Stores what `decide` makes of the archive's state, which nobody changes meanwhile, and asks for the job.
@@ -75,13 +75,13 @@ class ChangeStore(ModelAlternatives, Protocol):
         """Shows why the change does not go on."""
 
     async def set_model(self, organization_id: UUID, change: EmbeddingChange, model_id: int) -> None:
-        """The number of the model after is known now."""
+        """Returns the number of the model after is known now."""
 
     async def walk(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[PassageCheck]:
-        """The passages after `change.reached`, oldest first."""
+        """Returns the passages after `change.reached`, oldest first."""
 
     async def texts(self, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
-        """Of those that still exist."""
+        """Returns the texts of those that still exist."""
 
     async def write(
         self, organization_id: UUID, change: EmbeddingChange, vectors: Sequence[TextVector], position: Position | None
@@ -92,7 +92,7 @@ class ChangeStore(ModelAlternatives, Protocol):
         """Keeps insertions out; None when the change does not run."""
 
     async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:
-        """Whether searches would become slow without an index of the new vectors, which is asked for then."""
+        """Returns whether searches would become slow without an index of the new vectors, which is asked for then."""
 
     async def erase(self, organization_id: UUID, change: EmbeddingChange, start: UUID, limit: int) -> UUID | None:
         """Erases some vectors of models that the archive does not use, from this passage on; where to go on.

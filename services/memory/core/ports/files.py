@@ -23,14 +23,14 @@ class Parser(Protocol):
     """Takes the text out of files."""
 
     def parse(self, kind: FileKind, data: AsyncIterator[bytes]) -> AsyncGenerator[TextPage | ParseSummary]:
-        """The pages in order, then one Parsed. Raises Unparsable."""
+        """Returns the pages in order, then one Parsed. Raises Unparsable."""
 
 
 class UploadStore(Protocol):
     """Uploads on their way in."""
 
     async def begin(self, organization_id: UUID, upload_id: UUID) -> None:
-        """Parts will come; what is left of them when nobody takes them is removed by UPLOAD_JOB."""
+        """Announces parts; UPLOAD_JOB removes those that nobody takes."""
 
     async def add(self, organization_id: UUID, upload_id: UUID, part: int, data: bytes) -> None:
         """Keeps a part, for itself."""
@@ -38,7 +38,7 @@ class UploadStore(Protocol):
     async def finish(
         self, organization_id: UUID, user_id: UUID, upload: Upload, on_duplicate: OnDuplicate
     ) -> tuple[File, bool]:
-        """The file, with its job, and whether these bytes were taken: all or nothing.
+        """Returns the file, with its job, and whether these bytes were taken: all or nothing.
 
         Raises NotFound (FOLDER_NOT_FOUND), AlreadyExists (FILE_NAME_TAKEN), Aborted (FILE_INVALID) for an upload that
         was dropped meanwhile.
@@ -48,7 +48,7 @@ class UploadStore(Protocol):
         """Removes the parts of an upload that became no file."""
 
     def parts(self, organization_id: UUID, upload_id: UUID) -> AsyncIterator[bytes]:
-        """The bytes, a part at a time."""
+        """Returns the bytes, a part at a time."""
 
 
 class FileStore(Protocol):
@@ -58,52 +58,52 @@ class FileStore(Protocol):
         """Raises NotFound (FILE_NOT_FOUND), also for one of another folder than `folder_id`."""
 
     async def find(self, organization_id: UUID, folder_id: UUID, name: str) -> File | None:
-        """By its own name. Raises NotFound (FOLDER_NOT_FOUND)."""
+        """Returns the file of this name. Raises NotFound (FOLDER_NOT_FOUND)."""
 
     async def list(
         self, organization_id: UUID, folder_id: UUID, page: Page, *, unfinished: bool = False
     ) -> PageOf[File]:
-        """`unfinished`: only those that are still worked on.
+        """Returns a page of files. unfinished: only those that are still worked on.
 
         Raises NotFound (FOLDER_NOT_FOUND); NotFound (FILE_NOT_FOUND) for a cursor that does not exist.
         """
 
     async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
-        """The whole text; None where it is larger, as UTF-8."""
+        """Returns the whole text; None where it is larger, as UTF-8."""
 
     async def delete(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> None:
-        """The file at once, its passages by FILE_JOB. Raises NotFound (FILE_NOT_FOUND)."""
+        """Returns the file at once, its passages by FILE_JOB. Raises NotFound (FILE_NOT_FOUND)."""
 
     async def retry(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> File:
-        """One that was given up is asked for again. Raises NotFound (FILE_NOT_FOUND)."""
+        """Returns one that was given up is asked for again. Raises NotFound (FILE_NOT_FOUND)."""
 
 
 class IngestionStore(Protocol):
-    """What a file's job reads and writes. Each write holds the file to the state that was read: else FileMoved."""
+    """The rows of a file's job. Each write holds the file to the state that was read: else FileConflict."""
 
     async def work(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> Work | None:
-        """None where there is no such file any more."""
+        """Returns None where there is no such file any more."""
 
     async def start_parsing(self, organization_id: UUID, file_id: UUID) -> None:
-        """PENDING or PARSING becomes PARSING; pages of a try that did not end are removed."""
+        """Moves PENDING or PARSING to PARSING; removes the pages of a try that did not end."""
 
     async def add_pages(self, organization_id: UUID, file_id: UUID, pages: Sequence[TextPage]) -> None:
-        """Nobody sees them yet."""
+        """Stores pages, which nobody sees yet."""
 
     async def finish_parsing(self, organization_id: UUID, work: Work, parsed: ParseSummary) -> FileStatus:
-        """PARSING becomes EMBEDDING, or COMPLETED where there is nothing to embed; the upload goes."""
+        """Moves PARSING to EMBEDDING, or COMPLETED where there is nothing to embed; deletes the upload."""
 
     async def chunks(self, organization_id: UUID, file_id: UUID, place: int, limit: int) -> Sequence[Chunk]:
-        """The next pieces, from a place on."""
+        """Returns the next pieces, from a place on."""
 
     async def add_batch(self, organization_id: UUID, work: Work, batch: Batch) -> FileStatus:
-        """Passages, vectors and progress, all or nothing. Raises ModelMoved."""
+        """Returns passages, vectors and progress, all or nothing. Raises ModelMoved."""
 
     async def note(self, organization_id: UUID, file_id: UUID, error: str) -> None:
-        """Why the last try failed, of a file that is still tried."""
+        """Stores why the last try failed, of a file that is still tried."""
 
     async def give_up(self, organization_id: UUID, work: Work, error: str) -> None:
-        """It becomes ERROR; its passages are to be removed."""
+        """Moves it to ERROR; its passages are to be removed."""
 
     async def remove_passages(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> bool:
         """Removes some passages of a file; False when there are none."""

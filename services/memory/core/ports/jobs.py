@@ -13,7 +13,7 @@ class JobStore(Protocol):
         """Asks for work, `seconds` from now. What is asked for already is not there twice; what runs, runs again."""
 
     async def claim(self, worker_id: UUID) -> Job | None:
-        """A job that nobody has, for LEASE_SECONDS; None where there is none."""
+        """Returns a job that nobody has, for LEASE_SECONDS; None where there is none."""
 
     async def renew(self, job: Job, worker_id: UUID) -> bool:
         """Keeps it for LEASE_SECONDS from now; False when another has it."""

@@ -1,7 +1,7 @@
 """Stores of passages."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 from uuid import UUID
 
 from services.common.paging import Page, PageOf
@@ -12,7 +12,6 @@ from services.memory.passages.model import (
     EmbeddedTexts,
     NewPassages,
     Passage,
-    PassageChanges,
     PassageKey,
     PassageList,
     Place,
@@ -23,13 +22,13 @@ class PassageStore(Protocol):
     """Passages, and what insertion and search have to know of their archives."""
 
     async def default_archive(self, organization_id: UUID, agent_id: UUID) -> Archive | None:
-        """The archive that new passages go into."""
+        """Returns the archive that new passages go into."""
 
     async def scope(self, organization_id: UUID, place: Place) -> Scope:
-        """In one statement. Raises NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND)."""
+        """Returns the scope of a place, in one statement. Raises NotFound (ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND)."""
 
     async def embedding_model(self, handle: str, dimensions: int) -> EmbeddingModel:
-        """Known from now on, if it was not."""
+        """Returns the model, and stores it if it is new."""
 
     async def insert(
         self, organization_id: UUID, user_id: UUID, new: NewPassages, record: CallRecord | None = None
@@ -44,10 +43,10 @@ class PassageStore(Protocol):
         organization_id: UUID,
         user_id: UUID,
         key: PassageKey,
-        changes: PassageChanges,
+        changes: Mapping[str, Any],
         embedded: EmbeddedTexts | None,
     ) -> Passage:
-        """`embedded`: of the new text, if there is one; vectors of other models are erased with the old text.
+        """Changes a passage. embedded: of the new text, if there is one; vectors of other models go with the old text.
 
         Raises NotFound (PASSAGE_NOT_FOUND), ArchiveChanged.
         """
@@ -59,7 +58,7 @@ class PassageStore(Protocol):
         """Raises NotFound (PASSAGE_NOT_FOUND)."""
 
     async def by_keys(self, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
-        """Those that still exist."""
+        """Returns those that still exist."""
 
 
 class PassageLists(Protocol):
@@ -69,7 +68,7 @@ class PassageLists(Protocol):
         """Raises NotFound (PASSAGE_NOT_FOUND for a cursor that does not exist, ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND)."""
 
     async def storage(self, organization_id: UUID) -> tuple[int, int]:
-        """How many vectors there are, and the bytes of their values."""
+        """Returns how many vectors there are, and the bytes of their values."""
 
     async def archives(self, organization_id: UUID, filters: ArchiveList, page: Page) -> PageOf[Archive]:
         """Raises NotFound (ARCHIVE_NOT_FOUND) for a cursor that does not exist."""

@@ -15,7 +15,7 @@ class Rankings(Protocol):
     async def by_words(
         self, organization_id: UUID, scope: Scope, query: str, filters: PassageFilter, limit: int
     ) -> list[RankedPassage]:
-        """BM25, with document frequencies of the scope."""
+        """Ranks by BM25, with document frequencies of the scope."""
 
     async def by_vector(
         self,
@@ -26,11 +26,11 @@ class Rankings(Protocol):
         filters: PassageFilter,
         limit: int,
     ) -> list[RankedPassage]:
-        """Cosine similarity; the part is that of the scope which has vectors of this model."""
+        """Ranks by cosine similarity; the part is that of the scope which has vectors of this model."""
 
 
 class SampleStore(Protocol):
     """Samples, kept."""
 
     async def take(self, organization_id: UUID, scope_id: UUID) -> None:
-        """Of an archive, or of all of the tenant, instead of the one there was. A sample of nothing is none."""
+        """Takes one of an archive, or of all of the tenant, in the place of the last. A sample of nothing is none."""

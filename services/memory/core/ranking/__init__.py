@@ -1,1 +1,1 @@
-"""How passages are searched: which way is soonest, and how answers are fused."""
+"""The ranking of passages: which plan is fastest, and how answers are fused."""

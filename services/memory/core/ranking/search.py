@@ -25,7 +25,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to search, with what ranking has to know of it. `by_model`: the part with vectors of each model."""
+    """The archives of a search, with the counts that ranking needs. by_model: the part with vectors of each model."""
 
     whole: Part
     words: int
@@ -63,7 +63,7 @@ class Hit:
 
 
 def scope_of(archives: Sequence[Archive]) -> Scope:
-    """The scope of some archives; those without passages are left out."""
+    """Returns the scope of some archives; those without passages are left out."""
     archives = [archive for archive in archives if archive.passage_count]
     by_model: dict[EmbeddingModel, list[Archive]] = {}
     for archive in archives:
@@ -81,14 +81,14 @@ def _part(archives: Sequence[Archive]) -> Part:
 
 
 def depth(top_k: int) -> int:
-    """How many results each search gives: enough that fusion can lift what stands lower in one list."""
+    """Returns how many results each search gives: enough that fusion can lift what stands lower in one list."""
     return max(_LEAST_DEPTH, 2 * top_k)
 
 
 def fuse(
     vector_lists: Sequence[Sequence[RankedPassage]], text_list: Sequence[RankedPassage], top_k: int
 ) -> list[FusedPassage]:
-    """The best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
+    """Returns the best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
     rankings = (*vector_lists, text_list)
     scores = reciprocal_ranks([(one.archive_id, one.passage_id) for one in ranking] for ranking in rankings)
     vectors = _scores(hit for ranking in vector_lists for hit in ranking)
@@ -103,7 +103,7 @@ def _scores(ranking: Iterable[RankedPassage]) -> dict[tuple[UUID, UUID], float]:
 
 
 def archive_lexeme(archive_id: UUID) -> str:
-    """The lexeme that every passage of an archive carries.
+    """Returns the lexeme that every passage of an archive carries.
 
     A GIN index over tsvector alone would walk all tenants' passages for a common word; asked for together with
     this lexeme, it walks those of the archive. No word has an "@".
@@ -112,17 +112,17 @@ def archive_lexeme(archive_id: UUID) -> str:
 
 
 def tenant_lexeme(organization_id: UUID) -> str:
-    """The lexeme that every passage of a tenant's archives carries; pieces of files have that of their folder alone."""
+    """Returns the lexeme of every passage of a tenant's archives; pieces of files have that of their folder alone."""
     return f"@@{organization_id.hex}"
 
 
 def scope_lexemes(organization_id: UUID, archive_ids: Iterable[UUID] | None) -> list[str]:
-    """Of which a passage in these archives carries one; None: in any archive of the tenant."""
+    """Returns lexemes of which a passage in these archives carries one; None: in any archive of the tenant."""
     if archive_ids is None:
         return [tenant_lexeme(organization_id)]
     return [archive_lexeme(archive_id) for archive_id in archive_ids]
 
 
 def tsquery(scope: Iterable[str], query: str) -> str:
-    """Of the passages with one of the scope's lexemes those that a query, in tsquery's notation, finds."""
+    """Returns a tsquery that restricts a query, in its notation, to passages with one of the scope's lexemes."""
     return f"{any_of(scope)} & {query}"

@@ -1,4 +1,4 @@
-"""Which of three statements finds the nearest vectors soonest. Pure.
+"""The choice of the statement, of three, that finds the nearest vectors soonest.
 
 A statement costs what it reads. Reading a vector of some 500 dimensions and its distance is taken as 1; a visit of the
 index then costs 50, and a vector that is fetched by its key 8. Longer vectors make reading dearer, the others hardly.
@@ -23,7 +23,7 @@ _SPARE = 2
 
 
 class VectorPlan(Enum):
-    """How."""
+    """A statement that finds the nearest vectors."""
 
     # All vectors of the archives.
     READ = "read"
@@ -34,7 +34,7 @@ class VectorPlan(Enum):
 
 
 def choose_plan(passages: int, *, indexed: int, limit: int, dimensions: int, selected: int | None = None) -> VectorPlan:
-    """How to find the `limit` nearest of `passages`.
+    """Returns how to find the `limit` nearest of `passages`.
 
     indexed: how many vectors the model's index holds, of all tenants; 0 without an index. chosen: how many passages a
     filter leaves, None without one; it need not be known beyond `count_limit`.
@@ -49,12 +49,12 @@ def choose_plan(passages: int, *, indexed: int, limit: int, dimensions: int, sel
 
 
 def most_read(dimensions: int) -> int:
-    """Up to so many vectors are read whatever index there is."""
+    """Returns up to how many vectors are read whatever index there is."""
     return min(MOST_READ, MOST_READ * _DIMENSIONS // dimensions)
 
 
 def count_limit(passages: int, *, indexed: int, limit: int) -> int:
-    """So many passages, or more, are too many to fetch one by one."""
+    """Returns how many passages, or more, are too many to fetch one by one."""
     if not indexed:
         return passages // _FETCH
     # Fetching n costs n fetches, the index visits limit * indexed / n.
@@ -62,10 +62,10 @@ def count_limit(passages: int, *, indexed: int, limit: int) -> int:
 
 
 def candidates(limit: int) -> int:
-    """What hnsw.ef_search should be."""
+    """Returns the value for hnsw.ef_search."""
     return max(LEAST_CANDIDATES, min(_SPARE * limit, MOST_CANDIDATES))
 
 
 def _read_instead(indexed: int, limit: int, dimensions: int) -> int:
-    """Where reading n costs what visiting limit * indexed / n does."""
+    """Returns where reading n costs what visiting limit * indexed / n does."""
     return isqrt(_SPARE * limit * indexed * _VISIT * _UNIT // dimensions)

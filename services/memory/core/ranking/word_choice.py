@@ -1,4 +1,4 @@
-"""How many passages a search by words looks at. Pure.
+"""The number of passages that a search by words looks at.
 
 Looking at one takes 2 to 10 microseconds, most of which is fetching it: a search of some milliseconds may look at a few
 thousand, whatever the size of the archives.
@@ -19,20 +19,20 @@ _FILTERED = 3
 
 
 def most_candidates(limit: int, *, filtered: bool) -> int:
-    """Where words say which passages to look at."""
+    """Returns where words say which passages to look at."""
     return max(_MOST_CANDIDATES, 4 * limit) * (_FILTERED if filtered else 1)
 
 
 def most_chosen(passages: int) -> int:
-    """When a filter leaves no more of them, these are looked at."""
+    """Returns up to how many passages a filter may leave for all of them to be looked at."""
     return min(_MOST_CHOSEN, passages)
 
 
 def count_limit(passages: int) -> int:
-    """How far to count what a filter leaves: where it is less, all of that can be looked at in the end."""
+    """Returns how far to count what a filter leaves: where it is less, all of that can be looked at in the end."""
     return max(2 * _MOST_CHOSEN, passages // _MANY)
 
 
 def count_before_filter(limit: int, passages: int, selected: int | None) -> int:
-    """How many passages should have the words, so that a filter that keeps so many of all leaves `limit` of them."""
+    """Returns how many passages should have the words so that a filter that keeps `selected` of all leaves `limit`."""
     return limit if not selected else limit * max(1, passages // selected)

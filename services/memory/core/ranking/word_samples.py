@@ -23,24 +23,24 @@ _GROWTH = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Of an archive, or of all archives of a tenant, that had `passages` when `sampled` of them were read."""
+    """A sample of an archive, or of all of a tenant, that had `passages` when `sampled` of them were read."""
 
     passages: int
     sampled: int
 
 
 def fewest(sample: Sample) -> int:
-    """A word that fewer of the sampled passages have is not kept."""
+    """Returns a word that fewer of the sampled passages have is not kept."""
     return max(_FEWEST, -(-_RARE_PASSAGES * sample.sampled // max(1, sample.passages)))
 
 
 def unknown_share(samples: Sequence[Sample]) -> float:
-    """What to suppose of a word that none of the samples has: half of what it has at most."""
+    """Returns the supposed share of a word that none of the samples has: half of what it has at most."""
     passages = sum(sample.passages for sample in samples)
     rare = sum(fewest(sample) / max(1, sample.sampled) * sample.passages for sample in samples)
     return min(0.5, rare / max(1, passages) / 2)
 
 
 def is_old(sample: Sample | None, passages: int) -> bool:
-    """Whether to take one, again or at all, now that there are so many passages."""
+    """Returns whether to take one, again or at all, now that there are so many passages."""
     return passages > FEWEST_PASSAGES and (sample is None or passages > _GROWTH * sample.passages)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+from services.common.storable import storable_json
 from services.memory.core.errors import Refused
-from services.memory.core.storable import JsonObject
+from services.memory.core.rules import JsonObject
 
 _KINDS = {
     str: "a string",
@@ -30,9 +31,9 @@ class Arguments:
 
     @classmethod
     def parse(cls, text: str) -> "Arguments":
-        """From a JSON object as a text. NUL is dropped, and halves of surrogate pairs are replaced."""
+        """Parses a JSON object. Drops NUL, and replaces halves of surrogate pairs."""
         try:
-            values = _storable(json.loads(text))
+            values = storable_json(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise Refused("TOOL_REFUSED", f"The arguments are not valid JSON: {str(error)[:200]}") from None
         if not isinstance(values, dict):
@@ -40,7 +41,7 @@ class Arguments:
         return cls(values)
 
     def text(self, name: str) -> str:
-        """A string, which must be given."""
+        """Returns a string, which must be given."""
         value = self._values.get(name)
         if value is None:
             raise Refused("TOOL_REFUSED", f'The argument "{name}" is missing; it must be a string.')
@@ -49,11 +50,11 @@ class Arguments:
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """A string, None if not given."""
+        """Returns a string, None if not given."""
         return None if self._values.get(name) is None else self.text(name)
 
     def flag(self, name: str) -> bool:
-        """A boolean, false if not given; the words in a string count, too."""
+        """Returns a boolean, false if not given; the words in a string count, too."""
         value = self._values.get(name)
         match value:
             case None:
@@ -66,7 +67,7 @@ class Arguments:
                 raise self._wrong(name, "a boolean")
 
     def objects(self, name: str, key: str) -> "tuple[Arguments, ...]":
-        """A list of objects, which must be given; a string stands for an object with that `key` alone."""
+        """Returns a list of objects, which must be given; a string stands for an object with that `key` alone."""
         value = self._values.get(name)
         items = value if isinstance(value, list) else [value]
         objects: list[Any] = [{key: item} if isinstance(item, str) else item for item in items]
@@ -75,7 +76,7 @@ class Arguments:
         return tuple(map(Arguments, objects))
 
     def integer(self, name: str, default: int) -> int:
-        """A whole number; digits in a string count, too."""
+        """Returns a whole number; digits in a string count, too."""
         value = self._values.get(name)
         match value:
             case None:
@@ -92,7 +93,7 @@ class Arguments:
                 raise self._wrong(name, "an integer")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings, empty if not given; one string stands for a list of one."""
+        """Returns a list of strings, empty if not given; one string stands for a list of one."""
         value = self._values.get(name)
         if isinstance(value, str):
             return (value,)
@@ -103,14 +104,14 @@ class Arguments:
         return tuple(value)
 
     def choice(self, name: str, options: Sequence[str], default: str) -> str:
-        """One of some strings."""
+        """Returns one of some strings."""
         value = self._values.get(name) or default
         if value not in options:
             raise self._wrong(name, " or ".join(f'"{option}"' for option in options))
         return str(value)
 
     def time(self, name: str, zone: tzinfo, *, end: bool = False) -> datetime | None:
-        """A date or time in ISO 8601, in `zone` unless it has one; with `end`, a date is its last moment."""
+        """Returns a date or time in ISO 8601, in `zone` unless it has one; with `end`, a date is its last moment."""
         value = self._values.get(name)
         if value is None or value == "":
             return None
@@ -130,15 +131,3 @@ class Arguments:
 
 def _kind(value: object) -> str:
     return "null" if value is None else _KINDS.get(type(value), type(value).__name__)
-
-
-def _storable(value: Any) -> Any:
-    match value:
-        case str():
-            return value.replace("\x00", "").encode(errors="replace").decode()
-        case list():
-            return [_storable(item) for item in value]
-        case dict():
-            return {name: _storable(item) for name, item in value.items()}
-        case _:
-            return value

@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from services.memory.agents.model import AgentMemory
-from services.memory.blocks.model import Block, BlockDraft, Operation, apply_changes, validate_draft
+from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.edits import Edit
 from services.memory.core.editing.patches import Plan
@@ -24,7 +24,7 @@ COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 
 @dataclass(frozen=True, slots=True)
 class EditCommand:
-    """What happens to the value of one block."""
+    """A change of the value of one block."""
 
     label: str
     operation: Callable[[str], Edit]
@@ -32,13 +32,13 @@ class EditCommand:
 
 @dataclass(frozen=True, slots=True)
 class PlanCommand:
-    """What happens to the agent's blocks."""
+    """A change of the agent's blocks."""
 
     plan: Callable[[AgentMemory], Plan]
 
 
 def command(arguments: Arguments, mint: Callable[[], UUID]) -> EditCommand | PlanCommand:
-    """What the call wants. Raises Refused."""
+    """Parses the call. Raises Refused."""
     arguments.text("command")
     match arguments.choice("command", COMMANDS, ""):
         case "create":
@@ -90,7 +90,7 @@ def _create(memory: AgentMemory, draft: BlockDraft) -> Plan:
             "insert, or choose another path.",
         )
     edits.refuse_line_numbers("file_text", draft.value)
-    draft = validate_draft(draft)
+    draft = validate(draft)
     message = f'The memory block "{draft.label}" was created ({len(draft.value)} of {draft.limit} characters).'
     return Plan(created=[draft], messages=[message])
 
@@ -102,7 +102,7 @@ def _delete(memory: AgentMemory, label: str) -> Plan:
 
 
 def _rename(arguments: Arguments) -> Callable[[AgentMemory], Plan]:
-    """Of the label (old_path, new_path), the description (path, description), or both."""
+    """Parses a new label (old_path, new_path), a new description (path, description), or both."""
     old = _label(arguments, "path" if arguments.optional_text("old_path") is None else "old_path")
     new = None if arguments.optional_text("new_path") is None else _label(arguments, "new_path")
     description = _description(arguments)
@@ -123,7 +123,7 @@ def _plan_rename(memory: AgentMemory, label: str, new: str | None, description: 
     if description is not None:
         after = replace(after, description=description)
         messages.append(f'The description of the memory block "{after.label}" was changed.')
-    after = apply_changes(after, {})
+    after = validate(after)
     return Plan(edited={} if after == block else {block.id: after}, messages=messages, operation=Operation.SET)
 
 

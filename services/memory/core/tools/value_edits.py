@@ -34,6 +34,6 @@ _LABELS: dict[str, Callable[[Arguments], str]] = {
 
 
 def label_of(tool_name: str, arguments: Arguments) -> str:
-    """Of the block that the call means. Raises Refused."""
+    """Returns the label of the block that the call means. Raises Refused."""
     read = _LABELS.get(tool_name)
     return arguments.text("label") if read is None else read(arguments)

@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import NotFound
+from services.common.statements import Statement
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import LockedChange
 from services.memory.embedding_changes.model import (
@@ -65,13 +66,14 @@ _BEGIN = """
 INSERT INTO memory.embedding_changes (organization_id, archive_id, id, created_by_id) VALUES ($1, $2, $3, $4)
 """
 # `completed_at` is when searches began to use the model after, and stays when it is taken back.
-_UPDATE = """
+_UPDATE = Statement("""
 UPDATE memory.embedding_changes c
-SET from_embedding = $4, from_model_id = $5, to_embedding = $6, to_model_id = $7, state = $8, rolling_back = $9,
-    error = nullif($10, ''), reached_at = $11, reached_id = $12, updated_at = now(),
-    completed_at = CASE WHEN $8 = 2::smallint THEN coalesce(c.completed_at, now()) ELSE c.completed_at END
-WHERE c.organization_id = $1 AND c.archive_id = $2 AND c.id = $3
-"""
+SET from_embedding = :from_embedding, from_model_id = :from_model_id, to_embedding = :to_embedding,
+    to_model_id = :to_model_id, state = :state, rolling_back = :rolling_back, error = nullif(:error, ''),
+    reached_at = :reached_at, reached_id = :reached_id, updated_at = now(),
+    completed_at = CASE WHEN :state = 2::smallint THEN coalesce(c.completed_at, now()) ELSE c.completed_at END
+WHERE c.organization_id = :organization_id AND c.archive_id = :archive_id AND c.id = :id
+""")
 _REACHED = """
 UPDATE memory.embedding_changes SET reached_at = $4, reached_id = $5, error = NULL, updated_at = now()
 WHERE organization_id = $1 AND archive_id = $2 AND id = $3 AND state = 1 RETURNING true
@@ -118,7 +120,7 @@ class PostgresEmbeddingChanges:
             if newest is None or change.id != newest.id:
                 await connection.execute(_BEGIN, organization_id, archive_id, change.id, user_id)
             if change != newest:
-                await connection.execute(_UPDATE, *_values(organization_id, change))
+                await connection.execute(*_update(organization_id, change))
             if change.state is not ChangeState.COMPLETED:
                 await add_job(connection, organization_id, JOB_KIND, str(archive_id))
         return change
@@ -203,7 +205,7 @@ class _LockedChange:
         where = (self._organization_id, self._change.archive_id)
         await self._connection.execute(_SWITCH, *where, after.embedding, after.model_id)
         change = switch(self._change, self._now)
-        await self._connection.execute(_UPDATE, *_values(self._organization_id, change))
+        await self._connection.execute(*_update(self._organization_id, change))
 
 
 def _change(row: Row) -> EmbeddingChange:
@@ -220,20 +222,22 @@ def _change(row: Row) -> EmbeddingChange:
     )
 
 
-def _values(organization_id: UUID, change: EmbeddingChange) -> tuple[object, ...]:
-    """Of _UPDATE."""
-    return (
-        organization_id,
-        change.archive_id,
-        change.id,
-        change.before.embedding,
-        change.before.model_id,
-        change.after.embedding,
-        change.after.model_id,
-        change.state,
-        change.rolling_back,
-        change.error,
-        *(change.reached or (None, None)),
+def _update(organization_id: UUID, change: EmbeddingChange) -> tuple[Any, ...]:
+    """Returns the statement that stores a change, and its parameters."""
+    reached_at, reached_id = change.reached or (None, None)
+    return _UPDATE.bind(
+        organization_id=organization_id,
+        archive_id=change.archive_id,
+        id=change.id,
+        from_embedding=change.before.embedding,
+        from_model_id=change.before.model_id,
+        to_embedding=change.after.embedding,
+        to_model_id=change.after.model_id,
+        state=change.state,
+        rolling_back=change.rolling_back,
+        error=change.error,
+        reached_at=reached_at,
+        reached_id=reached_id,
     )
 
 

@@ -1,1 +1,1 @@
-"""How the text is taken out of a file. Runs in the parsing child alone: see child.py."""
+"""Parsers that take the text out of a file. They run in the parsing child alone: see child.py."""

@@ -32,7 +32,7 @@ def _limit() -> None:
 
 
 def text_of(kind: FileFormat, data: bytes) -> str:
-    """The whole text of a file. Raises Unreadable, and whatever a library makes of a file that is broken."""
+    """Returns the whole text of a file. Raises Unreadable, and whatever a library makes of a file that is broken."""
     parts, size = [], 0
     # Each library is large; a child needs one.
     for part in importlib.import_module(f"services.memory.files.parsing.{kind}").read(data):
@@ -44,7 +44,7 @@ def text_of(kind: FileFormat, data: bytes) -> str:
 
 
 def answer(kind: FileFormat, split_mode: SplitMode, data: bytes) -> Iterator[dict[str, Any]]:
-    """The lines of the answer."""
+    """Returns the lines of the answer."""
     text = text_of(kind, data)
     pages, line, place = 0, 0, 0
     for page in pages_of(text):
@@ -63,7 +63,7 @@ def answer(kind: FileFormat, split_mode: SplitMode, data: bytes) -> Iterator[dic
 
 
 def main() -> None:
-    """Read, answer."""
+    """Reads the file and writes the answer."""
     _limit()
     header = json.loads(sys.stdin.buffer.readline())
     kind, split_mode = FileFormat(header["format"]), SplitMode(header["split_mode"])

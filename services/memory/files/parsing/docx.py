@@ -10,7 +10,7 @@ from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:
-    """The document without its pictures. Raises Unreadable."""
+    """Returns the document without its pictures. Raises Unreadable."""
     stream = checked(data, "word/document.xml", "DOCX")
     converted = mammoth.convert_to_html(stream, convert_image=mammoth.images.img_element(_no_picture))
     yield markdown(converted.value)

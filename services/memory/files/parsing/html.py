@@ -13,7 +13,7 @@ _NOT_SHOWN = ("script", "style", "noscript", "template", "svg", "iframe", "head"
 
 
 def read(data: bytes) -> Iterator[str]:
-    """What a reader of the page sees. Raises Unreadable."""
+    """Returns what a reader of the page sees. Raises Unreadable."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -9,7 +9,7 @@ from services.memory.files.parsing.unreadable import Unreadable
 
 
 def read(data: bytes) -> Iterator[str]:
-    """The text of each page, with a blank line after it. Raises Unreadable."""
+    """Returns the text of each page, with a blank line after it. Raises Unreadable."""
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:

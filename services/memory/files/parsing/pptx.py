@@ -10,7 +10,7 @@ from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:
-    """The slides in order. Raises Unreadable."""
+    """Returns the slides in order. Raises Unreadable."""
     presentation = Presentation(checked(data, "ppt/presentation.xml", "PPTX"))
     for number, slide in enumerate(presentation.slides, 1):
         title = slide.shapes.title

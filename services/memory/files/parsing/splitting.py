@@ -1,4 +1,4 @@
-"""Where a page is cut into pieces that become passages."""
+"""The split of a page into pieces that become passages."""
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
@@ -10,7 +10,7 @@ _LEAST, _MOST = 1_000, 1_800
 
 
 def cuts(text: str, split_mode: SplitMode) -> tuple[tuple[int, int], ...]:
-    """Where the pieces of a page begin and end; what says nothing is in none."""
+    """Returns where the pieces of a page begin and end; what says nothing is in none."""
     pieces = line_cuts(text, _MOST) if split_mode is SplitMode.LINES else _by_structure(text, split_mode)
     slices = (trim(text, *piece) for piece in pieces)
     return tuple((start, end) for start, end in slices if has_letters(text[start:end]))

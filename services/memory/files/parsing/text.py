@@ -21,7 +21,7 @@ _MOST_CONTROLS = 0.02
 
 
 def read(data: bytes) -> Iterator[str]:
-    """The text, decoded. Raises Unreadable."""
+    """Returns the text, decoded. Raises Unreadable."""
     text = decode(data)
     sample = text[:_SAMPLE]
     if sum(map(_CONTROLS.__contains__, sample)) > max(_FEW_CONTROLS, _MOST_CONTROLS * len(sample)):
@@ -30,7 +30,7 @@ def read(data: bytes) -> Iterator[str]:
 
 
 def decode(data: bytes) -> str:
-    """By its mark, as UTF-8, as UTF-16 without a mark, else as it looks. Raises Unreadable."""
+    """Decodes by its mark, as UTF-8, as UTF-16 without a mark, else as it looks. Raises Unreadable."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
@@ -44,7 +44,7 @@ def decode(data: bytes) -> str:
 
 
 def _wide(sample: bytes) -> str | None:
-    """UTF-16 where nearly every other byte is NUL, as in Western texts."""
+    """Returns UTF-16 where nearly every other byte is NUL, as in Western texts."""
     half = len(sample) // 2
     if half < 2:
         return None

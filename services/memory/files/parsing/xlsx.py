@@ -9,7 +9,7 @@ from services.memory.files.parsing.office_zip import checked
 
 
 def read(data: bytes) -> Iterator[str]:
-    """The values, not the formulas. Rows and cells that are empty at the end are left out. Raises Unreadable."""
+    """Yields values, not formulas. Leaves out rows and cells that are empty at the end. Raises Unreadable."""
     stream = checked(data, "xl/workbook.xml", "XLSX")
     workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
     for sheet in workbook.worksheets:

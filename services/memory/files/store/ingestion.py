@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
+from services.common.statements import Statement
 from services.common.vectors import encode
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.errors import FileConflict, ModelConflict
@@ -57,29 +58,30 @@ SET embedded_count = embedded_count + $4, error = NULL, updated_at = now(),
 WHERE organization_id = $1 AND id = $2 AND status = 3 AND embedded_count = $3
 RETURNING status
 """
-_ADD = """
+_ADD = Statement("""
 WITH added AS (
     INSERT INTO memory.passages (
         organization_id, archive_id, id, text, words, word_count, created_by_id, last_updated_by_id, file_id,
         place, first_line, last_line)
-    SELECT $1, $2, d.id, d.text, to_tsvector('memory.words', d.words) || array_to_tsvector($5::text[]),
-        d.word_count, $4, $4, $3, d.place, d.first_line, d.last_line
-    FROM jsonb_to_recordset($6) AS d (
+    SELECT :organization_id, :folder_id, d.id, d.text,
+        to_tsvector('memory.words', d.words) || array_to_tsvector(:lexemes::text[]),
+        d.word_count, :user_id, :user_id, :file_id, d.place, d.first_line, d.last_line
+    FROM jsonb_to_recordset(:drafts) AS d (
         id uuid, text text, words text, word_count integer, place integer, first_line integer, last_line integer)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
     RETURNING id, word_count
 ), found_by_meaning AS (
     INSERT INTO memory.passage_vectors (organization_id, archive_id, passage_id, model_id, embedding)
-    SELECT $1, $2, added.id, $7, v.embedding
-    FROM unnest($8::uuid[], $9::halfvec[]) AS v (id, embedding) JOIN added ON added.id = v.id
+    SELECT :organization_id, :folder_id, added.id, :model_id, v.embedding
+    FROM unnest(:ids::uuid[], :vectors::halfvec[]) AS v (id, embedding) JOIN added ON added.id = v.id
 )
 UPDATE memory.archives a
-SET passage_count = a.passage_count + n.passages, word_count = a.word_count + n.words, model_id = $7
+SET passage_count = a.passage_count + n.passages, word_count = a.word_count + n.words, model_id = :model_id
 FROM (SELECT count(*) AS passages, coalesce(sum(word_count), 0) AS words FROM added) n
-WHERE a.organization_id = $1 AND a.id = $2 AND a.kind = 2 AND CASE
-    WHEN a.model_id IS NULL THEN a.embedding IS NOT DISTINCT FROM $10 ELSE a.model_id = $7 END
+WHERE a.organization_id = :organization_id AND a.id = :folder_id AND a.kind = 2 AND CASE
+    WHEN a.model_id IS NULL THEN a.embedding IS NOT DISTINCT FROM :embedding ELSE a.model_id = :model_id END
 RETURNING a.id
-"""
+""")
 _NOTE = """
 UPDATE memory.files SET error = $3, updated_at = now() WHERE organization_id = $1 AND id = $2 AND status IN (2, 3)
 """
@@ -168,12 +170,12 @@ class PostgresIngestion:
     async def add_batch(self, organization_id: UUID, work: Work, batch: Batch) -> FileStatus:
         at = (organization_id, work.file.id, work.file.embedded_count, len(batch.chunks))
         # Others are served while a large batch is encoded.
-        values = await asyncio.to_thread(_values, organization_id, work, batch)
+        insertion = await asyncio.to_thread(_insertion, organization_id, work, batch)
         async with self._pool.acquire() as connection, connection.transaction():
             status = await connection.fetchval(_MOVE, *at)
             if status is None:
                 raise FileConflict
-            if batch.chunks and not await connection.fetchval(_ADD, *values):
+            if batch.chunks and not await connection.fetchval(*insertion):
                 raise ModelConflict
         return FileStatus(status)
 
@@ -192,7 +194,7 @@ class PostgresIngestion:
         return bool(await self._pool.fetchval(_REMOVE, organization_id, folder_id, file_id, _PORTION))
 
 
-def _values(organization_id: UUID, work: Work, batch: Batch) -> tuple[Any, ...]:
+def _insertion(organization_id: UUID, work: Work, batch: Batch) -> tuple[Any, ...]:
     ids = [uuid5(work.file.id, str(chunk.place)) for chunk in batch.chunks]
     drafts = [
         {
@@ -207,15 +209,15 @@ def _values(organization_id: UUID, work: Work, batch: Batch) -> tuple[Any, ...]:
         for id_, chunk, words in zip(ids, batch.chunks, batch.words, strict=True)
     ]
     vectors = {id_: vector for id_, vector in zip(ids, batch.vectors, strict=True) if vector is not None}
-    return (
-        organization_id,
-        work.file.folder_id,
-        work.file.id,
-        work.file.created_by_id,
-        [archive_lexeme(work.file.folder_id)],
-        drafts,
-        None if batch.model is None else batch.model.id,
-        list(vectors),
-        [encode(vector) for vector in vectors.values()],
-        work.embedding or None,
+    return _ADD.bind(
+        organization_id=organization_id,
+        folder_id=work.file.folder_id,
+        file_id=work.file.id,
+        user_id=work.file.created_by_id,
+        lexemes=[archive_lexeme(work.file.folder_id)],
+        drafts=drafts,
+        model_id=None if batch.model is None else batch.model.id,
+        ids=list(vectors),
+        vectors=[encode(vector) for vector in vectors.values()],
+        embedding=work.embedding or None,
     )

@@ -96,7 +96,7 @@ class PostgresUploads:
 
 
 async def _known(connection: Any, organization_id: UUID, upload: Upload) -> File | None:
-    """The file that this upload made already. Raises AlreadyExists for an id that is another file's."""
+    """Returns the file that this upload made already. Raises AlreadyExists for an id that is another file's."""
     row = await connection.fetchrow(_KNOWN, organization_id, upload.id)
     if row is None and upload.is_retry:
         row = await connection.fetchrow(_SAME, organization_id, upload.folder_id, upload.name, upload.sha256)
@@ -112,6 +112,6 @@ async def _free_name(connection: Any, organization_id: UUID, upload: Upload) -> 
 
 
 async def _inserted(connection: Any, organization_id: UUID, user_id: UUID, upload: Upload, name: str) -> bool:
-    """False where another upload was faster to take this name, or this id."""
+    """Returns False where another upload was faster to take this name, or this id."""
     values = (name, upload.name, upload.media_type, upload.size, upload.sha256, upload.upload_id, user_id)
     return await connection.fetchval(_NEW, organization_id, upload.id, upload.folder_id, *values) is not None

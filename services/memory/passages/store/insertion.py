@@ -7,6 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.statements import Statement
 from services.common.vectors import encode
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
@@ -32,35 +33,36 @@ RETURNING archive_id
 """
 
 # The archive's row is locked last, and not for long: batches for one archive are made side by side.
-_INSERT = f"""
+_INSERT = Statement(f"""
 WITH added AS (
     INSERT INTO memory.passages (
         organization_id, archive_id, id, text, tags, metadata, words, word_count, created_by_id,
         last_updated_by_id, created_at)
-    SELECT $1, $2, d.id, d.text, d.tags, d.metadata,
-        to_tsvector('memory.words', d.words) || array_to_tsvector($5::text[]), d.word_count, $3, $3,
+    SELECT :organization_id, :archive_id, d.id, d.text, d.tags, d.metadata,
+        to_tsvector('memory.words', d.words) || array_to_tsvector(:lexemes::text[]), d.word_count, :user_id, :user_id,
         coalesce(d.created_at, now())
-    FROM jsonb_to_recordset($4) AS d (
+    FROM jsonb_to_recordset(:drafts) AS d (
         id uuid, text text, tags text[], metadata jsonb, words text, word_count integer,
         created_at timestamptz)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
     RETURNING id, tags, metadata, word_count, created_at, updated_at
 ), tagged AS (
     INSERT INTO memory.passage_tags (organization_id, archive_id, passage_id, tag)
-    SELECT $1, $2, added.id, tag FROM added CROSS JOIN unnest(added.tags) AS tag
+    SELECT :organization_id, :archive_id, added.id, tag FROM added CROSS JOIN unnest(added.tags) AS tag
 ), found_by_meaning AS (
     INSERT INTO memory.passage_vectors (organization_id, archive_id, passage_id, model_id, embedding)
-    SELECT $1, $2, added.id, $6, v.embedding
-    FROM unnest($7::uuid[], $8::halfvec[]) AS v (id, embedding) JOIN added ON added.id = v.id
+    SELECT :organization_id, :archive_id, added.id, :model_id, v.embedding
+    FROM unnest(:ids::uuid[], :vectors::halfvec[]) AS v (id, embedding) JOIN added ON added.id = v.id
 ), counted AS (
     UPDATE memory.archives a
-    SET passage_count = a.passage_count + n.passages, word_count = a.word_count + n.words, model_id = $6
+    SET passage_count = a.passage_count + n.passages, word_count = a.word_count + n.words, model_id = :model_id
     FROM (SELECT count(*) AS passages, coalesce(sum(word_count), 0) AS words FROM added) n
-    WHERE a.organization_id = $1 AND a.id = $2 AND {_FITS.format(model="$6", embedding="$9")}
+    WHERE a.organization_id = :organization_id AND a.id = :archive_id
+        AND {_FITS.format(model=":model_id", embedding=":embedding")}
     RETURNING a.id
 )
 SELECT added.id, added.metadata, added.created_at, added.updated_at, EXISTS (SELECT FROM counted) AS fits FROM added
-"""
+""")
 
 _UPDATE_COUNT = f"""
 UPDATE memory.archives a SET word_count = a.word_count + $3, model_id = $4
@@ -84,7 +86,7 @@ VALUES ($1, $2, $3, $4, $5)
 async def make_default_archive(
     connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages, agent_id: UUID
 ) -> None:
-    """The agent's own archive. Raises ArchiveChanged when there is one by now."""
+    """Returns the agent's own archive. Raises ArchiveChanged when there is one by now."""
     name = f"Archive of agent-{agent_id}"
     await connection.execute(_NEW_ARCHIVE, organization_id, new.archive_id, name, new.embedded.embedding, user_id)
     if await connection.fetchval(_NEW_DEFAULT, organization_id, agent_id, new.archive_id) is None:
@@ -99,16 +101,17 @@ async def insert_passages(
     embedded = new.embedded
     try:
         added = await connection.fetch(
-            _INSERT,
-            organization_id,
-            new.archive_id,
-            user_id,
-            drafts,
-            _lexemes(organization_id, new.archive_id),
-            None if embedded.model is None else embedded.model.id,
-            ids,
-            vectors,
-            embedded.embedding,
+            *_INSERT.bind(
+                organization_id=organization_id,
+                archive_id=new.archive_id,
+                user_id=user_id,
+                drafts=drafts,
+                lexemes=_lexemes(organization_id, new.archive_id),
+                model_id=None if embedded.model is None else embedded.model.id,
+                ids=ids,
+                vectors=vectors,
+                embedding=embedded.embedding,
+            )
         )
     except asyncpg.ForeignKeyViolationError:
         raise ArchiveConflict from None  # deleted meanwhile
@@ -146,7 +149,7 @@ async def replace_text(
     words_before: int,
     embedded: EmbeddedTexts,
 ) -> None:
-    """The text of a passage with its words and vector; others of its vectors are of the old text, and erased.
+    """Returns the text of a passage with its words and vector; others of its vectors are of the old text, and erased.
 
     Raises ArchiveChanged.
     """
@@ -168,7 +171,7 @@ def _lexemes(organization_id: UUID, archive_id: UUID) -> list[str]:
 
 
 def _values(new: NewPassages) -> tuple[list[dict[str, object]], list[UUID], list[bytes]]:
-    """The drafts as JSON, and vectors with the passages they belong to."""
+    """Returns the drafts as JSON, and vectors with the passages they belong to."""
     drafts = [_draft_json(*pair) for pair in zip(new.drafts, new.embedded.search_words, strict=True)]
     vectors = {
         draft.id: encode(vector)

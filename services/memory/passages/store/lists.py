@@ -112,7 +112,7 @@ def _of_kind(organization_id: UUID, kind: int) -> Select[tuple[UUID]]:
 def _passages(
     organization_id: UUID, request: PassageList, page: Page, limits: list[ColumnElement[bool]], *, few: bool
 ) -> Select[Any]:
-    """The page's rows (see rows.PASSAGE_COLUMNS). Of each archive its own first ones are read, in its index's order.
+    """Selects the page's rows (PASSAGE_COLUMNS). Of each archive its own first ones are read, in its index's order.
 
     few: see `_tags_are_few`.
     """
@@ -128,14 +128,13 @@ def _passages(
     p = ordered(joined, page, firsts.c.created_at, firsts.c.id).subquery("p")
     columns = (column for column in p.c if column.name != "text")
     text: ColumnElement[str] = literal_column(PASSAGE_TEXT).label("text")
-    query = select(
-        *columns, text, embedding_models.c.handle, files.c.name.label("file"), folders.c.name.label("folder")
-    )
+    file_name = (folders.c.name + "/" + files.c.name).label("file_name")
+    query = select(*columns, text, embedding_models.c.handle.label("embedding"), file_name, files.c.folder_id)
     return ordered(_with_joins(query.select_from(p), p), page, p.c.created_at, p.c.id)
 
 
 def _with_joins(query: Select[Any], p: FromClause) -> Select[Any]:
-    """With the model whose vector each has, and the names of its file."""
+    """Joins the model whose vector each has, and the names of its file."""
     tenant, archive = p.c.organization_id, p.c.archive_id
     vectors, models = passage_vectors.c, embedding_models.c
     with_vector = and_(
@@ -172,14 +171,14 @@ def _filters(organization_id: UUID, of: FromClause, request: PassageList, *, few
 
 
 def _with_tags(organization_id: UUID, tags: Sequence[str]) -> Select[tuple[UUID]]:
-    """Ids of the passages that have any of the tags."""
+    """Returns ids of the passages that have any of the tags."""
     return select(passage_tags.c.passage_id).where(
         passage_tags.c.organization_id == organization_id, passage_tags.c.tag.in_(tags)
     )
 
 
 async def _tags_are_few(connection: AsyncConnection, organization_id: UUID, request: PassageList) -> bool:
-    """Whether passages are found sooner by the tags that are wanted than by going through all of them in order."""
+    """Returns whether passages are found sooner by these tags than by going through all of them in order."""
     if not request.filter.tags:
         return False
     within = passage_tags.c.archive_id.in_(_archive_ids(organization_id, request.place))

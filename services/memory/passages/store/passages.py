@@ -1,6 +1,6 @@
 """Passages on Postgres: `PassageStore`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,15 +8,16 @@ import asyncpg
 
 from services.common.errors import NotFound
 from services.memory.agent_tools.model import CallRecord
-from services.memory.agent_tools.store import RECORD, record_values
+from services.memory.agent_tools.store import keep_record
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row, embedding_model_id
-from services.memory.core.errors import ArchiveConflict, DuplicateCall
+from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import Scope
-from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageChanges, PassageKey, Place
+from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageKey, Place
 from services.memory.passages.store.insertion import insert_passages, make_default_archive, replace_text
 from services.memory.passages.store.places import archive_ids, scope
-from services.memory.passages.store.rows import PASSAGE_COLUMNS, PASSAGE_JOINS, PASSAGE_TEXT, passage_of_row
+from services.memory.passages.store.rows import PASSAGE_COLUMNS, PASSAGE_JOINS, PASSAGES_COLUMNS, passage_of_row
+from services.memory.sql.statements import Values
 
 _DEFAULT_ARCHIVE = f"""
 SELECT {ARCHIVE_COLUMNS}
@@ -30,9 +31,7 @@ _LOCK = """
 SELECT word_count FROM memory.passages WHERE organization_id = $1 AND archive_id = $2 AND id = $3 FOR UPDATE
 """
 _UPDATE = """
-UPDATE memory.passages
-SET tags = coalesce($4::text[], tags), metadata = coalesce($5::jsonb, metadata),
-    created_at = coalesce($6::timestamptz, created_at), last_updated_by_id = $7, updated_at = now()
+UPDATE memory.passages SET {changes}last_updated_by_id = $4, updated_at = now()
 WHERE organization_id = $1 AND archive_id = $2 AND id = $3
 """
 _UNTAG = """
@@ -62,7 +61,7 @@ SELECT {PASSAGE_COLUMNS} FROM memory.passages p {PASSAGE_JOINS}
 WHERE p.organization_id = $1 AND p.archive_id IN ({{archives}}) AND p.id = $3
 """
 _BY_KEYS = f"""
-SELECT {PASSAGE_COLUMNS.replace("p.text", f"{PASSAGE_TEXT} AS text")}
+SELECT {PASSAGES_COLUMNS}
 FROM unnest($2::uuid[], $3::uuid[]) AS wanted (archive_id, id)
 JOIN memory.passages p ON p.organization_id = $1 AND p.archive_id = wanted.archive_id AND p.id = wanted.id
 {PASSAGE_JOINS}
@@ -102,9 +101,7 @@ class PostgresPassages:
                 await make_default_archive(connection, organization_id, user_id, new, new.default_of)
             stored = await insert_passages(connection, organization_id, user_id, new)
             if record is not None:
-                recorded = await connection.fetchrow(RECORD, *record_values(organization_id, record))
-                if recorded is None:
-                    raise DuplicateCall
+                await keep_record(connection, organization_id, record)
             existing = [(new.archive_id, draft.id) for draft in new.drafts if draft.id not in stored]
             if existing:
                 passages = await _by_keys(connection, organization_id, existing)
@@ -118,18 +115,19 @@ class PostgresPassages:
         organization_id: UUID,
         user_id: UUID,
         key: PassageKey,
-        changes: PassageChanges,
+        changes: Mapping[str, Any],
         embedded: EmbeddedTexts | None,
     ) -> Passage:
         tags = changes.get("tags")
-        plain = (tags, changes.get("metadata"), changes.get("created_at"))
+        values = Values(organization_id, *key, user_id)
+        statement = _UPDATE.format(changes=values.assign({name: changes[name] for name in changes.keys() - {"text"}}))
         async with self._pool.acquire() as connection, connection.transaction():
             words_before = await connection.fetchval(_LOCK, organization_id, *key)
             if words_before is None:
                 raise no_such_passage(key[1])
             if embedded is not None:
                 await replace_text(connection, organization_id, key, changes["text"], words_before, embedded)
-            await connection.execute(_UPDATE, organization_id, *key, *plain, user_id)
+            await connection.execute(statement, *values.all)
             if tags is not None:
                 await connection.execute(_UNTAG, organization_id, *key, tags)
                 await connection.execute(_TAG, organization_id, *key, tags)
@@ -153,7 +151,7 @@ class PostgresPassages:
 
 
 def no_such_passage(passage_id: UUID) -> NotFound:
-    """For an id that names no passage in the place that was asked."""
+    """Returns the error for an id that names no passage in the place that was asked."""
     return NotFound(f"Passage passage-{passage_id} not found", reason="PASSAGE_NOT_FOUND")
 
 

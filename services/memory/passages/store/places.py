@@ -26,7 +26,7 @@ GROUP BY e.id, e.handle, e.dimensions
 
 
 def archive_ids(place: Place) -> tuple[str, UUID | None]:
-    """SQL for the ids of a place's archives, in which $1 is the tenant and $2 the value returned beside it."""
+    """Returns SQL for the ids of a place's archives, in which $1 is the tenant and $2 the value returned beside it."""
     match place:
         case OfAgent():
             of_agent = (
@@ -70,7 +70,7 @@ def refuse_missing(place: Place) -> None:
 
 
 def _scope_of_tenant(groups: list[Any]) -> Scope:
-    """Groups of archives by embedding model, in a scope that is the whole tenant."""
+    """Returns groups of archives by embedding model, in a scope that is the whole tenant."""
     by_model = {
         EmbeddingModel(id=group["id"], handle=group["handle"], dimensions=group["dimensions"]): Part(
             None if group["archive_ids"] is None else tuple(group["archive_ids"]), group["passages"]

@@ -14,13 +14,13 @@ from services.memory.core.ranking.vector_choice import VectorPlan, candidates, c
 from services.memory.passages.model import PassageFilter
 from services.memory.search.store.filters import (
     Selection,
-    Values,
-    condition,
     filter_condition,
     select_by_filter,
+    set_condition,
     within,
 )
 from services.memory.search.store.vector_indexes import VectorIndexes
+from services.memory.sql.statements import Values
 
 # In all three the model's number is a literal: with a parameter, a plan would not know of its index, nor how many
 # vectors it has. Plans are made for the very values: one for any tenant would be wrong for one that has most rows.
@@ -123,7 +123,7 @@ class _Search:
     values: tuple[UUID, tuple[UUID, ...] | None, bytes, int]
 
     async def nearest(self, indexed: int) -> Sequence[Any]:
-        """By the statement that is soonest done; where the index does not find enough, all are read."""
+        """Returns them by the fastest statement; where the index does not find enough, all are read."""
         passages, limit = self.part.passages, self.values[3]
         most = count_limit(passages, indexed=indexed, limit=limit)
         if self.filters != PassageFilter():
@@ -141,12 +141,13 @@ class _Search:
 
     async def read(self) -> Sequence[Any]:
         """Exact, among all."""
-        where, filter_values = condition(self.filters, self.part, key="passage_id", first=5)
-        statement = _READ.format(model=self.model.id, within=within(self.part), filters=where)
-        return await self._fetch(_READ_SETTINGS, statement, [*self.values, *filter_values])
+        values = Values(*self.values)
+        filters = set_condition(self.filters, self.part, values)
+        statement = _READ.format(model=self.model.id, within=within(self.part), filters=filters)
+        return await self._fetch(_READ_SETTINGS, statement, values.all)
 
     async def index(self) -> Sequence[Any]:
-        """By the model's index and, beside it, among what waits for it."""
+        """Returns them by the model's index and, beside it, among what waits for it."""
         values = Values(*self.values)
         statement = _INDEX.format(
             model=self.model.id,

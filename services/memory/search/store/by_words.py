@@ -21,7 +21,7 @@ from services.memory.core.ranking.word_choice import (
     most_chosen,
 )
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import Selection, Values, select_by_filter
+from services.memory.search.store.filters import Selection, select_by_filter
 from services.memory.search.store.word_samples import SampleRequests, frequencies
 from services.memory.search.store.word_statements import (
     SETTINGS,
@@ -30,6 +30,7 @@ from services.memory.search.store.word_statements import (
     matching_of_newest,
     ranked,
 )
+from services.memory.sql.statements import Values
 
 # Below the first: not at all.
 _THRESHOLDS = [0.3, *frequency_thresholds()]
@@ -84,12 +85,12 @@ class WordSearch:
     limit: int
 
     async def among_all(self, lexemes: Sequence[str]) -> Sequence[Any]:
-        """Among all passages that have a word. How many have which comes out of that."""
+        """Ranks all passages that have a word. How many have which comes out of that."""
         values = self._values(dict.fromkeys(lexemes))
         return await self._ranked([matching(self._within(any_of(lexemes)), None, values)], len(lexemes), values)
 
     async def among_some(self, shares: Mapping[str, float]) -> Sequence[Any]:
-        """Among those that may be the best; when these are few, among more; when the filter leaves few, among those."""
+        """Ranks those that may be the best; when these are few, more; when the filter leaves few, those."""
         shares = {word: shares[word] for word in rarest(shares, MOST_WORDS)}
         part = self.scope.whole
         countable = count_limit(part.passages)
@@ -152,5 +153,5 @@ class WordSearch:
 
 
 def any_of_all(conjunctions: Sequence[Sequence[str]]) -> str:
-    """In tsquery's notation: has all lexemes of one of these."""
+    """Returns, in tsquery's notation, that a passage has all lexemes of one of these."""
     return "(" + " | ".join(all_of(lexemes) for lexemes in conjunctions) + ")"

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
+from services.memory.sql.statements import Values
 
 # What a ranking by words reads of a passage.
 COLUMNS = "c.organization_id, c.archive_id, c.id, c.words, c.word_count, c.tags, c.created_at"
@@ -24,20 +25,20 @@ _NEWEST = """
 
 
 def newest(part: Part, most: str) -> str:
-    """At most `most` (SQL) passages `c` of a part, about as many of each archive; the tenant is $1, its archives $2."""
+    """Selects up to `most` (SQL) passages `c` of a part, as many of each archive; $1 is the tenant, $2 its archives."""
     one = part.archive_ids is not None and len(part.archive_ids) == 1
     of_archives = "$2::uuid[] IS NULL AND a.kind = 1" if part.archive_ids is None else "a.id = ANY($2)"
     each = f"{most}::bigint" if one else f"{most}::bigint / 4"
     return _NEWEST.format(columns=COLUMNS, within=of_archives, archives=_MOST_ARCHIVES, each=each, most=most)
 
 
-_WITH_TAGS = """(c.archive_id, c.{key}) IN (
+_IN_TAGS = """(c.archive_id, c.passage_id) IN (
         SELECT t.archive_id, t.passage_id FROM memory.passage_tags t
-        WHERE t.organization_id = $1 AND {within} AND t.tag = ANY(${tags}::text[])
-        GROUP BY t.archive_id, t.passage_id HAVING count(*) >= ${least})"""
-_WITH_DATES = """(c.archive_id, c.{key}) IN (
+        WHERE t.organization_id = $1 AND {within} AND t.tag = ANY({tags}::text[])
+        GROUP BY t.archive_id, t.passage_id HAVING count(*) >= {least})"""
+_IN_DATES = """(c.archive_id, c.passage_id) IN (
         SELECT d.archive_id, d.id FROM memory.passages d
-        WHERE d.organization_id = $1 AND {within}{bounds})"""
+        WHERE d.organization_id = $1 AND {within} AND {bounds})"""
 
 # Of rows `{alias}`, those of the archives in $2; where that is null, those of all archives of the tenant, but no
 # pieces of files.
@@ -47,32 +48,8 @@ _OF_TENANT = """$2::uuid[] IS NULL AND {alias}.archive_id NOT IN (
 
 
 def within(part: Part, alias: str = "c") -> str:
-    """SQL for rows `alias` of a part of the tenant's archives, whose ids are $2; the tenant is $1."""
+    """Returns SQL for rows `alias` of a part of the tenant's archives, whose ids are $2; the tenant is $1."""
     return (_OF_TENANT if part.archive_ids is None else _OF_ARCHIVES).format(alias=alias)
-
-
-def condition(filters: PassageFilter, part: Part, *, key: str, first: int) -> tuple[str, list[object]]:
-    """SQL for a filter on rows `c` of a part, whose column `key` is a passage's id, and its values, from `first` on."""
-    values: list[object] = []
-
-    def number(value: object) -> int:
-        values.append(value)
-        return first + len(values) - 1
-
-    conditions = []
-    if filters.tags:
-        least = len(filters.tags) if filters.match_all_tags else 1
-        conditions.append(
-            _WITH_TAGS.format(key=key, within=within(part, "t"), tags=number(filters.tags), least=number(least))
-        )
-    bounds = ""
-    if filters.start is not None:
-        bounds += f" AND d.created_at >= ${number(filters.start)}"
-    if filters.end is not None:
-        bounds += f" AND d.created_at <= ${number(filters.end)}"
-    if bounds:
-        conditions.append(_WITH_DATES.format(key=key, within=within(part, "d"), bounds=bounds))
-    return " AND ".join(conditions) or "true", values
 
 
 # Scalar subqueries: the planner makes neither joins nor hashes of them, which would read all that has the tags.
@@ -100,18 +77,6 @@ SELECT count(*) FROM (
 """
 
 
-class Values:
-    """The values of a statement; each is given its place."""
-
-    def __init__(self, *values: object) -> None:
-        self.all = list(values)
-
-    def add(self, value: object) -> str:
-        """Returns what stands for it in SQL."""
-        self.all.append(value)
-        return f"${len(self.all)}"
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
     """About `passages` passages, among them all that a filter leaves: those with any of `tags`, or of its dates."""
@@ -120,24 +85,35 @@ class Selection:
     tags: tuple[str, ...] = ()
 
     def sql(self, filters: PassageFilter, part: Part, values: Values) -> str:
-        """A query of their keys."""
+        """Returns a query of their keys."""
         if self.tags:
             return _WITH_TAGS.format(within=within(part, "t"), tags=values.add(self.tags))
         return _WITH_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
 
     def rest(self, filters: PassageFilter) -> PassageFilter:
-        """What of the filter these passages need not all fit."""
+        """Returns the part of the filter that these passages need not all fit."""
         if not self.tags:
             return replace(filters, start=None, end=None)
         return replace(filters, tags=()) if self.tags == filters.tags else filters
 
 
-def filter_condition(filters: PassageFilter, values: Values) -> str:
-    """A condition on rows `c` of vectors; the tenant is $1."""
+def set_condition(filters: PassageFilter, part: Part, values: Values) -> str:
+    """Returns a condition on rows `c` of vectors of a part, by the sets that the filter names."""
     conditions = []
     if filters.tags:
-        least = len(filters.tags) if filters.match_all_tags else 1
-        conditions.append(_HAS_TAGS.format(tags=values.add(filters.tags), least=values.add(least)))
+        tags, least = values.add(filters.tags), values.add(_least_tags(filters))
+        conditions.append(_IN_TAGS.format(within=within(part, "t"), tags=tags, least=least))
+    if _has_dates(filters):
+        conditions.append(_IN_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values)))
+    return " AND ".join(conditions) or "true"
+
+
+def filter_condition(filters: PassageFilter, values: Values) -> str:
+    """Returns a condition on rows `c` of vectors; the tenant is $1."""
+    conditions = []
+    if filters.tags:
+        tags, least = values.add(filters.tags), values.add(_least_tags(filters))
+        conditions.append(_HAS_TAGS.format(tags=tags, least=least))
     if _has_dates(filters):
         conditions.append(_HAS_DATES.format(bounds=_bounds(filters, values)))
     return " AND ".join(conditions) or "true"
@@ -146,7 +122,7 @@ def filter_condition(filters: PassageFilter, values: Values) -> str:
 async def select_by_filter(
     connection: Any, organization_id: UUID, part: Part, filters: PassageFilter, most: int
 ) -> Selection | None:
-    """The smallest of the sets that the filter names, counted up to `most`; None without a filter."""
+    """Returns the smallest of the sets that the filter names, counted up to `most`; None without a filter."""
     sets = []
     if filters.tags:
         statement = _COUNT_TAGS.format(within=within(part, "t"))
@@ -162,6 +138,10 @@ async def select_by_filter(
         statement = _COUNT_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values))
         sets.append(Selection(await connection.fetchval(statement, *values.all)))
     return min(sets, key=lambda one: one.passages, default=None)
+
+
+def _least_tags(filters: PassageFilter) -> int:
+    return len(filters.tags) if filters.match_all_tags else 1
 
 
 def _has_dates(filters: PassageFilter) -> bool:

@@ -21,12 +21,12 @@ _DIMENSIONS = "SELECT dimensions FROM memory.embedding_models WHERE id = $1"
 
 
 def index_of(model_id: int, dimensions: int) -> VectorIndex:
-    """Of passages."""
+    """Returns the index of the vectors of passages."""
     return VectorIndex("memory.passage_vectors", model_id, dimensions)
 
 
 class VectorIndexes:
-    """What a search knows of the index that it may use. Whoever finds it wanting asks for the job."""
+    """The known states of the indexes that searches may use. A search that finds one missing asks for the job."""
 
     def __init__(self, pool: asyncpg.Pool, *, known_seconds: float = _KNOWN_SECONDS) -> None:
         self._pool = pool
@@ -35,7 +35,7 @@ class VectorIndexes:
         self._ask_again: dict[int, float] = {}
 
     async def state(self, organization_id: UUID, model: EmbeddingModel, passages: int) -> IndexState:
-        """At most a few seconds old; the job, if a search among `passages` needs it, is the organization's."""
+        """Returns at most a few seconds old; the job, if a search among `passages` needs it, is the organization's."""
         index = index_of(model.id, model.dimensions)
         if not index.possible:
             return IndexState()
@@ -69,7 +69,7 @@ class VectorIndexing:
         self._one = asyncio.Lock()
 
     async def handle(self, job: Job) -> Reschedule | None:
-        """One at a time, so that other jobs of this process have their turn meanwhile."""
+        """Returns one at a time, so that other jobs of this process have their turn meanwhile."""
         dimensions = await self._pool.fetchval(_DIMENSIONS, int(job.subject))
         if dimensions is None:
             return None

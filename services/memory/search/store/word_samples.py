@@ -98,14 +98,14 @@ class PostgresSamples:
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """Of which share of the passages each lexeme is. `old`: archives, or the tenant, of which to take a sample."""
+    """The share of the passages that have each lexeme. old: archives, or the tenant, of which to take a sample."""
 
     shares: dict[str, float]
     old: Sequence[UUID]
 
 
 async def frequencies(connection: Any, organization_id: UUID, part: Part, lexemes: Sequence[str]) -> Frequencies:
-    """From samples; where most of the part has none, from its newest passages."""
+    """Returns shares from samples; where most of the part has none, from its newest passages."""
     scopes = [organization_id] if part.archive_ids is None else part.archive_ids
     if part.archive_ids is None:
         rows = await connection.fetch(_SAMPLE_OF_TENANT, organization_id, scopes, part.passages)
@@ -140,7 +140,7 @@ class SampleRequests:
         self._asked: dict[UUID, float] = {}
 
     async def ask(self, organization_id: UUID, scopes: Sequence[UUID]) -> None:
-        """Unless that was done within the last minute."""
+        """Asks for samples, unless that was done within the last minute."""
         now = time.monotonic()
         for scope in scopes:
             if now - self._asked.get(scope, -_PAUSE_SECONDS) < _PAUSE_SECONDS:

@@ -8,7 +8,8 @@ the query's words (null: as many passages as are found), $7 these words as queri
 from services.common.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import COLUMNS, Values, newest, within
+from services.memory.search.store.filters import COLUMNS, newest, within
+from services.memory.sql.statements import Values
 
 # Without a plan for these very words and this tenant, or with a scan of all tenants' passages, a search could take
 # seconds. The planner cannot know how many passages an archive's lexeme has.
@@ -45,22 +46,22 @@ _SCORE = "w{n} * f{n} * {k} / (f{n} + length)"
 
 
 def matching(query: str, most: int | None, values: Values) -> str:
-    """The passages of a tsquery, which has to say of which archives; at most `most`."""
+    """Returns the passages of a tsquery, which has to say of which archives; at most `most`."""
     return _MATCHING.format(columns=COLUMNS, query=values.add(query), most=values.add(most))
 
 
 def matching_of_newest(query: str, most: int, part: Part, values: Values) -> str:
-    """Those of the newest passages of a part that match."""
+    """Returns those of the newest passages of a part that match."""
     return _OF_NEWEST.format(columns=COLUMNS, newest=newest(part, values.add(most)), query=values.add(query))
 
 
 def matching_of_chosen(query: str, chosen: str, values: Values) -> str:
-    """Those that match of the passages whose keys a statement gives."""
+    """Returns those that match of the passages whose keys a statement gives."""
     return _OF_CHOSEN.format(columns=COLUMNS, chosen=chosen, query=values.add(query))
 
 
 def ranked(sources: list[str], words: int, part: Part, filters: PassageFilter, values: Values) -> str:
-    """The best by BM25 among the candidates of all sources, of which none may give what another does."""
+    """Returns the best by BM25 among the candidates of all sources, of which none may give what another does."""
     numbers = range(1, words + 1)
     return _RANKED.format(
         filters=_is_wanted(filters, values),
@@ -76,7 +77,7 @@ def ranked(sources: list[str], words: int, part: Part, filters: PassageFilter, v
 
 
 def _is_wanted(filters: PassageFilter, values: Values) -> str:
-    """The filter on the passage itself, which is at hand."""
+    """Returns the filter on the passage itself, which is at hand."""
     conditions = []
     if filters.tags:
         conditions.append(f"c.tags {'@>' if filters.match_all_tags else '&&'} {values.add(filters.tags)}::text[]")

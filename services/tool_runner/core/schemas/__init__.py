@@ -1,1 +1,1 @@
-"""What a tool takes: its schema from its source, by syntax alone, and arguments held against it."""
+"""Schemas of tools: derived from their source by syntax alone, and arguments held against them."""

@@ -7,7 +7,7 @@ itself defines (classes, aliases) comes from `Names`; `classes.py` reads them.
 import ast
 from typing import Any
 
-from services.tool_runner.core.schemas.constraints import Schema, constrained, constraints_of
+from services.tool_runner.core.schemas.constraints import Schema, constraints_of, with_constraints
 
 _ANY_LIST: Schema = {"type": "array"}
 _ANY_OBJECT: Schema = {"type": "object"}
@@ -61,21 +61,21 @@ class UnsupportedType(ValueError):
 
 
 class Names:
-    """What names of the source mean; here none means anything. Counts how much has been made of them."""
+    """The names of the source; here none means anything. Counts how much has been made of them."""
 
     def __init__(self) -> None:
         self._parts = 0
 
     def schema(self, name: str, *, nullable: bool) -> Schema | None:
-        """Of a class or an alias; None where the source has none of that name. Raises UnsupportedType."""
+        """Returns the schema of a class or an alias; None where the source has none. Raises UnsupportedType."""
         return None
 
     def alias(self, name: str) -> ast.expr | None:
-        """What the name stands for, where it is another name for a type."""
+        """Returns what the name stands for, where it is another name for a type."""
         return None
 
     def member(self, node: ast.Attribute) -> object:
-        """The value of an Enum's member. Raises UnsupportedType."""
+        """Returns the value of an Enum's member. Raises UnsupportedType."""
         raise UnsupportedType(ast.unparse(node))
 
     def spend(self) -> None:
@@ -86,7 +86,7 @@ class Names:
 
 
 def annotation_schema(node: ast.expr, names: Names, *, nullable: bool = False) -> Schema:
-    """The schema of values of this annotation; raises UnsupportedType.
+    """Returns the schema of values of this annotation; raises UnsupportedType.
 
     `Optional[T]` is `T` unless `nullable`: that an argument may be left out is said by `required`, not by its type.
     """
@@ -99,9 +99,9 @@ def annotation_schema(node: ast.expr, names: Names, *, nullable: bool = False) -
         case ast.BinOp(op=ast.BitOr(), left=left, right=right):
             return _union([left, right], names, nullable)
         case ast.Subscript(value=origin, slice=arguments):
-            return _subscripted(_name(origin), _elements(arguments), node, names, nullable)
+            return _subscript(_name(origin), _elements(arguments), node, names, nullable)
         case ast.Call(func=maker, keywords=keywords) if _name(maker) in _MAKERS:
-            return constrained(dict(_PLAIN[_MAKERS[_name(maker)]]), constraints_of(keywords))
+            return with_constraints(dict(_PLAIN[_MAKERS[_name(maker)]]), constraints_of(keywords))
     name = _name(node)
     if (schema := names.schema(name, nullable=nullable)) is not None:
         return schema
@@ -111,7 +111,7 @@ def annotation_schema(node: ast.expr, names: Names, *, nullable: bool = False) -
 
 
 def is_optional(node: ast.expr, names: Names) -> bool:
-    """True where the annotation admits None, so that the argument may be left out."""
+    """Returns whether the annotation admits None, so that the argument may be left out."""
     match node:
         case ast.Constant(value=str(text)):
             return is_optional(_parse_forward(text), names)
@@ -129,14 +129,14 @@ def _is_optional_form(origin: str, members: list[ast.expr], names: Names) -> boo
     return origin == "Optional" or (origin == "Union" and any(_is_none(part) for part in members))
 
 
-def _subscripted(origin: str, arguments: list[ast.expr], node: ast.expr, names: Names, nullable: bool) -> Schema:
+def _subscript(origin: str, arguments: list[ast.expr], node: ast.expr, names: Names, nullable: bool) -> Schema:
     match origin, arguments:
         case "Optional", [only]:
             return _union([only, ast.Constant(None)], names, nullable)
         case "Union", [_, *_]:
             return _union(arguments, names, nullable)
         case "Annotated", [first, *metadata]:
-            return constrained(annotation_schema(first, names, nullable=nullable), constraints_of(metadata))
+            return with_constraints(annotation_schema(first, names, nullable=nullable), constraints_of(metadata))
         case (("Required" | "NotRequired" | "ReadOnly" | "Final"), [only]):
             return annotation_schema(only, names, nullable=nullable)
         case "Literal", [_, *_]:
@@ -166,12 +166,12 @@ def _container(origin: str, arguments: list[ast.expr], names: Names) -> Schema |
 
 
 def _tuple(items: list[Schema]) -> Schema:
-    """Which place holds what is left out: not every provider takes `prefixItems`."""
+    """Returns which place holds what is left out: not every provider takes `prefixItems`."""
     return {"type": "array", "items": one_of(items), "minItems": len(items), "maxItems": len(items)}
 
 
 def one_of(schemas: list[Schema]) -> Schema:
-    """What any of them admits; at least one."""
+    """Returns what any of them admits; at least one."""
     distinct: list[Schema] = []
     for schema in schemas:
         if schema not in distinct:
@@ -211,7 +211,7 @@ def _literal(nodes: list[ast.expr], names: Names) -> Schema:
 
 
 def enumeration(values: list[Any]) -> Schema | None:
-    """The schema of these values, None where one of them is no plain value of JSON."""
+    """Returns the schema of these values, None where one of them is no plain value of JSON."""
     types = list(dict.fromkeys(_JSON_TYPE.get(type(value), "") for value in values))
     if "" in types or not types:
         return None
@@ -219,7 +219,7 @@ def enumeration(values: list[Any]) -> Schema | None:
 
 
 def _parse_forward(text: str) -> ast.expr:
-    """An annotation written as a string, as in `x: "int | None"`."""
+    """Returns an annotation written as a string, as in `x: "int | None"`."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:

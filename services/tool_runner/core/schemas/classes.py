@@ -13,12 +13,12 @@ from services.tool_runner.core.schemas.annotations import Names, UnsupportedType
 from services.tool_runner.core.schemas.constraints import (
     Constraints,
     Schema,
-    called,
-    constrained,
+    called_name,
     constraints_of,
     is_field,
     is_json,
     literal,
+    with_constraints,
 )
 from services.tool_runner.core.schemas.docstring import parse_docstring
 
@@ -81,7 +81,7 @@ class SourceNames(Names):
             schema = self._object(node, kind, docs.arguments)
         else:
             raise UnsupportedType(node.name, f"a class that is not {_KNOWN}")
-        return constrained(schema, {"description": docs.description})
+        return with_constraints(schema, {"description": docs.description})
 
     def _kind(self, node: ast.ClassDef, seen: frozenset[str]) -> str:
         if any(_text(part) == "dataclass" for part in node.decorator_list):
@@ -106,24 +106,24 @@ class SourceNames(Names):
         properties: dict[str, Schema] = {}
         required: list[str] = []
         for field in self._fields(node, frozenset()).values():
-            said = _said(field)
-            name = _outer_name(field.name, said)
+            constraints = _field_constraints(field)
+            name = _outer_name(field.name, constraints)
             try:
                 schema = annotation_schema(field.annotation, self, nullable=True)
             except UnsupportedType as error:
                 where = f"whose field {field.name!r} (line {field.annotation.lineno}) has type {error}"
                 raise UnsupportedType(node.name, where) from None
             described = {"description": docs[field.name]} if field.name in docs else {}
-            properties[name] = constrained(schema, described | said)
-            if "default" in said and is_json(said["default"]) and said["default"] is not None:
-                properties[name]["default"] = said["default"]
-            if _is_required(field, kind, said):
+            properties[name] = with_constraints(schema, described | constraints)
+            if "default" in constraints and is_json(constraints["default"]) and constraints["default"] is not None:
+                properties[name]["default"] = constraints["default"]
+            if _is_required(field, kind, constraints):
                 required.append(name)
         closed = {"additionalProperties": False} if _forbids_more(node) else {}
         return {"type": "object", "properties": properties, "required": required} | closed
 
     def _fields(self, node: ast.ClassDef, seen: frozenset[str]) -> dict[str, _Field]:
-        """Those of its bases first; a field that is said again keeps its place."""
+        """Returns those of its bases first; a field that is said again keeps its place."""
         fields: dict[str, _Field] = {}
         for base in map(_text, reversed(node.bases)):
             if base in self._classes and base not in seen:
@@ -135,34 +135,34 @@ class SourceNames(Names):
         return fields
 
 
-def _is_required(field: _Field, kind: str, said: Constraints) -> bool:
-    """Also where it may be None: Pydantic asks for what has no default."""
+def _is_required(field: _Field, kind: str, constraints: Constraints) -> bool:
+    """Returns whether it has no default: Pydantic then asks for it, even where it may be None."""
     if kind == "typed_dict":
         form = _text(field.annotation.value) if isinstance(field.annotation, ast.Subscript) else ""
         return form == "Required" or (field.total and form != "NotRequired")
-    return said.get("default", ...) is ... and "default_factory" not in said
+    return constraints.get("default", ...) is ... and "default_factory" not in constraints
 
 
-def _said(field: _Field) -> Constraints:
-    """What Annotated and Field say of it, and its default."""
-    said: Constraints = {}
+def _field_constraints(field: _Field) -> Constraints:
+    """Returns what Annotated and Field say of it, and its default."""
+    constraints: Constraints = {}
     match field.annotation:
         case ast.Subscript(value=form, slice=ast.Tuple(elts=[_, *metadata])) if _text(form) == "Annotated":
-            said |= constraints_of(metadata)
+            constraints |= constraints_of(metadata)
     if isinstance(field.default, ast.Call) and is_field(field.default):
         if field.default.args:
-            said["default"] = literal(field.default.args[0])
-        said |= constraints_of(field.default.keywords)
+            constraints["default"] = literal(field.default.args[0])
+        constraints |= constraints_of(field.default.keywords)
     elif field.default is not None:
-        said["default"] = literal(field.default)
-    return said
+        constraints["default"] = literal(field.default)
+    return constraints
 
 
-def _outer_name(name: str, said: Constraints) -> str:
-    """What it is called outside: Pydantic reads by alias."""
+def _outer_name(name: str, constraints: Constraints) -> str:
+    """Returns what it is called outside: Pydantic reads by alias."""
     for key in ("validation_alias", "alias"):
-        if isinstance(said.get(key), str) and said[key]:
-            return str(said[key])
+        if isinstance(constraints.get(key), str) and constraints[key]:
+            return str(constraints[key])
     return name
 
 
@@ -178,7 +178,7 @@ def _is_data(node: ast.AnnAssign) -> bool:
 
 
 def _members(node: ast.ClassDef) -> dict[str, Any]:
-    """The values of an Enum by name; what is no literal is left as something that is no JSON."""
+    """Returns the values of an Enum by name; what is no literal is left as something that is no JSON."""
     lower = "StrEnum" in map(_text, node.bases)
     members: dict[str, Any] = {}
     for part in node.body:
@@ -187,7 +187,7 @@ def _members(node: ast.ClassDef) -> dict[str, Any]:
         name = part.targets[0].id
         if name.startswith("__") or (name.startswith("_") and name.endswith("_")):
             continue
-        if isinstance(part.value, ast.Call) and called(part.value) == "auto":
+        if isinstance(part.value, ast.Call) and called_name(part.value) == "auto":
             members[name] = name.lower() if lower else len(members) + 1
         else:
             members[name] = literal(part.value)
@@ -195,13 +195,13 @@ def _members(node: ast.ClassDef) -> dict[str, Any]:
 
 
 def _forbids_more(node: ast.ClassDef) -> bool:
-    """model_config = ConfigDict(extra="forbid"), or as a keyword of the class."""
+    """Returns whether the class has `extra="forbid"` in its ConfigDict or as a keyword."""
     words = [word for part in ast.walk(node) if isinstance(part, ast.Call | ast.ClassDef) for word in part.keywords]
     return any(word.arg == "extra" and literal(word.value) == "forbid" for word in words)
 
 
 def _aliases(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """`Name = type`, `Name: TypeAlias = type`, `type Name = type`, `Name = NewType("Name", type)`."""
+    """Returns `Name = type`, `Name: TypeAlias = type`, `type Name = type` and `Name = NewType("Name", type)`."""
     for node in module.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if not isinstance(value, ast.Constant):
@@ -213,21 +213,21 @@ def _aliases(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             case _:
                 continue
         if isinstance(value, ast.Call):
-            if called(value) == "NewType" and len(value.args) == 2:
+            if called_name(value) == "NewType" and len(value.args) == 2:
                 yield name, value.args[1]
         elif _text(value) != name:  # List = typing.List
             yield name, value
 
 
 def _text(node: ast.expr) -> str:
-    """The last part of a dotted name; of a call, of what is called."""
+    """Returns the last part of a dotted name; of a call, of what is called."""
     match node:
         case ast.Name(id=name):
             return name
         case ast.Attribute(attr=name):
             return name
         case ast.Call():
-            return called(node)
+            return called_name(node)
         case ast.Subscript(value=value):
             return _text(value)
     return ""

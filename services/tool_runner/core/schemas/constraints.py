@@ -1,4 +1,4 @@
-"""What `Field(...)`, `Annotated[...]` and their like say of a value beside its type. Pure; reads syntax."""
+"""Constraints that `Field(...)`, `Annotated[...]` and their like add to a type. Pure; reads syntax."""
 
 import ast
 from collections.abc import Sequence
@@ -36,10 +36,10 @@ _NOT_LITERAL = object()
 Constraints = dict[str, Any]
 
 
-def constraints_of(said: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constraints:
-    """Of the metadata of an Annotated, or of the keywords of a Field."""
+def constraints_of(arguments: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constraints:
+    """Returns those of the metadata of an Annotated, or of the keywords of a Field."""
     found: Constraints = {}
-    for part in said:
+    for part in arguments:
         if isinstance(part, ast.keyword):
             found |= _keyword(part)
         else:
@@ -48,17 +48,17 @@ def constraints_of(said: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constrai
 
 
 def is_field(node: ast.expr | None) -> bool:
-    """Whether this is `Field(...)`."""
-    return isinstance(node, ast.Call) and called(node) in {"Field", "field"}
+    """Returns whether this is `Field(...)`."""
+    return isinstance(node, ast.Call) and called_name(node) in {"Field", "field"}
 
 
-def called(node: ast.Call) -> str:
-    """The name of what is called, without its module."""
+def called_name(node: ast.Call) -> str:
+    """Returns the name of what is called, without its module."""
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
 
-def constrained(schema: Schema, constraints: Constraints) -> Schema:
-    """The schema with what is said of its values; what says nothing of such values is passed over."""
+def with_constraints(schema: Schema, constraints: Constraints) -> Schema:
+    """Returns the schema with what is said of its values; what says nothing of such values is passed over."""
     schema = dict(schema)
     inner = _not_null(schema)
     kind = inner.get("type")
@@ -78,7 +78,7 @@ def constrained(schema: Schema, constraints: Constraints) -> Schema:
 
 
 def _not_null(schema: Schema) -> Schema:
-    """The part of `T or null` that says what T is, as a part of `schema` that may be changed."""
+    """Returns the part of `T or null` that says what T is, as a part of `schema` that may be changed."""
     options = schema.get("anyOf")
     if not options or len(options) != 2 or options[1] != {"type": "null"}:
         return schema
@@ -91,11 +91,11 @@ def _metadata(node: ast.expr) -> Constraints:
     match node:
         case ast.Constant(value=str(text)):
             return {"description": text}
-        case ast.Call(args=[value]) if called(node) in _SINGLE:
-            return {_SINGLE[called(node)]: literal(value)}
-        case ast.Call(args=[ast.Constant(value=str(text))]) if called(node) == "Doc":
+        case ast.Call(args=[value]) if called_name(node) in _SINGLE:
+            return {_SINGLE[called_name(node)]: literal(value)}
+        case ast.Call(args=[ast.Constant(value=str(text))]) if called_name(node) == "Doc":
             return {"description": text}
-        case ast.Call(args=positional) if called(node) in _CALLS:
+        case ast.Call(args=positional) if called_name(node) in _CALLS:
             default = {"default": literal(positional[0])} if positional and positional[0] else {}
             return default | constraints_of(node.keywords)
     return {}
@@ -108,7 +108,7 @@ def _keyword(keyword: ast.keyword) -> Constraints:
 
 
 def literal(node: ast.expr) -> Any:
-    """The value of a literal; something that is no JSON for what would have to be run."""
+    """Returns the value of a literal; something that is no JSON for what would have to be run."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -116,7 +116,7 @@ def literal(node: ast.expr) -> Any:
 
 
 def is_json(value: Any) -> bool:
-    """Whether a literal is a value that JSON has."""
+    """Returns whether a literal is a value that JSON has."""
     if isinstance(value, list):
         return all(map(is_json, value))
     if isinstance(value, dict):

@@ -12,22 +12,24 @@ SCRIPTS = frozenset({"typescript", "javascript"})
 
 
 @dataclass(frozen=True)
-class Derived:
-    """What a tool's source says of it. `schema` has name, description and parameters."""
+class DerivedSchema:
+    """The schema of a tool's source. `schema` has name, description and parameters."""
 
     schema: Schema
     takes_agent_state: bool
 
 
-def derive(source: str, source_type: str, schema: Schema | None = None, args_schema: Schema | None = None) -> Derived:
-    """The schema: derived, or the given one once it is found to be of this source. Raises SchemaError."""
+def derive(
+    source: str, source_type: str, schema: Schema | None = None, args_schema: Schema | None = None
+) -> DerivedSchema:
+    """Returns the schema: derived, or the given one once it is found to be of this source. Raises SchemaError."""
     language: Any = _of_scripts() if source_type in SCRIPTS else python
     if schema is None:
         schema = language.derive_schema(source, args_schema)
     else:
         check_schema(schema)
         language.check_function(source, schema["name"])
-    return Derived(schema, language.takes_state(source, schema["name"]))
+    return DerivedSchema(schema, language.takes_state(source, schema["name"]))
 
 
 def _of_scripts() -> Any:

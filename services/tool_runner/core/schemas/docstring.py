@@ -49,7 +49,7 @@ class Docstring:
 
 
 def parse_docstring(text: str) -> Docstring:
-    """Read a Google-style docstring; text that follows no section at all is description."""
+    """Reads a Google-style docstring; text that follows no section at all is description."""
     lines = inspect.cleandoc(text).splitlines()
     starts = [i for i, line in enumerate(lines) if _section(line)]
     description = "\n".join(lines[: starts[0]] if starts else lines).strip()
@@ -62,7 +62,7 @@ def parse_docstring(text: str) -> Docstring:
 
 
 def _section(line: str) -> str | None:
-    """The section that an unindented `Name:` opens, in lower case."""
+    """Returns the section that an unindented `Name:` opens, in lower case."""
     name = line.rstrip().removesuffix(":").lower()
     return name if line.rstrip().endswith(":") and name in _SECTIONS else None
 

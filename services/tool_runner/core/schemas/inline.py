@@ -9,8 +9,8 @@ _FOLDERS = ("$defs", "definitions")
 _MOST_PARTS = 5_000
 
 
-def inlined(schema: Schema) -> Schema:
-    """The schema without `$ref` into its own definitions; raises SchemaError (BAD_SCHEMA) where that has no end."""
+def inline(schema: Schema) -> Schema:
+    """Returns the schema without `$ref` into its own definitions; raises SchemaError (BAD_SCHEMA) for endless ones."""
     if not any(folder in schema for folder in _FOLDERS):
         return schema
     kept = {name: value for name, value in schema.items() if name not in _FOLDERS}

@@ -5,17 +5,17 @@ import json
 from services.tool_runner.core.model import Refused
 
 
-def checked_object(text: str, name: str) -> str:
-    """The text, if it is a JSON object; raises Refused (TOOL_INVALID)."""
-    return _checked(text, name, dict, "object")
+def json_object(text: str, name: str) -> str:
+    """Returns the text, if it is a JSON object; raises Refused (TOOL_INVALID)."""
+    return _check(text, name, dict, "object")
 
 
-def checked_array(text: str, name: str) -> str:
-    """The text, if it is a JSON array or ""; raises Refused (TOOL_INVALID)."""
-    return _checked(text, name, list, "array") if text and text != "null" else ""
+def json_array(text: str, name: str) -> str:
+    """Returns the text, if it is a JSON array or ""; raises Refused (TOOL_INVALID)."""
+    return _check(text, name, list, "array") if text and text != "null" else ""
 
 
-def _checked(text: str, name: str, kind: type, called: str) -> str:
+def _check(text: str, name: str, kind: type, called: str) -> str:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -26,7 +26,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
-    """The schema of the tool in `source`; raises SchemaError.
+    """Returns the schema of the tool in `source`; raises SchemaError.
 
     `args_schema` (a JSON Schema of type object) stands in for the type hints and argument descriptions when
     it is given; name and description still come from the function.
@@ -49,14 +49,14 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
 
 
 def check_function(source: str, name: str) -> None:
-    """Whether the source defines the function that a given schema names; raises SchemaError."""
+    """Checks that the source defines the function that a client's schema names; raises SchemaError."""
     names = [node.name for node in _parse(source).body if isinstance(node, _Function)]
     if name not in names:
         raise no_such_function(name, names)
 
 
 def takes_state(source: str, name: str) -> bool:
-    """Whether that function, which is there, has a parameter `agent_state`."""
+    """Returns whether that function, which is there, has a parameter `agent_state`."""
     functions = [node for node in _parse(source).body if isinstance(node, _Function) and node.name == name]
     spec = functions[-1].args
     return any(argument.arg == STATE_PARAMETER for argument in spec.posonlyargs + spec.args + spec.kwonlyargs)
@@ -95,7 +95,7 @@ def _parameters(function: _Function, docstring: Docstring, names: SourceNames) -
 
 
 def _arguments(function: _Function) -> list[tuple[ast.arg, ast.expr | None]]:
-    """What the model gives: every parameter with its default, without the hidden ones."""
+    """Returns what the model gives: every parameter with its default, without the hidden ones."""
     spec = function.args
     if spec.posonlyargs:
         raise SchemaError(

@@ -53,7 +53,7 @@ class NotAnObject(ValueError):
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The arguments; "" counts as none. Raises NotAnObject."""
+    """Returns the arguments; "" counts as none. Raises NotAnObject."""
     if len(text) > MOST_BYTES:
         raise NotAnObject(f"the arguments have {len(text)} characters; at most {MOST_BYTES} are accepted")
     try:
@@ -71,8 +71,8 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def hashed(text: str) -> str:
-    """SHA-256, hexadecimal, of the arguments in a form that key order and spaces do not change."""
+def hash_arguments(text: str) -> str:
+    """Returns the SHA-256, hexadecimal, of the arguments, whatever their key order and spaces."""
     try:
         canonical = json.dumps(parse(text), sort_keys=True, separators=(",", ":"))
     except NotAnObject:
@@ -81,7 +81,7 @@ def hashed(text: str) -> str:
 
 
 def without_habits(parameters: Schema) -> Schema:
-    """The parameters that are the tool's own."""
+    """Returns the parameters that are the tool's own."""
     known = parameters.get("properties")
     if not isinstance(known, dict) or not HABITS & known.keys():
         return parameters
@@ -89,8 +89,8 @@ def without_habits(parameters: Schema) -> Schema:
     return parameters | {"properties": own, "required": [n for n in parameters.get("required", ()) if n not in HABITS]}
 
 
-def completed(parameters: Schema, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Without null for an argument that may be left out and is not null: models mean "not given" by it."""
+def complete(parameters: Schema, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns them without null for an optional argument that is not nullable: models mean "left out" by it."""
     known, required = parameters.get("properties", {}), parameters.get("required", [])
 
     def dropped(name: str, value: Any) -> bool:
@@ -115,7 +115,7 @@ def _admits_null(schema: Any) -> bool:
 
 
 def is_plain(parameters: Schema, text: str) -> bool:
-    """Whether these arguments can be checked here; else it is work for a limited child."""
+    """Returns whether these arguments can be checked here; else it is work for a limited child."""
     return len(text) <= _PLAIN_CHARS and _plain(parameters)
 
 

@@ -1,11 +1,11 @@
-"""What every tool's schema must be, whatever language its source is in. Pure."""
+"""Rules for every tool's schema, whatever language its source is in. Pure."""
 
 import re
 from typing import Any
 
 from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.errors import SchemaError
-from services.tool_runner.core.schemas.inline import inlined
+from services.tool_runner.core.schemas.inline import inline
 
 MAX_SOURCE_BYTES = 256 * 1024
 MAX_NAME_CHARS = 48
@@ -20,7 +20,7 @@ def check_size(source: str) -> None:
 
 
 def check_schema(schema: Schema) -> None:
-    """Refuse a tool schema whose name or shape no model provider would take; raises SchemaError."""
+    """Refuses a tool schema whose name or shape no model provider would take; raises SchemaError."""
     name = schema.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SchemaError("BAD_NAME", f"tool name {name!r} must be letters, digits, '_' or '-', not empty")
@@ -34,13 +34,13 @@ def check_schema(schema: Schema) -> None:
 
 
 def check_args_schema(schema: Schema) -> Schema:
-    """The arguments' schema as parameters, what it defines inlined; raises SchemaError."""
+    """Returns the arguments' schema as parameters, what it defines inlined; raises SchemaError."""
     if schema.get("type") != "object" or not isinstance(schema.get("properties", {}), dict):
         raise SchemaError("BAD_SCHEMA", "args_json_schema must be a JSON Schema of type object with its properties")
-    return {"properties": {}, "required": [], **inlined(schema)}
+    return {"properties": {}, "required": [], **inline(schema)}
 
 
 def no_such_function(name: Any, defined: list[str]) -> SchemaError:
-    """For a given schema that is of another source."""
+    """Returns the error for a client's schema that is of another source."""
     there = ", ".join(defined) or "none"
     return SchemaError("NO_FUNCTION", f"the schema names the function {name!r}; the source defines: {there}")

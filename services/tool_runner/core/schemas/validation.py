@@ -32,7 +32,7 @@ _KINDS = {
 
 
 def check_parameters(name: str, parameters: Schema) -> None:
-    """Whether this is a JSON Schema at all; raises tool_runner.schema.SchemaError."""
+    """Checks that this is a JSON Schema at all; raises SchemaError."""
     try:
         Draft202012Validator.check_schema(parameters)
     except InvalidSchema as error:
@@ -42,16 +42,16 @@ def check_parameters(name: str, parameters: Schema) -> None:
 
 
 def problems(name: str, parameters: Schema, arguments: dict[str, Any]) -> list[str]:
-    """What is wrong with the arguments, at most five sentences; empty where nothing is."""
+    """Returns what is wrong with the arguments, at most five sentences; empty where nothing is."""
     validator = Draft202012Validator(parameters, registry=_NOTHING_REMOTE)
     try:
         found = [_sentence(error) for error in validator.iter_errors(arguments)]
     except (Unresolvable, RecursionError) as error:
         return [f"the schema of {name} cannot be used: {str(error)[:200] or 'it refers to itself without end'}"]
-    return list(dict.fromkeys(_unknown(name, parameters, arguments) + found))[:_MOST_PROBLEMS]
+    return list(dict.fromkeys(_unknown_names(name, parameters, arguments) + found))[:_MOST_PROBLEMS]
 
 
-def _unknown(name: str, parameters: Schema, arguments: dict[str, Any]) -> list[str]:
+def _unknown_names(name: str, parameters: Schema, arguments: dict[str, Any]) -> list[str]:
     """Arguments that the function would refuse as unexpected, unless the schema speaks of such itself."""
     speaks = {"additionalProperties", "patternProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "$ref"}
     if speaks & parameters.keys():
@@ -66,27 +66,27 @@ def _unknown(name: str, parameters: Schema, arguments: dict[str, Any]) -> list[s
 
 def _sentence(error: ValidationError) -> str:
     place = _place(error.absolute_path)
-    wanted: Any = error.validator_value
+    expectation: Any = error.validator_value
     match error.validator:
         case "type":
-            kinds = [wanted] if isinstance(wanted, str) else wanted
+            kinds = [expectation] if isinstance(expectation, str) else expectation
             expected = " or ".join(_KINDS.get(kind, kind) for kind in kinds)
-            return f"{place}: must be {expected}, not {_shown(error.instance)}"
+            return f"{place}: must be {expected}, not {_excerpt(error.instance)}"
         case "required":
-            given: Any = error.instance
-            missing = ", ".join(key for key in wanted if key not in given)
+            instance: Any = error.instance
+            missing = ", ".join(key for key in expectation if key not in instance)
             return f"{place}: {missing} must be given and is missing"
         case "enum" | "const":
-            options = wanted if error.validator == "enum" else [wanted]
+            options = expectation if error.validator == "enum" else [expectation]
             expected = ", ".join(json.dumps(option, ensure_ascii=False) for option in options[:20])
-            return f"{place}: must be one of {expected}, not {_shown(error.instance)}"
+            return f"{place}: must be one of {expected}, not {_excerpt(error.instance)}"
         case "anyOf" | "oneOf":
-            expected = " or ".join(_described(option) for option in wanted[:10])
-            return f"{place}: must be {expected}, not {_shown(error.instance)}"
+            expected = " or ".join(_kind(option) for option in expectation[:10])
+            return f"{place}: must be {expected}, not {_excerpt(error.instance)}"
     return f"{place}: {error.message[:300]}"
 
 
-def _described(schema: Any) -> str:
+def _kind(schema: Any) -> str:
     kind = schema.get("type") if isinstance(schema, dict) else None
     return _KINDS.get(kind, "another form of it") if isinstance(kind, str) else "another form of it"
 
@@ -96,6 +96,6 @@ def _place(path: Any) -> str:
     return text.removeprefix(".") or "arguments"
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."

@@ -1,4 +1,4 @@
-"""What a TLS client says before anything is secret: the name it wants (RFC 8446, 4.1.2; RFC 6066, 3). Pure."""
+"""The greeting of a TLS client, before anything is secret: the name it wants (RFC 8446, 4.1.2; RFC 6066, 3). Pure."""
 
 from services.tool_runner.core.network_policy import canonical
 
@@ -17,7 +17,7 @@ class NotTls(Exception):
 
 
 def server_name(data: bytes) -> str | None:
-    """The name in the ClientHello that `data` begins with, "" where it gives none; None: more bytes are needed.
+    """Returns the name in the ClientHello that `data` begins with, "" where it gives none; None: more bytes are needed.
 
     Raises NotTls. A name that is hidden (Encrypted Client Hello) is refused the same way.
     """
@@ -35,7 +35,7 @@ def server_name(data: bytes) -> str | None:
 
 
 def names_only(data: bytes, host: str) -> bool | None:
-    """Whether TLS that begins with `data` is for `host`, a canonical one, or for no name; None: more is needed."""
+    """Returns whether TLS that begins so is for `host`, a canonical one, or for no name; None: more is needed."""
     try:
         name = server_name(data)
     except NotTls:
@@ -46,7 +46,7 @@ def names_only(data: bytes, host: str) -> bool | None:
 
 
 def _hello(data: bytes) -> bytes | None:
-    """The body of the first handshake message, put together from its records."""
+    """Returns the body of the first handshake message, put together from its records."""
     message, place, records = bytearray(), 0, 0
     while len(data) - place >= 5:
         size = int.from_bytes(data[place + 3 : place + 5], "big")
@@ -83,7 +83,7 @@ def _name(extensions: bytes) -> str:
 
 
 def _vector(data: bytes, length_bytes: int) -> tuple[bytes, bytes]:
-    """The bytes of a length-prefixed vector, and what follows it. Raises IndexError where it is cut short."""
+    """Returns the bytes of a length-prefixed vector, and what follows it. Raises IndexError where it is cut short."""
     size = int.from_bytes(data[:length_bytes], "big")
     if len(data) < length_bytes + size:
         raise IndexError

@@ -10,7 +10,7 @@ PREFIX = "loci-secret-"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldSecret:
     """One secret of a call: what the tool holds, what it stands for, and where it may go."""
 
     placeholder: str
@@ -18,10 +18,10 @@ class Held:
     rule: Secret
 
 
-def split(environment: Mapping[str, str], policy: Policy) -> tuple[dict[str, str], tuple[Held, ...]]:
-    """The variables for the sandbox, where each secret of the policy is a placeholder, and the secrets held back."""
+def split(environment: Mapping[str, str], policy: Policy) -> tuple[dict[str, str], tuple[HeldSecret, ...]]:
+    """Returns the variables for the sandbox, with placeholders for secrets of the policy, and those secrets."""
     held = {
-        name: Held(PREFIX + randomness.token_hex(16), environment[name], rule)
+        name: HeldSecret(PREFIX + randomness.token_hex(16), environment[name], rule)
         for name, rule in policy.secrets.items()
         if environment.get(name)
     }

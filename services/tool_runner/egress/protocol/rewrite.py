@@ -1,4 +1,4 @@
-"""What the proxy changes in requests and responses: headers of one hop, secrets, credentials of Loci. Pure."""
+"""Changes of the proxy to requests and responses: headers of one hop, secrets, credentials of Loci. Pure."""
 
 import base64
 import binascii
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from services.tool_runner.core.network_policy import DEFAULT_PORTS
-from services.tool_runner.egress.protocol.placeholders import PREFIX, Held
+from services.tool_runner.egress.protocol.placeholders import PREFIX, HeldSecret
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -50,12 +50,12 @@ class Outgoing:
 
 
 def authority(host: str, port: int, *, tls: bool) -> bytes:
-    """The Host header of an origin."""
+    """Returns the Host header of an origin."""
     shown = f"[{host}]" if ":" in host else host
     return (shown if port == DEFAULT_PORTS[tls] else f"{shown}:{port}").encode()
 
 
-def passed_on(headers: Iterable[tuple[bytes, bytes]], drop: Collection[bytes] = ()) -> Headers:
+def forward_headers(headers: Iterable[tuple[bytes, bytes]], drop: Collection[bytes] = ()) -> Headers:
     """Headers without those of one hop, those that `Connection` names, and `drop`; names in lower case."""
     given = [(name.lower(), value) for name, value in headers]
     named = {token.strip().lower() for name, value in given if name == b"connection" for token in value.split(b",")}
@@ -64,12 +64,12 @@ def passed_on(headers: Iterable[tuple[bytes, bytes]], drop: Collection[bytes] = 
 
 
 def is_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a message asks for, or grants, the one upgrade that is passed on."""
+    """Returns whether a message asks for, or grants, the one upgrade that is passed on."""
     return any(name.lower() == b"upgrade" and value.strip().lower() == b"websocket" for name, value in headers)
 
 
 def for_loci(target: bytes, headers: Headers, token: str, base_path: str) -> Outgoing:
-    """A request to Loci itself: whoever the tool says it is, it is the run of `token`. Raises CannotBeSent."""
+    """Returns a request to Loci itself: whoever the tool says it is, it is the run of `token`. Raises CannotBeSent."""
     path = target.partition(b"?")[0].decode("latin-1")
     if _DOTS.search(path):
         raise CannotBeSent("a path to Loci must not hold . or .. segments")
@@ -79,14 +79,14 @@ def for_loci(target: bytes, headers: Headers, token: str, base_path: str) -> Out
     return Outgoing(base_path.encode() + target, [*kept, (b"authorization", f"Bearer {token}".encode())])
 
 
-def with_secrets(target: bytes, headers: Headers, held: Sequence[Held]) -> Outgoing:
-    """A request to a host of the secrets `held`. Raises CannotBeSent."""
+def with_secrets(target: bytes, headers: Headers, secrets: Sequence[HeldSecret]) -> Outgoing:
+    """Returns a request to a host of the secrets `held`. Raises CannotBeSent."""
     masks: dict[bytes, bytes] = {}
-    values = [(secret, _value(secret)) for secret in held]
+    values = [(secret, _value(secret)) for secret in secrets]
     for secret, value in values:
         for form in (value, quote(value, safe="").encode(), quote(value).encode()):
             masks[form] = secret.placeholder.encode()
-    given = [(name, _replaced(name, value, values, masks)) for name, value in headers]
+    given = [(name, _replace(name, value, values, masks)) for name, value in headers]
     for secret, value in values:
         if secret.rule.header:
             name = secret.rule.header.encode()
@@ -97,7 +97,7 @@ def with_secrets(target: bytes, headers: Headers, held: Sequence[Held]) -> Outgo
     return Outgoing(target, given, {value: shown for value, shown in masks.items() if len(value) >= _LEAST_MASKED})
 
 
-def masked(headers: Iterable[tuple[bytes, bytes]], masks: Mapping[bytes, bytes]) -> Headers:
+def mask_headers(headers: Iterable[tuple[bytes, bytes]], masks: Mapping[bytes, bytes]) -> Headers:
     """Headers of a response, with the tool's placeholders for what is secret. Bodies are not looked into."""
     shown = []
     for name, value in headers:
@@ -107,13 +107,13 @@ def masked(headers: Iterable[tuple[bytes, bytes]], masks: Mapping[bytes, bytes])
     return shown
 
 
-def would_hold(target: bytes, headers: Iterable[tuple[bytes, bytes]], held: Sequence[Held]) -> bool:
-    """Whether a request would have one of the secrets put in."""
-    texts = [target, *(_decoded(name, value)[1] for name, value in headers)]
-    return any(secret.rule.header or secret.placeholder.encode() in text for secret in held for text in texts)
+def would_replace(target: bytes, headers: Iterable[tuple[bytes, bytes]], secrets: Sequence[HeldSecret]) -> bool:
+    """Returns whether a request would have one of the secrets put in."""
+    texts = [target, *(_decode(name, value)[1] for name, value in headers)]
+    return any(secret.rule.header or secret.placeholder.encode() in text for secret in secrets for text in texts)
 
 
-def _value(secret: Held) -> bytes:
+def _value(secret: HeldSecret) -> bytes:
     # Values are often read from files, with a last line break.
     value = secret.value.strip().encode()
     if any(byte < 32 or byte == 127 for byte in value):
@@ -121,8 +121,8 @@ def _value(secret: Held) -> bytes:
     return value
 
 
-def _replaced(name: bytes, given: bytes, values: Sequence[tuple[Held, bytes]], masks: dict[bytes, bytes]) -> bytes:
-    scheme, text = _decoded(name, given)
+def _replace(name: bytes, given: bytes, values: Sequence[tuple[HeldSecret, bytes]], masks: dict[bytes, bytes]) -> bytes:
+    scheme, text = _decode(name, given)
     if _PLACEHOLDER not in text:
         return given
     for secret, value in values:
@@ -134,8 +134,8 @@ def _replaced(name: bytes, given: bytes, values: Sequence[tuple[Held, bytes]], m
     return scheme + b" " + encoded
 
 
-def _decoded(name: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """The scheme and the decoded text of Basic credentials; for other headers no scheme, and the value as it is."""
+def _decode(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """Returns scheme and decoded text of Basic credentials; for other headers "" and the value as it is."""
     scheme, _, encoded = value.partition(b" ")
     if name.lower() in {b"authorization", b"proxy-authorization"} and scheme.lower() == b"basic":
         try:

@@ -1,4 +1,4 @@
-"""What a tenant's sandbox settings may say, and what of it holds for calls. Pure."""
+"""Rules for a tenant's sandbox settings, and their effect on calls. Pure."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _LANGUAGES = ("python", "typescript")
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveConfig:
     """Requirements are JSON arrays, "" for none; `fingerprint` is of all settings, defaults included."""
 
     pip_requirements: str
@@ -25,19 +25,19 @@ class Effective:
 
 
 def type_of(kind: str) -> str:
-    """Whose settings hold where sandboxes of this kind (LOCI_SANDBOX) serve."""
+    """Returns whose settings hold where sandboxes of this kind (LOCI_SANDBOX) serve."""
     return kind if kind in TYPES else "local"
 
 
-def checked_type(text: str) -> str:
-    """One of TYPES. Raises Refused (SANDBOX_CONFIG_INVALID)."""
+def check_type(text: str) -> str:
+    """Returns one of TYPES. Raises Refused (SANDBOX_CONFIG_INVALID)."""
     if text not in TYPES:
         raise _invalid(f"type {text[:80]!r} is not one of {', '.join(TYPES)}")
     return text
 
 
-def checked_config(text: str) -> str:
-    """The text, where its known members have values that can be meant. Raises Refused (SANDBOX_CONFIG_INVALID)."""
+def check_config(text: str) -> str:
+    """Returns the text once its known members are checked. Raises Refused (SANDBOX_CONFIG_INVALID)."""
     if len(text.encode()) > _LONGEST or "\x00" in text:
         raise _invalid(f"config may have {_LONGEST} bytes, none of them NUL")
     try:
@@ -53,11 +53,11 @@ def checked_config(text: str) -> str:
     return text or "{}"
 
 
-def effective(kind: str, text: str) -> Effective:
-    """What the stored settings of a kind mean; "" where there are none."""
+def effective(kind: str, text: str) -> EffectiveConfig:
+    """Returns what the stored settings of a kind mean; "" where there are none."""
     config = {name: value for name, value in json.loads(text or "{}").items() if value is not None}
     whole = json.dumps({"type": kind, "config": config}, sort_keys=True, separators=(",", ":"))
-    return Effective(
+    return EffectiveConfig(
         pip_requirements=_array(config.get("pip_requirements")),
         npm_requirements=_array(config.get("npm_requirements")),
         fingerprint=sha256(whole.encode()).hexdigest(),

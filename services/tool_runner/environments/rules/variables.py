@@ -1,4 +1,4 @@
-"""What an environment variable may be called, and hold. Pure."""
+"""Rules for names and values of environment variables. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -78,10 +78,10 @@ def check_description(name: str, text: str) -> None:
 
 
 def nothing_to_keep(name: str) -> Refused:
-    """For the mask as the value of a variable that is not there."""
+    """Returns the refusal of the mask as the value of a variable that is not there."""
     return invalid(f"the value of {name} is the mask, and there is none to keep; give the value itself")
 
 
 def invalid(sentence: str) -> Refused:
-    """The refusal of a variable."""
+    """Returns the refusal of a variable."""
     return Refused("ENVIRONMENT_INVALID", sentence)

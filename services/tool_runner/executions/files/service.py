@@ -8,7 +8,7 @@ from services.common.ids import uuid7
 from services.common.paging import PageOf
 from services.tool_runner.core.job import MIB
 from services.tool_runner.core.model import KeptFile, NewFile, Refused
-from services.tool_runner.executions.files.rules.names import checked_name
+from services.tool_runner.executions.files.rules.names import check_name
 from services.tool_runner.executions.model import FileFilter
 from services.tool_runner.executions.ports import FileStore
 
@@ -16,7 +16,7 @@ MOST_BYTES = 16 * MIB
 
 
 class Files:
-    """What ExecutionService does with files."""
+    """The files of ExecutionService."""
 
     def __init__(self, store: FileStore) -> None:
         self._store = store
@@ -24,7 +24,7 @@ class Files:
     async def keep(self, organization_id: UUID, user_id: UUID, name: str, chunks: AsyncIterator[bytes]) -> KeptFile:
         """Raises Refused (EXECUTION_FILE_INVALID)."""
         content = bytearray()
-        checked_name(name)
+        check_name(name)
         async for chunk in chunks:
             content += chunk
             if len(content) > MOST_BYTES:
@@ -32,9 +32,9 @@ class Files:
         file = NewFile(id=uuid7(), name=name, content=bytes(content), created_by_id=user_id)
         return await self._store.add(organization_id, file)
 
-    async def list(self, organization_id: UUID, wanted: FileFilter) -> PageOf[KeptFile]:
+    async def list(self, organization_id: UUID, filters: FileFilter) -> PageOf[KeptFile]:
         """Raises Refused (PAGE_TOKEN_INVALID)."""
-        return await self._store.list(organization_id, wanted)
+        return await self._store.list(organization_id, filters)
 
     async def fetch(self, organization_id: UUID, file_id: UUID) -> tuple[KeptFile, bytes]:
         """Raises NotFound (EXECUTION_FILE_NOT_FOUND)."""

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.paging import PageOf
+from services.common.paging import PageBy, PageOf, cut
 from services.tool_runner.core.model import KeptFile, NewFile
-from services.tool_runner.database import Reached, Where
+from services.tool_runner.database import DatabasePool, Where
 from services.tool_runner.executions import rows
 from services.tool_runner.executions.model import FileFilter, file_place, token_of
 from services.tool_runner.executions.rows import FILE_COLUMNS
@@ -23,10 +23,10 @@ _DELETE = "DELETE FROM tool_runner.files WHERE organization_id = $1 AND id = $2 
 
 
 class PostgresFiles:
-    """`call_stores.FileStore`."""
+    """`ports.FileStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
-        self._pool = Reached(pool)
+        self._pool = DatabasePool(pool)
 
     async def add(self, organization_id: UUID, file: NewFile) -> KeptFile:
         row = await self._pool.fetchrow(_ADD, organization_id, file.id, file.name, file.content, file.created_by_id)
@@ -38,22 +38,21 @@ class PostgresFiles:
     async def contents(self, organization_id: UUID, ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
         return {row["id"]: row["content"] for row in await self._pool.fetch(_CONTENTS, organization_id, ids)}
 
-    async def list(self, organization_id: UUID, wanted: FileFilter) -> PageOf[KeptFile]:
+    async def list(self, organization_id: UUID, filters: FileFilter) -> PageOf[KeptFile]:
         where = Where(organization_id)
-        if wanted.call_key is not None:
-            where.add("call_key = {}", wanted.call_key)
-        if wanted.agent_id is not None:
-            where.add("agent_id = {}", wanted.agent_id)
-        if wanted.token:
-            where.before("created_at", "id", file_place(wanted.token))
-        found = await self._pool.fetch(
+        if filters.call_key is not None:
+            where.add("call_key = {}", filters.call_key)
+        if filters.agent_id is not None:
+            where.add("agent_id = {}", filters.agent_id)
+        if filters.token:
+            where.before("created_at", "id", file_place(filters.token))
+        scanned = await self._pool.fetch(
             f"SELECT {FILE_COLUMNS} FROM tool_runner.files WHERE {where.text()}"
-            f" ORDER BY created_at DESC, id DESC LIMIT {wanted.size + 1:d}",
+            f" ORDER BY created_at DESC, id DESC LIMIT {filters.size + 1:d}",
             *where.parameters,
         )
-        files = tuple(map(rows.file, found[: wanted.size]))
-        token = token_of(found[wanted.size - 1]["created_at"], files[-1].id.hex) if len(found) > wanted.size else ""
-        return PageOf(files, token)
+        page = cut(scanned, PageBy(filters.size), lambda row: token_of(row["created_at"], row["id"].hex))
+        return PageOf(tuple(map(rows.file, page.items)), page.next_token)
 
     async def delete(self, organization_id: UUID, file_id: UUID) -> bool:
         return await self._pool.fetchval(_DELETE, organization_id, file_id) is not None

@@ -1,1 +1,1 @@
-"""What an MCP server sends, as values of Loci. Pure."""
+"""Messages of an MCP server, as values of Loci. Pure."""

@@ -4,14 +4,14 @@ from typing import Protocol
 
 
 class Bearer(Protocol):
-    """Where the tokens of OAuth come from."""
+    """A source of OAuth tokens."""
 
     async def token(self) -> str:
-        """A good one; "" where there is none. Raises McpProblem."""
+        """Returns a good one; "" where there is none. Raises McpProblem."""
         ...
 
-    async def renewed(self, refused: str) -> str:
-        """Another one than that which was refused; "" where there is none. Raises McpProblem."""
+    async def renew_after(self, refused: str) -> str:
+        """Returns another token than the refused one; "" where there is none. Raises McpProblem."""
         ...
 
 
@@ -19,9 +19,9 @@ class NoBearer:
     """No OAuth."""
 
     async def token(self) -> str:
-        """None."""
+        """Returns ""."""
         return ""
 
-    async def renewed(self, refused: str) -> str:
-        """None."""
+    async def renew_after(self, refused: str) -> str:
+        """Returns ""."""
         return ""

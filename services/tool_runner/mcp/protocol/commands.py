@@ -1,4 +1,4 @@
-"""What a command of npx or uvx means: packages to install beforehand, and what to run of them. Pure.
+"""Commands of npx or uvx: packages to install beforehand, and the program to run of them. Pure.
 
     npx -y @modelcontextprotocol/server-everything stdio  ->  that package, its one program, the argument `stdio`
     uvx --from mcp-server-git==2025.1 mcp-server-git      ->  that package, the program named
@@ -55,7 +55,7 @@ sys.exit(found[0].load()())
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs. `requirements` as a tool's pip_requirements or npm_requirements, by `language`; "" for none."""
+    """A program to run. `requirements` as a tool's pip_requirements or npm_requirements, by `language`."""
 
     argv: tuple[str, ...]
     language: Language = Language.PYTHON
@@ -63,7 +63,7 @@ class Program:
 
 
 def program_of(command: str, args: Sequence[str]) -> Program:
-    """What a command comes to. Raises Refused."""
+    """Returns what a command comes to. Raises Refused."""
     words = (PurePosixPath(command).name, *args)
     for beginning in _NPM:
         if words[: len(beginning)] == beginning:
@@ -78,10 +78,10 @@ def program_of(command: str, args: Sequence[str]) -> Program:
 def _npm(words: Sequence[str]) -> Program:
     packages, rest = _options(words, ("-p", "--package"))
     if not rest and not packages:
-        raise _refused("npx: it names no package")
+        raise _refusal("npx: it names no package")
     spec, wanted = (packages[0], rest[0] if rest else "") if packages else (rest[0], "")
     name, version = _npm_parts(spec)
-    needed = [{"name": name, "version": version}, *(_named(*_npm_parts(other)) for other in packages[1:])]
+    needed = [{"name": name, "version": version}, *(_package_name(*_npm_parts(other)) for other in packages[1:])]
     # Node takes the words behind the program for its own arguments; "--" ends its options.
     argv = ("node", "-e", _RUN_NODE, "--", name, wanted, *rest[1:])
     return Program(argv, Language.NODE, json.dumps(needed))
@@ -90,28 +90,28 @@ def _npm(words: Sequence[str]) -> Program:
 def _pip(words: Sequence[str]) -> Program:
     packages, rest = _options(words, ("--from", "--spec", "--with"))
     if not rest:
-        raise _refused("uvx: it names no program")
+        raise _refusal("uvx: it names no program")
     specs = packages or [rest[0]]
-    needed = [_named(*_pip_parts(spec)) for spec in specs]
+    needed = [_package_name(*_pip_parts(spec)) for spec in specs]
     named = any(word in ("--from", "--spec") for word in words)
     if not named and packages:
-        needed.insert(0, _named(*_pip_parts(rest[0])))
+        needed.insert(0, _package_name(*_pip_parts(rest[0])))
     program = rest[0] if named else _pip_parts(rest[0])[0].partition("[")[0]
     return Program(("python3", "-c", _RUN_PYTHON, program, *rest[1:]), Language.PYTHON, json.dumps(needed))
 
 
 def _options(words: Sequence[str], named: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The packages that options name, and what begins with the first word that is no option."""
+    """Returns the packages that options name, and what begins with the first word that is no option."""
     packages: list[str] = []
     left = list(words)
     while left and left[0].startswith("-"):
         option, _, value = left.pop(0).partition("=")
         if option in named:
             if not value and not left:
-                raise _refused(f"{option} names no package")
+                raise _refusal(f"{option} names no package")
             packages.append(value or left.pop(0))
         elif option not in _FLAGS:
-            raise _refused(f"the option {option[:50]} of npx or uvx is not known here; leave it out")
+            raise _refusal(f"the option {option[:50]} of npx or uvx is not known here; leave it out")
     return packages, left
 
 
@@ -123,14 +123,14 @@ def _npm_parts(spec: str) -> tuple[str, str]:
 def _pip_parts(spec: str) -> tuple[str, str]:
     found = _PIP_SPEC.fullmatch(spec)
     if found is None:
-        raise _refused(f"{spec[:100]!r} is not a package of the index")
+        raise _refusal(f"{spec[:100]!r} is not a package of the index")
     version = (found["version"] or "").removeprefix("@")
     return found["name"], "" if version == "latest" else version
 
 
-def _named(name: str, version: str) -> dict[str, str]:
+def _package_name(name: str, version: str) -> dict[str, str]:
     return {"name": name, "version": version}
 
 
-def _refused(problem: str) -> Refused:
+def _refusal(problem: str) -> Refused:
     return Refused(INVALID, f"args: {problem}")

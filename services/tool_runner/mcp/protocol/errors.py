@@ -1,10 +1,10 @@
-"""What can go wrong with an MCP server, as one exception. Pure."""
+"""The errors of an MCP server, as one exception. Pure."""
 
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What kind of trouble it is; each is told with a status of its own."""
+    """The kind of an error; each has a status of its own."""
 
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"

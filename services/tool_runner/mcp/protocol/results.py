@@ -16,30 +16,32 @@ _MOST_ITEMS = 1_000
 
 
 def result_of(answer: dict[str, Any]) -> Result:
-    """What a call came to. An answer that says `isError` is one that raised."""
+    """Returns what a call came to. An answer that says `isError` is one that raised."""
     if answer.get("resultType", "complete") != "complete":
-        return failed("McpToolError", "the server asks for input, which an agent cannot give")
+        return failed_result("McpToolError", "the server asks for input, which an agent cannot give")
     listed = answer.get("content", [])
     items = [_item(item) for item in listed[:_MOST_ITEMS]] if isinstance(listed, list) else [_text(listed)]
     if answer.get("isError") is True:
-        return failed("McpToolError", _joined(items) or _dumped(answer.get("structuredContent")) or "it said no more")
+        return failed_result(
+            "McpToolError", _join(items) or _dump(answer.get("structuredContent")) or "it said no more"
+        )
     value: Any
     if any(item["type"] == "image" for item in items):
         value = items if len(items) > 1 else items[0]
     elif answer.get("structuredContent") is not None:
-        value = _unwrapped(answer["structuredContent"])
+        value = _unwrap(answer["structuredContent"])
     else:
-        value = _joined(items)
+        value = _join(items)
     return Result(reason=ExitReason.OK, result=json.dumps(storable(value), ensure_ascii=False))
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     # Servers wrap what is no object in one: the Python SDK's way.
     return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
 
 
-def failed(kind: str, message: str) -> Result:
-    """For a call that ended badly there."""
+def failed_result(kind: str, message: str) -> Result:
+    """Returns the result of a call that ended badly there."""
     text = storable(message) if len(message) <= _MOST_ERROR else storable(message[:_MOST_ERROR]) + "..."
     return Result(reason=ExitReason.RAISED, error=ToolError(kind, text))
 
@@ -58,7 +60,7 @@ def _item(item: Any) -> dict[str, Any]:
             return _blob(blob, rest)
         case {"type": "resource_link", "uri": str(uri), **rest}:
             return _text(f"[{rest.get('title') or rest.get('name') or 'a resource'}]({uri})")
-    return _text(_dumped(item))
+    return _text(_dump(item))
 
 
 def _blob(blob: str, resource: dict[Any, Any]) -> dict[str, Any]:
@@ -69,12 +71,12 @@ def _blob(blob: str, resource: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _text(text: Any) -> dict[str, Any]:
-    return {"type": "text", "text": text if isinstance(text, str) else _dumped(text)}
+    return {"type": "text", "text": text if isinstance(text, str) else _dump(text)}
 
 
-def _joined(items: Sequence[dict[str, Any]]) -> str:
+def _join(items: Sequence[dict[str, Any]]) -> str:
     return "\n".join(item["text"] for item in items if item["type"] == "text")
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)

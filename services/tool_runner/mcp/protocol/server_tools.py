@@ -29,7 +29,7 @@ _IDS = UUID("6f0c5b0e-6b0a-5f5c-9d5e-6d6370746f6f")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerTool:
     """A tool of a server, as it can be offered but for its name."""
 
     name: str  # as the server calls it
@@ -38,22 +38,22 @@ class Offer:
     parallel: bool  # whether it says that it changes nothing
 
     @property
-    def given(self) -> str:
-        """What the server said: kept with the tool, to see later what changed there."""
+    def as_listed(self) -> str:
+        """Returns the server's own words: kept with the tool, to see later what changed there."""
         return json.dumps({**self.parameters, "description": self.description}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What a server lists. `problems`: (name, why) of what cannot be offered."""
+class ServerTools:
+    """The tools a server lists. `problems`: (name, why) of those that cannot be offered."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[ServerTool, ...]
     problems: tuple[tuple[str, str], ...] = ()
 
 
-def read(listed: Iterable[Any]) -> Listing:
-    """What is in a list of tools, as the server sent it; schemas are yet to be checked in the limited child."""
-    offers: dict[str, Offer] = {}
+def read(listed: Iterable[Any]) -> ServerTools:
+    """Returns what is in a list of tools, as the server sent it; schemas are yet to be checked in the limited child."""
+    offers: dict[str, ServerTool] = {}
     problems: list[tuple[str, str]] = []
     for number, item in enumerate(listed, start=1):
         name = _name_of(item, number)
@@ -64,7 +64,7 @@ def read(listed: Iterable[Any]) -> Listing:
             problems.append((name[:_MOST_PROBLEM], f"it is left out: the server has more than {MOST_TOOLS} tools"))
         else:
             offers[name] = _offer(item, name)
-    return Listing(tuple(offers.values()), tuple(problems[:MOST_TOOLS]))
+    return ServerTools(tuple(offers.values()), tuple(problems[:MOST_TOOLS]))
 
 
 def _name_of(item: Any, number: int) -> str:
@@ -72,8 +72,8 @@ def _name_of(item: Any, number: int) -> str:
     return storable(name) if isinstance(name, str) and name else f"(tool {number})"
 
 
-def _problem_of(item: Any, name: str, offers: Mapping[str, Offer]) -> str:
-    """Why it cannot be offered; "" where it can."""
+def _problem_of(item: Any, name: str, offers: Mapping[str, ServerTool]) -> str:
+    """Returns why it cannot be offered; "" where it can."""
     if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
         return "it has no name"
     if len(name) > _MOST_PROBLEM:
@@ -89,7 +89,7 @@ def _problem_of(item: Any, name: str, offers: Mapping[str, Offer]) -> str:
 
 
 def _unwieldy(schema: JsonObject) -> str:
-    """What makes a schema one that nobody can use; looked at without recursion."""
+    """Returns what makes a schema one that nobody can use; looked at without recursion."""
     left: list[tuple[Any, int]] = [(schema, 1)]
     nodes = 0
     while left:
@@ -111,16 +111,16 @@ def _unwieldy(schema: JsonObject) -> str:
     return ""
 
 
-def _offer(item: JsonObject, name: str) -> Offer:
+def _offer(item: JsonObject, name: str) -> ServerTool:
     parameters = {"type": "object", "properties": {}, **item.get("inputSchema", {})}
     parameters.pop("$schema", None)
     described = item.get("description") or item.get("title") or ""
     annotations = item.get("annotations")
     read_only = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
-    return Offer(name, _described(described), storable(parameters), read_only)
+    return ServerTool(name, _description(described), storable(parameters), read_only)
 
 
-def _described(text: Any) -> str:
+def _description(text: Any) -> str:
     if not isinstance(text, str):
         return ""
     clean: str = storable(_CONTROL.sub(" ", text)).strip()
@@ -128,13 +128,13 @@ def _described(text: Any) -> str:
 
 
 def valid_name(name: str) -> str:
-    """A name that every provider takes: letters, digits, `_` and `-`, beginning with no digit or dash."""
+    """Returns a name that every provider takes: letters, digits, `_` and `-`, beginning with no digit or dash."""
     valid = _FOREIGN.sub("_", name).strip("_") or "tool"
     return (valid if valid[0].isalpha() or valid[0] == "_" else f"_{valid}")[:MOST_NAME]
 
 
-def names(offers: Sequence[Offer], server: str, taken: Collection[str]) -> dict[str, str]:
-    """A name in the tenant for each offer, by the server's own name: with the server behind it where that is taken."""
+def names(offers: Sequence[ServerTool], server: str, taken: Collection[str]) -> dict[str, str]:
+    """Returns the tenant's name of each offer by the server's own; where it is taken, the server's name follows it."""
     used, chosen = set(taken), {}
     for offer in offers:
         chosen[offer.name] = _free(valid_name(offer.name), valid_name(server), used)
@@ -154,17 +154,17 @@ def _free(name: str, server: str, used: Collection[str]) -> str:
 
 
 def id_of(organization_id: UUID, server_id: UUID, name: str) -> UUID:
-    """The same for the same tool of the same server, always: agents that have it keep it when it comes back."""
+    """Returns the same for the same tool of the same server, always: agents that have it keep it when it comes back."""
     return uuid5(_IDS, f"{organization_id}/{server_id}/{name}")
 
 
 def tag(server: str) -> str:
-    """By which a server's tools are found."""
+    """Returns the tag by which a server's tools are found."""
     return f"mcp:{server}"
 
 
-def tool_of(offer: Offer, *, tool_id: UUID, name: str, server_id: UUID | None, server: str) -> Tool:
-    """A new row of the catalogue."""
+def tool_of(offer: ServerTool, *, tool_id: UUID, name: str, server_id: UUID | None, server: str) -> Tool:
+    """Returns a new row of the catalogue."""
     origin = {"server_id": f"mcp_server-{server_id}", "server_name": server, "tool_name": offer.name}
     return Tool(
         id=tool_id,
@@ -175,7 +175,7 @@ def tool_of(offer: Offer, *, tool_id: UUID, name: str, server_id: UUID | None, s
         source_type="python",
         source_code="",
         json_schema=schema_text(name, offer.description, offer.parameters),
-        args_json_schema=offer.given,
+        args_json_schema=offer.as_listed,
         tags=(tag(server),),
         enable_parallel_execution=offer.parallel,
         metadata=json.dumps({"mcp": origin}),
@@ -185,25 +185,25 @@ def tool_of(offer: Offer, *, tool_id: UUID, name: str, server_id: UUID | None, s
 
 
 def schema_text(name: str, description: str, parameters: JsonObject) -> str:
-    """`Tool.json_schema`."""
+    """Returns `Tool.json_schema`."""
     return json.dumps({"name": name, "description": description, "parameters": parameters}, ensure_ascii=False)
 
 
-def parsed(given: str) -> JsonObject:
-    """The server's own schema of a tool, from `Offer.given`; {} for none."""
-    schema: JsonObject = json.loads(given or "{}")
+def parsed(text: str) -> JsonObject:
+    """Returns the server's own schema of a tool, from `ServerTool.as_listed`; {} for none."""
+    schema: JsonObject = json.loads(text or "{}")
     return schema
 
 
 def server_named_in(metadata: str) -> str:
-    """The name that the tool's server had when it was made; "" where the client wrote something else there."""
+    """Returns the name that the tool's server had when it was made; "" where the client wrote something else there."""
     origin = parsed(metadata).get("mcp")
     name = origin.get("server_name") if isinstance(origin, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def with_server_name(metadata: str, name: str) -> str:
-    """With the server's new name, where its name was there."""
+    """Returns it with the server's new name, where its name was there."""
     if not server_named_in(metadata):
         return metadata
     value = parsed(metadata)

@@ -28,12 +28,12 @@ class Cgroup:
     folders: dict[str, Path]
 
     def add(self, pid: int) -> None:
-        """Move a process in; its children are born in it."""
+        """Moves a process in; its children are born in it."""
         for folder in set(self.folders.values()):
             (folder / "cgroup.procs").write_text(str(pid))
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel killed a process of the group for its memory."""
+        """Returns whether the kernel killed a process of the group for its memory."""
         for name in ("memory.events", "memory.oom_control"):
             with contextlib.suppress(OSError):
                 lines = (self.folders["memory"] / name).read_text().splitlines()
@@ -41,15 +41,15 @@ class Cgroup:
         return False
 
     def remove(self) -> None:
-        """Kill what is left in the group and remove it."""
+        """Kills what is left in the group and removes it."""
         until = time.monotonic() + _REMOVE_SECONDS
         for folder in set(self.folders.values()):
-            while not _removed(folder) and time.monotonic() < until:
+            while not _remove(folder) and time.monotonic() < until:
                 _kill_members(folder)
                 time.sleep(0.005)
 
 
-def _removed(folder: Path) -> bool:
+def _remove(folder: Path) -> bool:
     try:
         folder.rmdir()
     except FileNotFoundError:
@@ -73,7 +73,7 @@ class Cgroups:
         self._unified = unified
 
     def create(self, limits: Limits | Shape) -> Cgroup:
-        """A group with these limits; raises OSError."""
+        """Returns a group with these limits; raises OSError."""
         name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
         group = Cgroup({controller: root / name for controller, root in self._roots.items()})
         try:
@@ -86,7 +86,7 @@ class Cgroups:
         return group
 
     def reap(self) -> None:
-        """Remove the groups that processes now dead left behind."""
+        """Removes the groups that processes now dead left behind."""
         for root in set(self._roots.values()):
             for folder in root.glob(_PREFIX + "*"):
                 if not Path("/proc", folder.name.split("-")[2]).exists():
@@ -129,7 +129,7 @@ def find_cgroups(mount: Path = Path("/sys/fs/cgroup")) -> Cgroups | None:
 
 
 def _v2_roots(mount: Path) -> dict[str, Path]:
-    """A folder of our own below the root group, with the controllers handed down to it."""
+    """Returns a folder of our own below the root group, with the controllers handed down to it."""
     try:
         have = set((mount / "cgroup.controllers").read_text().split())
         wanted = [controller for controller in _CONTROLLERS if controller in have]

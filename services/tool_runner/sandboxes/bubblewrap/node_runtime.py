@@ -26,7 +26,7 @@ class NodeRuntime:
     copied: bool = False
 
     def discard(self) -> None:
-        """Remove the copy that was made, if one was."""
+        """Removes the copy that was made, if one was."""
         if self.copied:
             shutil.rmtree(self.entry, ignore_errors=True)
 
@@ -46,15 +46,15 @@ async def find_node() -> NodeRuntime:
         raise SandboxUnavailable(f"sandboxes, which are not run as root, cannot read {executable}: move it, or open it")
     if everybody_reads(str(_ENTRY)):
         return NodeRuntime(executable, str(_ENTRY))
-    copy = NodeRuntime(executable, await asyncio.to_thread(_copied), copied=True)
+    copy = NodeRuntime(executable, await asyncio.to_thread(_copy), copied=True)
     if not everybody_reads(copy.entry):
         copy.discard()
         raise SandboxUnavailable(f"sandboxes, which are not run as root, cannot read {_ENTRY}: move it, or open it")
     return copy
 
 
-def _copied() -> str:
-    """The entry where everybody may read it, for a tree below a closed folder, such as root's home. A few megabytes."""
+def _copy() -> str:
+    """Copies the entry to where everybody may read it: a checkout may be below a closed folder, such as root's home."""
     for left in Path(tempfile.gettempdir()).glob(_COPY + "*"):
         pid = left.name.removeprefix(_COPY).partition("-")[0]
         if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
@@ -80,7 +80,7 @@ async def _version(executable: str) -> int:
 
 
 def everybody_reads(path: str) -> bool:
-    """Where this process is root, its sandboxes are not; else they are the same user."""
+    """Returns whether sandboxes can read it: where this process is root, they are not."""
     if os.geteuid() != 0:
         return True
     if not os.stat(path).st_mode & stat.S_IROTH:

@@ -16,22 +16,22 @@ _PREFIX = "loci-owner:"
 
 @functools.cache
 def mark_of_this_process() -> str:
-    """For the command line of what this process starts."""
+    """Returns a mark for the command line of what this process starts."""
     return _PREFIX + own_name()
 
 
 def end_orphans() -> None:
-    """Kill what carries the mark of a process that is dead."""
+    """Kills what carries the mark of a process that is dead."""
     for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal() and (descriptor := _held(int(folder.name))) is not None:
+        if folder.name.isdecimal() and (descriptor := _open_pidfd(int(folder.name))) is not None:
             with contextlib.suppress(OSError):
                 if _is_orphan(folder):
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
             os.close(descriptor)
 
 
-def _held(pid: int) -> int | None:
-    """A descriptor of the process, so that no later one of its number is meant."""
+def _open_pidfd(pid: int) -> int | None:
+    """Returns a descriptor of the process, so that no later one of its number is meant."""
     try:
         return os.pidfd_open(pid)
     except OSError:

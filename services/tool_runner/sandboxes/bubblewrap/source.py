@@ -19,13 +19,13 @@ from pathlib import Path
 
 from services.common.processes import Child
 from services.tool_runner.core.job import Job, Language, Layer, Limits, SandboxUnavailable
-from services.tool_runner.layers.cache import unpacked
+from services.tool_runner.layers.cache import unpack_layer
 from services.tool_runner.sandboxes.bubblewrap.cgroups import Cgroup, Cgroups, find_cgroups
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime, find_node
 from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
-from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime, compiled, find_runtimes
+from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime, compile_files, find_runtimes
 from services.tool_runner.sandboxes.bubblewrap.spec import FIRST_UID, SANDBOXES, command
-from services.tool_runner.sandboxes.bubblewrap.worker import BubblewrapWorker, Started
+from services.tool_runner.sandboxes.bubblewrap.worker import BubblewrapWorker, StartedBwrap
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from services.tool_runner.sandboxes.ports import Shape
 from services.tool_runner.sandboxes.seccomp import UnsupportedMachine, bpf_filter
@@ -38,7 +38,7 @@ _INSTALL = (
 
 @dataclass(frozen=True)
 class _Place:
-    """What every sandbox of this host has in common. `files`: the worker, by path below /opt/loci."""
+    """The common parts of every sandbox of this host. `files`: the worker, by path below /opt/loci."""
 
     bwrap: str
     python: PythonRuntime
@@ -48,7 +48,7 @@ class _Place:
 
 
 async def create(warm: int = 1) -> PooledSandbox:
-    """The sandbox, proven with one empty call; raises SandboxUnavailable."""
+    """Returns the sandbox, proven with one empty call; raises SandboxUnavailable."""
     bwrap = shutil.which("bwrap")
     if sys.platform != "linux" or bwrap is None:
         raise SandboxUnavailable(f"no bubblewrap: {_INSTALL}")
@@ -62,7 +62,7 @@ async def create(warm: int = 1) -> PooledSandbox:
         cgroups.reap()
     problem = "no Python 3.11 or newer was found"
     for python in await find_runtimes():
-        files = await compiled(python, worker_files())
+        files = await compile_files(python, worker_files())
         source = BubblewrapSource(_Place(bwrap, python, files, seccomp, cgroups))
         probe = PooledSandbox(source, warm=0)
         try:
@@ -94,7 +94,7 @@ class BubblewrapSource:
         if shape.language is Language.NODE:
             async with self._finding:
                 self._node = self._node or await find_node()
-        layer = await _unpacked(shape.layer) if shape.layer else None
+        layer = await _unpack(shape.layer) if shape.layer else None
         if not self._free_uids:
             raise SandboxUnavailable(f"{SANDBOXES} sandboxes are at work; try again")
         uid = self._free_uids.pop()
@@ -127,8 +127,8 @@ class BubblewrapSource:
         except OSError as error:
             raise SandboxUnavailable(f"no control group could be made: {error}") from error
 
-    async def _run_bwrap(self, shape: Shape, uid: int, layer: Path | None) -> Started:
-        """bwrap, waiting with the start of the worker until it is told to go on."""
+    async def _run_bwrap(self, shape: Shape, uid: int, layer: Path | None) -> StartedBwrap:
+        """Starts bwrap, which waits with the start of the worker until it may go on."""
         place = self._place
         files = {path: _pipe_with(content) for path, content in place.files.items()}
         seccomp = _pipe_with(place.seccomp)
@@ -158,18 +158,18 @@ class BubblewrapSource:
         finally:
             for descriptor in (*theirs, errors_write):
                 os.close(descriptor)
-        return Started(child, info, errors, unblock)
+        return StartedBwrap(child, info, errors, unblock)
 
 
-async def _unpacked(layer: Layer) -> Path:
+async def _unpack(layer: Layer) -> Path:
     try:
-        return await asyncio.to_thread(unpacked, layer)
+        return await asyncio.to_thread(unpack_layer, layer)
     except OSError as error:
         raise SandboxUnavailable(f"the tool's packages could not be unpacked: {error}") from error
 
 
 def _pipe_with(data: bytes) -> int:
-    """The read end of a pipe that holds `data`, which must fit a pipe (64 KiB)."""
+    """Returns the read end of a pipe that holds `data`, which must fit a pipe (64 KiB)."""
     read, write = os.pipe()
     with open(write, "wb") as pipe:
         pipe.write(data)

@@ -43,7 +43,7 @@ def command(
     block: int,
     mark: str,
 ) -> list[str]:
-    """argv. `files` (content by path below /opt/loci), `seccomp` (both read to their end), `info` (written) and
+    """Returns argv. `files` (content by path below /opt/loci), `seccomp` (both read to their end), `info` (written) and
     `block` (a byte from there lets the worker start) are descriptors that bwrap inherits.
     `mark` says whose process it is, and does nothing."""
     namespaces = ["--unshare-all", "--unshare-user", "--hostname", "sandbox"]
@@ -66,7 +66,7 @@ def command(
 
 
 def _drop_root(uid: int) -> list[str]:
-    """Become `uid` first where this process is root: to /proc/sys, host root is root in any namespace."""
+    """Becomes `uid` first where this process is root: to /proc/sys, host root is root in any namespace."""
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")
@@ -83,7 +83,7 @@ def _environment() -> list[str]:
 
 
 def _programs(python: PythonRuntime, node: NodeRuntime | None) -> list[str]:
-    """Python and Node with what they need, read-only, under their usual names; nothing else of the host."""
+    """Returns Python and Node with what they need, read-only, under their usual names; nothing else of the host."""
     arguments: list[str] = []
     mounts = {path: path for path in python.mounts}
     if node:

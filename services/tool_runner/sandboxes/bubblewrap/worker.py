@@ -17,7 +17,7 @@ _START_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedBwrap:
     """A bwrap: `info` tells of its worker, `errors` what it complains of, a byte on `unblock` lets it go on."""
 
     child: Child
@@ -29,7 +29,7 @@ class Started:
 class BubblewrapWorker:
     """See `ports.Worker`."""
 
-    def __init__(self, started: Started, cgroup: Cgroup | None, free: Callable[[], None]) -> None:
+    def __init__(self, started: StartedBwrap, cgroup: Cgroup | None, free: Callable[[], None]) -> None:
         self.counted = cgroup is not None
         self._started = started
         self._child = started.child
@@ -39,7 +39,7 @@ class BubblewrapWorker:
         self._closed = False
 
     async def begin(self) -> None:
-        """Count it from its first moment on, then let it start; raises SandboxUnavailable."""
+        """Counts it from its first moment on, then let it start; raises SandboxUnavailable."""
         try:
             pid = await self._learn()
             if self._cgroup:
@@ -49,10 +49,10 @@ class BubblewrapWorker:
             raise SandboxUnavailable(await self.problem() or str(error)) from error
 
     async def _learn(self) -> int:
-        """The pid of process 1 in there."""
+        """Returns the pid of process 1 in there."""
         info = b""
         while b"}" not in info:
-            info += await _came(self._started.info)
+            info += await _read_ready(self._started.info)
         pid: int = json.loads(info)["child-pid"]
         self._inside = os.pidfd_open(pid)
         return pid
@@ -102,8 +102,8 @@ class BubblewrapWorker:
         self._free()
 
 
-async def _came(descriptor: int) -> bytes:
-    """What comes there next; raises EOFError, TimeoutError."""
+async def _read_ready(descriptor: int) -> bytes:
+    """Returns what comes there next; raises EOFError, TimeoutError."""
     loop = asyncio.get_running_loop()
     came: asyncio.Future[bytes] = loop.create_future()
 

@@ -1,1 +1,1 @@
-"""What the vendors' sandboxes have in common: `boot` runs there before the worker, `parcel` is what is sent there."""
+"""The common parts of vendors' sandboxes: `boot` runs there before the worker, `parcel` is sent there."""

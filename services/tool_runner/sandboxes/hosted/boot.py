@@ -31,7 +31,7 @@ class Part:
         self._left = size
 
     def read(self, size: int = 1 << 20) -> bytes:
-        """Up to `size` bytes, fewer only at the end."""
+        """Returns up to `size` bytes, fewer only at the end."""
         wanted, read = min(size, self._left), b""
         while len(read) < wanted:
             piece = os.read(self._descriptor, wanted - len(read))
@@ -43,7 +43,7 @@ class Part:
 
 
 def unpack(archive: dict[str, Any]) -> None:
-    """A tar, compressed or not, to its place."""
+    """Unpacks a tar, compressed or not, to its place."""
     os.makedirs(archive["place"], exist_ok=True)
     with contextlib.ExitStack() as stack:
         part: Any = Part(0, archive["size"]) if "size" in archive else stack.enter_context(open(archive["file"], "rb"))
@@ -55,7 +55,7 @@ def unpack(archive: dict[str, Any]) -> None:
 
 
 def become(job: dict[str, Any]) -> None:
-    """The worker, without privileges."""
+    """Becomes the worker, without privileges."""
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NPROC, (job["processes"], job["processes"]))
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -67,7 +67,7 @@ def become(job: dict[str, Any]) -> None:
 
 
 def as_text(source: int) -> None:
-    """What comes there, as lines."""
+    """Writes what comes there as lines of base64."""
     while piece := os.read(source, _CHUNK):
         line = base64.b64encode(piece) + b"\n"
         while line:
@@ -75,7 +75,7 @@ def as_text(source: int) -> None:
 
 
 def main() -> None:
-    """Never returns."""
+    """Becomes the worker: never returns."""
     job = json.loads(sys.argv[1])
     os.umask(0o022)
     for archive in job["archives"]:

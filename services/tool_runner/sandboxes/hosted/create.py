@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def made(making: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
-    """What is made; where whoever waits is cancelled, it is waited for and undone first."""
+async def create_or_undo(making: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
+    """Returns what is made; where whoever waits is cancelled, it is waited for and undone first."""
     task = asyncio.create_task(making)
     try:
         return await asyncio.shield(task)

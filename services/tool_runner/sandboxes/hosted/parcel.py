@@ -1,4 +1,4 @@
-"""What is sent to a vendor's sandbox: the worker and its entry for Node as one archive, a layer, and how to start."""
+"""The parcel for a vendor's sandbox: worker and Node's entry as one archive, a layer, and how to start."""
 
 import functools
 import io
@@ -29,7 +29,7 @@ _ENVIRONMENT = {
 
 @functools.lru_cache
 def worker_archive(language: Language) -> bytes:
-    """The tar.gz to be unpacked in /opt/loci; blocking. Raises SandboxUnavailable."""
+    """Returns the tar.gz to be unpacked in /opt/loci; blocking. Raises SandboxUnavailable."""
     files = worker_files() | (dict(_node_files()) if language is Language.NODE else {})
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
@@ -41,7 +41,7 @@ def worker_archive(language: Language) -> bytes:
 
 
 def command(shape: Shape, archives: Sequence[Mapping[str, Any]], *, text: bool) -> list[str]:
-    """argv of what is started there; `archives` as `boot` takes them."""
+    """Returns the argv that is started there; `archives` as `boot` takes them."""
     options = ["--language", shape.language.value]
     if shape.language is Language.NODE:
         options += ["--memory", str(shape.memory)]

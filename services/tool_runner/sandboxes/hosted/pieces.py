@@ -1,4 +1,4 @@
-"""What a worker elsewhere wrote, between the SDK that brings it and whoever reads."""
+"""The output of a worker elsewhere, between the SDK that brings it and its reader."""
 
 import asyncio
 
@@ -10,11 +10,11 @@ class Pieces:
         self._queue: asyncio.Queue[bytes] = asyncio.Queue(most)
 
     async def put(self, piece: bytes) -> None:
-        """The next one, or b"" for the end."""
+        """Adds the next piece, or b"" for the end."""
         await self._queue.put(piece)
 
     async def next(self) -> bytes:
-        """In order; b"" once the end was reached, however often it is asked."""
+        """Returns the pieces in order; b"" once the end was reached, however often it is asked."""
         piece = await self._queue.get()
         if not piece:
             self._queue.put_nowait(b"")

@@ -6,8 +6,8 @@ from services.common import late
 from services.tool_runner.core.job import SandboxUnavailable
 
 
-async def imported(name: str) -> Any:
-    """The package; raises SandboxUnavailable with the command that installs it."""
+async def import_sdk(name: str) -> Any:
+    """Returns the package; raises SandboxUnavailable with the command that installs it."""
     try:
         return await late.imported(name)
     except ImportError as error:

@@ -30,17 +30,17 @@ class Cluster:
         self._http = httpx.AsyncClient(base_url=settings.server, verify=trusted, timeout=_SECONDS, trust_env=False)
 
     async def hosts(self) -> list[Pod]:
-        """The sandbox hosts, whatever their state."""
+        """Returns the sandbox hosts, whatever their state."""
         parameters = {"labelSelector": self._settings.selector, "limit": str(_MOST_PODS)}
         body = await self._ask("GET", "", parameters)
         return [_pod(item) for item in body.get("items", ())]
 
     async def delete(self, name: str) -> None:
-        """Delete a host; its Deployment makes another. One that is gone is no error."""
+        """Deletes a host; its Deployment makes another. One that is gone is no error."""
         await self._ask("DELETE", f"/{name}", {"gracePeriodSeconds": "0"})
 
     async def close(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self._http.aclose()
 
     async def _ask(self, method: str, path: str, parameters: dict[str, str]) -> dict[str, Any]:

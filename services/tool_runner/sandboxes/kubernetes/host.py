@@ -58,7 +58,7 @@ class Host:
         self._retired = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, to its end."""
+        """Serves one connection to its end."""
         try:
             if _common_name(writer) != CLIENT_NAME:
                 return
@@ -83,7 +83,7 @@ class Host:
             return
         try:
             self._unpack(layer)
-            with _started(self._worker, greeting) as (process, theirs):
+            with _start_worker(self._worker, greeting) as (process, theirs):
                 await _answer(writer, {})
                 await _relayed(reader, writer, theirs)
                 _kill_all(process.pid)
@@ -136,8 +136,10 @@ async def _answer(writer: asyncio.StreamWriter, answer: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _started(worker: list[str], greeting: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
-    """A worker under the runner's filter: its process, and our end of what it reads and writes."""
+def _start_worker(
+    worker: list[str], greeting: dict[str, Any]
+) -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
+    """Starts a worker under the runner's filter; returns its process, and our end of its streams."""
     filters = greeting["seccomp"]
     if greeting["language"] not in ("python", "node"):
         raise ValueError("an unknown language")
@@ -184,20 +186,20 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 def _kill_all(worker: int) -> None:
-    """As process 1 of the pod, every other process in it; else (in a test, outside one) the worker's session."""
+    """Kills every other process in the pod as its process 1; outside one (in a test) the worker's session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(-1, signal.SIGKILL) if os.getpid() == 1 else os.killpg(worker, signal.SIGKILL)
 
 
 def _reap() -> None:
-    """What tools left behind became children of process 1; it is dead, and gone after this."""
+    """Reaps dead processes that tools left behind, which became children of process 1."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, 0)[0]:
             pass
 
 
 def _empty(folder: Path) -> None:
-    """Remove what is in it, whatever its rights and however deep: folders are moved up before they are removed."""
+    """Removes what is in it, whatever its rights and however deep: folders are moved up before they are removed."""
     moved = 0
     while entries := list(os.scandir(folder)):
         for entry in entries:
@@ -221,7 +223,7 @@ def _common_name(writer: asyncio.StreamWriter) -> str:
 
 
 def _confine(program: str, argv: list[str]) -> None:
-    """Take the filter (a BPF program), which every process from here on keeps, and become the worker."""
+    """Takes the filter (a BPF program), which every process from here on keeps, and becomes the worker."""
     code = base64.b64decode(program)
     _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
@@ -235,7 +237,7 @@ def _confine(program: str, argv: list[str]) -> None:
 
 
 def _tls(folder: Path) -> ssl.SSLContext:
-    """From ca.crt, tls.crt and tls.key, which are gone afterwards."""
+    """Returns the context of ca.crt, tls.crt and tls.key, which are gone afterwards."""
     authority, certificate, key = (folder / name for name in _FILES)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -254,7 +256,7 @@ async def _serve(host: Host, context: ssl.SSLContext, address: str, port: int) -
 
 
 def main() -> None:
-    """Serve, as the variables SANDBOX_HOST_TLS, _LISTEN (address:port), _FOLDERS, _LAYER and _WORKER say."""
+    """Serves, as the variables SANDBOX_HOST_TLS, _LISTEN (address:port), _FOLDERS, _LAYER and _WORKER say."""
     if sys.argv[1:2] == ["--confine"]:
         _confine(sys.argv[2], sys.argv[3:])
     _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -24,7 +24,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What is known of a host since we spoke to it: whose it is, and whether a call runs there."""
+    """The last known state of a host: whose it is, and whether a call runs there."""
 
     tenant: str
     busy: bool = False
@@ -62,7 +62,7 @@ Decision = Use | Recycle | Wait | Refuse
 
 
 def choose(pods: Sequence[Pod], leases: Mapping[str, Lease], tenant: str, *, shared_kernel: bool = False) -> Decision:
-    """What to do for a call of `tenant`; `leases` by the names of pods, as far as they are known."""
+    """Returns what to do for a call of `tenant`; `leases` by the names of pods, as far as they are known."""
     if not pods:
         return Wait("the cluster has no sandbox host: apply the component sandbox-hosts, and look at its Deployment")
     if spent := next((pod for pod in pods if pod.spent and not pod.leaving), None):

@@ -54,8 +54,8 @@ class KubernetesSource:
         digest = hashlib.sha256(tenant.encode()).hexdigest()
         end = time.monotonic() + self._settings.patience
         while True:
-            pod = await self._chosen(digest, end)
-            if worker := await self._asked(pod, shape, digest):
+            pod = await self._choose_host(digest, end)
+            if worker := await self._greet(pod, shape, digest):
                 return worker
 
     async def close(self) -> None:
@@ -63,12 +63,12 @@ class KubernetesSource:
         await self._cluster.close()
 
     def release(self, name: str) -> None:
-        """A call ended there."""
+        """Notes that a call ended there."""
         if lease := self._leases.get(name):
             self._leases[name] = Lease(lease.tenant)
 
-    async def _chosen(self, tenant: str, end: float) -> Pod:
-        """A host to be asked, ours from here on as far as this process is concerned."""
+    async def _choose_host(self, tenant: str, end: float) -> Pod:
+        """Returns a host to be asked, ours from here on as far as this process is concerned."""
         while True:
             async with self._choosing:
                 pods = await self._cluster.hosts()
@@ -88,13 +88,13 @@ class KubernetesSource:
                 raise SandboxUnavailable(self._problem or decision.why)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def _asked(self, pod: Pod, shape: Shape, tenant: str) -> "HostWorker | None":
-        """A worker there; None where the host is another's or at work, which is known from now on."""
+    async def _greet(self, pod: Pod, shape: Shape, tenant: str) -> "HostWorker | None":
+        """Returns a worker there; None where the host is another's or at work, which is known from now on."""
         greeting: dict[str, Any] = {"tenant": tenant, "language": shape.language.value, "seccomp": self._filters}
         try:
             layer = await asyncio.to_thread(shape.layer.archive.read_bytes) if shape.layer else b""
             greeting["layer"] = len(layer)
-            reader, writer, answer = await self._spoken(pod, greeting, layer)
+            reader, writer, answer = await self._speak(pod, greeting, layer)
         except SandboxUnavailable as error:
             # It may have ended since the cluster looked at it; others, or its successor, are asked for a while.
             self._problem = str(error)
@@ -112,10 +112,10 @@ class KubernetesSource:
         return HostWorker(self, pod.name, reader, writer)
 
     async def _recycle(self, pod: Pod) -> None:
-        """Delete a host that serves nobody; one that does not answer serves nobody either."""
+        """Deletes a host that serves nobody; one that does not answer serves nobody either."""
         if not pod.spent:
             try:
-                _, writer, answer = await self._spoken(pod, {"retire": True, "layer": 0})
+                _, writer, answer = await self._speak(pod, {"retire": True, "layer": 0})
             except SandboxUnavailable:
                 answer = {}
             else:
@@ -127,16 +127,16 @@ class KubernetesSource:
         self._leases.pop(pod.name, None)
 
     def _learn(self, pod: Pod, answer: Mapping[str, Any]) -> None:
-        """Whose it is, and that it is at work for a while."""
+        """Notes whose it is, and that it is at work for a while."""
         busy = bool(answer.get("busy"))
         self._leases[pod.name] = Lease(str(answer.get("tenant", "")), busy)
         if busy:
             asyncio.get_running_loop().call_later(_BUSY_SECONDS, self.release, pod.name)
 
-    async def _spoken(
+    async def _speak(
         self, pod: Pod, greeting: Mapping[str, Any], layer: bytes = b""
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
-        """A connection and what the host answers to the greeting. Raises SandboxUnavailable."""
+        """Returns a connection and what the host answers to the greeting. Raises SandboxUnavailable."""
         body, writer = json.dumps(greeting).encode(), None
         try:
             async with asyncio.timeout(_CONNECT_SECONDS + len(layer) / 1e6):
@@ -182,11 +182,11 @@ class HostWorker:
         await self._writer.drain()
 
     async def problem(self) -> str:
-        """The host keeps what its worker complains of to itself."""
+        """Returns "": the host keeps what its worker complains of to itself."""
         return f"the worker on sandbox host {self._name} ended"
 
     async def ran_out_of_memory(self) -> bool:
-        """The worker says so itself, by its own count."""
+        """Returns False: the worker says so itself, by its own count."""
         return False
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ class Launcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, source: asyncio.StreamReader) -> None:
-        """Take frames to the end of the input, then leave nothing of what was started."""
+        """Takes frames to the end of the input, then leave nothing of what was started."""
         try:
             while True:
                 kind, number, size = header(await source.readexactly(HEADER_BYTES))
@@ -47,7 +47,7 @@ class Launcher:
             case Frame.ASK:
                 self._do(self._answer(number, read_json(body)))
             case Frame.DATA if channel:
-                channel.given(body)
+                channel.feed(body)
             case Frame.WINDOW if channel:
                 channel.widen(int.from_bytes(body, "big"))
             case Frame.CLOSE if channel:
@@ -93,7 +93,7 @@ async def _serve(image: str, runtime: str) -> None:
 
 
 def main() -> None:
-    """Serve the process that started this one."""
+    """Serves the process that started this one."""
     image, runtime = sys.argv[1], (sys.argv[2:] or [""])[0]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, whose end this one sees
     asyncio.run(_serve(image, runtime))

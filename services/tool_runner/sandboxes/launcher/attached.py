@@ -12,7 +12,7 @@ _HEADER_BYTES = 8
 _STDOUT = 1
 
 
-class Attached:
+class AttachedStream:
     """One reader and one writer at a time; all on the loop that made it."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -21,7 +21,7 @@ class Attached:
         self._loop = asyncio.get_running_loop()
 
     async def read(self) -> bytes:
-        """What came; b"" at its end. Raises OSError."""
+        """Returns what came; b"" at its end. Raises OSError."""
         while True:
             try:
                 return self._socket.recv(_CHUNK)
@@ -31,7 +31,7 @@ class Attached:
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def write(self, data: bytes) -> None:
-        """Give all of it; raises OSError."""
+        """Gives all of it; raises OSError."""
         rest = memoryview(data)
         while rest:
             try:
@@ -42,7 +42,7 @@ class Attached:
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     def close(self) -> None:
-        """End it: the container reads the end of its stdin. Nobody may read or write any more."""
+        """Ends it: the container reads the end of its stdin. Nobody may read or writes any more."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -74,7 +74,7 @@ class Streams:
         self._stdout = False
 
     def split(self, data: bytes) -> tuple[bytes, bytes]:
-        """What of it is stdout, and what stderr."""
+        """Returns what of it is stdout, and what stderr."""
         out: list[bytes] = []
         err: list[bytes] = []
         while data:

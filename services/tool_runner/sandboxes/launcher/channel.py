@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Callable
 
 from services.tool_runner.core.job import SandboxUnavailable
-from services.tool_runner.sandboxes.launcher.attached import Attached, Streams
+from services.tool_runner.sandboxes.launcher.attached import AttachedStream, Streams
 from services.tool_runner.sandboxes.launcher.engine import Container, NoLayer
 from services.tool_runner.sandboxes.launcher.wire import (
     CHUNK_BYTES,
@@ -35,8 +35,8 @@ class Channel:
         self._closing = asyncio.Event()
         self._complaint = b""
 
-    def given(self, data: bytes) -> None:
-        """For its stdin. Who sends more than its window is cut off: nothing is piled up here."""
+    def feed(self, data: bytes) -> None:
+        """Takes data for its stdin. Who sends more than its window is cut off: nothing is piled up here."""
         self._owed += len(data)
         if self._owed > WINDOW_BYTES:
             self._closing.set()
@@ -44,21 +44,21 @@ class Channel:
         self._input.put_nowait(data)
 
     def widen(self, size: int) -> None:
-        """The runner takes that many bytes more."""
+        """Lets that many bytes more be sent to the runner."""
         self._window += size
         self._wider.set()
 
     def close(self) -> None:
-        """End it."""
+        """Ends it."""
         self._closing.set()
 
     async def serve(self, fields: Message) -> None:
-        """Start a container, relay until one side ends it, and leave nothing of it."""
+        """Starts a container, relays until one side ends it, and leaves nothing of it."""
         container = await self._start(fields)
         if container:
             self._send(encode(Frame.OPENED, self._number))
-            attached = Attached(container.attached)
-            ended = await self._relayed(attached)
+            attached = AttachedStream(container.attached)
+            ended = await self._relay(attached)
             attached.close()
             if ended:
                 await self._tell_end(container)
@@ -74,8 +74,8 @@ class Channel:
             self._end(str(error))
         return None
 
-    async def _relayed(self, attached: Attached) -> bool:
-        """Whether the container ended it."""
+    async def _relay(self, attached: AttachedStream) -> bool:
+        """Returns whether the container ended it."""
         output = asyncio.create_task(self._carry_output(attached))
         tasks = [output, asyncio.create_task(self._carry_input(attached)), asyncio.create_task(self._closing.wait())]
         # Input that is no longer taken says nothing: what is left of the output may say why.
@@ -86,7 +86,7 @@ class Channel:
         await asyncio.gather(*tasks, return_exceptions=True)
         return ended
 
-    async def _carry_output(self, attached: Attached) -> None:
+    async def _carry_output(self, attached: AttachedStream) -> None:
         streams = Streams()
         with contextlib.suppress(OSError):
             while chunk := await attached.read():
@@ -100,7 +100,7 @@ class Channel:
                     self._window -= len(piece)
                     self._send(encode(Frame.DATA, self._number, piece))
 
-    async def _carry_input(self, attached: Attached) -> None:
+    async def _carry_input(self, attached: AttachedStream) -> None:
         carried = 0
         with contextlib.suppress(OSError):
             while True:

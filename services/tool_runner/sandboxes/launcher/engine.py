@@ -23,7 +23,7 @@ from services.tool_runner.sandboxes.launcher.spec import (
     LAYER_LABEL,
     OWNER_LABEL,
     SANDBOX_LABEL,
-    Asked,
+    ContainerRequest,
     container_config,
     layer_image,
 )
@@ -80,7 +80,7 @@ class Engine:
             )
 
     def has_image(self) -> bool:
-        """Whether the image is there; raises SandboxUnavailable."""
+        """Returns whether the image is there; raises SandboxUnavailable."""
         try:
             self._base()
         except ImageNotFound:
@@ -90,7 +90,7 @@ class Engine:
         return True
 
     def pull(self, seconds: float) -> str:
-        """Fetch the image within that time; gives the problem, or ""."""
+        """Fetches the image within that time; returns the problem, or ""."""
         problem = [f"pulling {self.image} took longer than {seconds:g} s"]
 
         def fetch() -> None:
@@ -107,7 +107,7 @@ class Engine:
         return problem[0]
 
     def reap(self) -> None:
-        """Remove the containers of dead launchers, those that nobody can still wait for, and the oldest layers."""
+        """Removes the containers of dead launchers, those that nobody can still wait for, and the oldest layers."""
         with contextlib.suppress(*_FAILURES):
             for container in self._api.containers(all=True, filters={"label": f"{SANDBOX_LABEL}=1"}):
                 dead = is_dead(container["Labels"].get(OWNER_LABEL, ""))
@@ -117,19 +117,19 @@ class Engine:
                     self.remove(container["Id"])
         self._drop_old_layers()
 
-    def start(self, asked: Asked) -> Container:
-        """A fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
+    def start(self, request: ContainerRequest) -> Container:
+        """Returns a fresh container, attached to; raises SandboxUnavailable or NoLayer, and leaves nothing then."""
         identity = ""
         try:
-            image = self._layered(asked.layer) if asked.layer else self.image
-            config = container_config(image, self._machine, asked, self._owner, self._runtime)
+            image = self._layer_image(request.layer) if request.layer else self.image
+            config = container_config(image, self._machine, request, self._owner, self._runtime)
             # Three requests are the fewest: what a container prints before it is attached to is lost.
             created = self._api.create_container_from_config(config)  # type: ignore[no-untyped-call]
             identity = str(created["Id"])
             attached = _as_socket(self._api.attach_socket(identity, params=_ATTACHED))
             self._api.start(identity)
         except ImageNotFound as error:
-            if asked.layer:
+            if request.layer:
                 raise NoLayer from error
             raise SandboxUnavailable(f"the engine has no image {self.image}") from error
         except (*_FAILURES, OSError) as error:
@@ -139,19 +139,19 @@ class Engine:
         return Container(identity, attached)
 
     def remove(self, identity: str) -> None:
-        """Kill and remove a container; one that is gone is no error."""
+        """Kills and removes a container; one that is gone is no error."""
         with contextlib.suppress(NotFound, APIError, requests.RequestException):
             self._api.remove_container(identity, force=True, v=True)
 
     def ran_out_of_memory(self, identity: str) -> bool:
-        """Whether the kernel killed a process of an ended container for its memory."""
+        """Returns whether the kernel killed a process of an ended container for its memory."""
         with contextlib.suppress(APIError, requests.RequestException):
             self._api.wait(identity, timeout=_CALL_SECONDS)
             return bool(self._api.inspect_container(identity)["State"]["OOMKilled"])
         return False
 
     def add_layer(self, key: str, archive: Path) -> None:
-        """Make the image of that layer, if it is not there: files are added, no code of it runs.
+        """Makes the image of that layer, if it is not there: files are added, no code of it runs.
 
         Raises SandboxUnavailable.
         """
@@ -177,7 +177,7 @@ class Engine:
                 if "error" in line:
                     raise DockerException(line["error"])
 
-    def _layered(self, layer: str) -> str:
+    def _layer_image(self, layer: str) -> str:
         try:
             name = layer_image(layer, self._base())
         except ValueError as error:
@@ -186,7 +186,7 @@ class Engine:
         return name
 
     def _drop_old_layers(self) -> None:
-        """Keep the layers used last; whoever needs a removed one adds it again. Those in use stay."""
+        """Keeps the layers used last; whoever needs a removed one adds it again. Those in use stay."""
         with contextlib.suppress(*_FAILURES):
             images = self._api.images(filters={"label": LAYER_LABEL})
             for image in sorted(images, key=self._last_used)[: max(0, len(images) - _MOST_LAYERS)]:
@@ -199,7 +199,7 @@ class Engine:
         return max([float(str(image["Created"])), *(self._layers_used.get(tag, 0.0) for tag in tags)])
 
     def _base(self) -> str:
-        """The image's id: another one than the last after it was built anew."""
+        """Returns the image's id: another one than the last after it was built anew."""
         return str(self._api.inspect_image(self.image)["Id"])  # type: ignore[no-untyped-call]
 
 
@@ -213,7 +213,7 @@ def _write_context(target: IO[bytes], dockerfile: str, archive: Path) -> None:
 
 
 def _as_socket(attached: object) -> socket.socket:
-    """The SDK gives a TLS socket as it is, a plain one wrapped in a file whose descriptor is taken here."""
+    """Returns the socket of a stream: the SDK gives TLS as it is, a plain one wrapped in a file."""
     if isinstance(attached, socket.socket):
         return attached
     return socket.socket(fileno=os.dup(attached.fileno()))  # type: ignore[attr-defined]

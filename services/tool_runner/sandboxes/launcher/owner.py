@@ -1,4 +1,4 @@
-"""Who made a container, in a form that a later launcher can check: `host/pid namespace/pid/start time`."""
+"""The maker of a container, in a form that a later launcher can check: `host/pid namespace/pid/start time`."""
 
 import os
 import platform
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def own_name() -> str:
-    """The name of this process."""
+    """Returns the name of this process."""
     return f"{_world()}/{os.getpid()}/{_start_time(os.getpid())}"
 
 
 def is_dead(name: str) -> bool | None:
-    """Whether that process has ended; None where it lived in another host, boot or pid namespace."""
+    """Returns whether that process has ended; None where it lived in another host, boot or pid namespace."""
     world, _, process = name.rpartition("/")
     world, _, pid = world.rpartition("/")
     if world != _world() or not pid.isdecimal():
@@ -28,7 +28,7 @@ def _world() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Field 22 of /proc/pid/stat; "" for none, nor for one that only waits to be buried (zombie).
+    """Returns field 22 of /proc/pid/stat; "" for none, and for one that only waits to be buried (zombie).
 
     The command before it may hold spaces: counted from its end.
     """
@@ -40,7 +40,7 @@ def _start_time(pid: int) -> str:
 
 
 def _signalled(pid: int) -> str:
-    """Where there is no /proc, that a process has this pid is all there is to know."""
+    """Returns whether a process has this pid, which is all there is to know where there is no /proc."""
     if Path("/proc/self").exists():
         return ""
     try:

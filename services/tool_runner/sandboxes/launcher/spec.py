@@ -20,8 +20,8 @@ _KEY = re.compile("[0-9a-f]{16,64}")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a container is asked to be; nobody gets more than `MOST`. `layer`: the key of one, "" for none."""
+class ContainerRequest:
+    """The limits of a container; nobody gets more than `MOST`. `layer`: the key of one, "" for none."""
 
     language: str
     layer: str
@@ -35,22 +35,26 @@ class Asked:
 MOST: Mapping[str, Any] = {"memory": 4096 * MIB, "processes": 512, "cpus": 4.0, "disk": 2048 * MIB}
 
 
-def read_asked(fields: Mapping[str, Any]) -> Asked:
-    """What OPEN brought, nothing above the ceiling of this process; raises KeyError or TypeError."""
+def read_request(fields: Mapping[str, Any]) -> ContainerRequest:
+    """Returns what OPEN brought, nothing above the ceiling of this process; raises KeyError or TypeError."""
     if fields["language"] not in _LANGUAGES:
         raise KeyError(f"no language {fields['language']}")
-    return Asked(fields["language"], str(fields["layer"]), **{name: min(fields[name], MOST[name]) for name in MOST})
+    return ContainerRequest(
+        fields["language"], str(fields["layer"]), **{name: min(fields[name], MOST[name]) for name in MOST}
+    )
 
 
 def layer_image(key: str, base: str) -> str:
-    """Name of the image with that layer on the image of id `base`; raises ValueError for what is no key."""
+    """Returns the name of the image with that layer on the image of id `base`; raises ValueError."""
     if not _KEY.fullmatch(key):
         raise ValueError("a layer's key is hexadecimal")
     return f"loci-layer:{key[:40]}-{base.removeprefix('sha256:')[:12]}"
 
 
-def container_config(image: str, machine: str, asked: Asked, owner: str, runtime: str = "") -> dict[str, Any]:
-    """Body of `POST /containers/create` (Docker Engine API 1.41). `machine`: `uname -m` of its host."""
+def container_config(
+    image: str, machine: str, asked: ContainerRequest, owner: str, runtime: str = ""
+) -> dict[str, Any]:
+    """Returns the body of `POST /containers/create` (Docker Engine API 1.41). `machine`: `uname -m` of its host."""
     tmpfs = f"rw,nosuid,nodev,noexec,uid=65534,gid=65534,mode=1777,size={asked.disk}"
     return {
         "Image": image,

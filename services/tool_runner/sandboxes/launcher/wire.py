@@ -41,22 +41,22 @@ class Frame(IntEnum):
 
 
 def encode(kind: Frame, channel: int, body: bytes = b"") -> bytes:
-    """One frame."""
+    """Returns one frame."""
     return bytes((kind,)) + channel.to_bytes(4, "big") + len(body).to_bytes(4, "big") + body
 
 
 def encode_fields(kind: Frame, channel: int, fields: Message) -> bytes:
-    """One frame with JSON in it."""
+    """Returns one frame with JSON in it."""
     return encode(kind, channel, json.dumps(fields).encode())
 
 
 def encode_window(channel: int, size: int) -> bytes:
-    """Leave to send `size` bytes more."""
+    """Leaves to send `size` bytes more."""
     return encode(Frame.WINDOW, channel, size.to_bytes(4, "big"))
 
 
 def header(data: bytes) -> tuple[Frame, int, int]:
-    """Kind, channel and length of the body; raises ValueError for what no frame begins with."""
+    """Returns kind, channel and length of the body; raises ValueError for what no frame begins with."""
     size = int.from_bytes(data[5:HEADER_BYTES], "big")
     if size > MOST_BYTES:
         raise ValueError(f"a frame of {size} bytes; at most {MOST_BYTES}")
@@ -64,6 +64,6 @@ def header(data: bytes) -> tuple[Frame, int, int]:
 
 
 def read_json(body: bytes) -> Message:
-    """What `encode_fields` wrote; raises ValueError."""
+    """Returns what `encode_fields` wrote; raises ValueError."""
     fields: Message = json.loads(body)
     return fields

@@ -1,4 +1,4 @@
-"""What the launcher asks of the engine, each in a thread of its own kind, so that no kind waits for another."""
+"""The launcher's work with the engine, each kind in threads of its own, so that no kind waits for another."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.launcher.engine import Container, Engine
-from services.tool_runner.sandboxes.launcher.spec import read_asked
+from services.tool_runner.sandboxes.launcher.spec import read_request
 from services.tool_runner.sandboxes.launcher.wire import Message
 
 T = TypeVar("T")
@@ -28,43 +28,43 @@ class Work:
         self._removals = ThreadPoolExecutor(_REMOVALS, "remove")
         self._questions = ThreadPoolExecutor(_QUESTIONS, "ask")
 
-    async def start(self, fields: Message, wanted: Callable[[], bool]) -> Container | None:
-        """None where it is no longer wanted when its turn comes.
+    async def start(self, fields: Message, is_wanted: Callable[[], bool]) -> Container | None:
+        """Returns None where it is no longer wanted when its turn comes.
 
         Raises SandboxUnavailable, NoLayer, and KeyError or TypeError for fields that are none.
         """
-        asked = read_asked(fields)
-        engine = await self._connected()
-        return await self._in(self._starts, lambda: engine.start(asked) if wanted() else None)
+        asked = read_request(fields)
+        engine = await self._connect_engine()
+        return await self._in(self._starts, lambda: engine.start(asked) if is_wanted() else None)
 
     async def remove(self, container: Container) -> None:
-        """Kill and remove it."""
-        engine = await self._connected()
+        """Kills and removes it."""
+        engine = await self._connect_engine()
         await self._in(self._removals, lambda: engine.remove(container.identity))
 
     async def ran_out_of_memory(self, container: Container) -> bool:
-        """Of one that has ended."""
-        engine = await self._connected()
+        """Returns it of a container that has ended."""
+        engine = await self._connect_engine()
         return await self._in(self._questions, lambda: engine.ran_out_of_memory(container.identity))
 
     async def answer(self, question: Message) -> Message:
-        """To what ASK brought; see `wire`."""
+        """Returns the answer to what ASK brought; see `wire`."""
         if question["op"] == "add_layer":
             return await self._add_layer(str(question["key"]), Path(question["archive"]))
         return await self._probe(float(question["pull_seconds"]))
 
     async def _add_layer(self, key: str, archive: Path) -> Message:
         try:
-            engine = await self._connected()
+            engine = await self._connect_engine()
             await self._in(self._questions, lambda: engine.add_layer(key, archive))
         except SandboxUnavailable as error:
             return {"problem": str(error)}
         return {"problem": ""}
 
     async def _probe(self, pull_seconds: float) -> Message:
-        """Whether there is an engine with the runtime, and the image in it."""
+        """Returns whether there is an engine with the runtime, and the image in it."""
         try:
-            engine = await self._connected()
+            engine = await self._connect_engine()
             await self._in(self._questions, engine.check_runtime)
             image, problem = await self._in(self._questions, engine.has_image), ""
             if not image and pull_seconds:
@@ -74,7 +74,7 @@ class Work:
         except SandboxUnavailable as error:
             return {"engine": False, "image": False, "problem": str(error)}
 
-    async def _connected(self) -> Engine:
+    async def _connect_engine(self) -> Engine:
         async with self._connecting:
             if self._engine is None:
                 engine = await self._in(self._questions, lambda: Engine(self._image, self._runtime))
@@ -84,7 +84,7 @@ class Work:
             return self._engine
 
     def close(self) -> None:
-        """Wait for what is being done."""
+        """Waits for what is being done."""
         for pool in (self._starts, self._questions, self._removals):
             pool.shutdown()
 

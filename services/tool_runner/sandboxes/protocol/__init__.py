@@ -1,1 +1,1 @@
-"""What the runner and a worker say to one another, whatever sandbox it is in; `wire.py` has the frames."""
+"""The protocol between the runner and a worker, whatever sandbox it is in; `wire.py` has the frames. Pure."""

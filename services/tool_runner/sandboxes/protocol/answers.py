@@ -16,8 +16,8 @@ _STREAMS: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
 NAME_CHARS = 255
 
 
-class HeardCall:
-    """What one call has said so far."""
+class CallAnswer:
+    """The answer of one call so far."""
 
     def __init__(self, job: Job, nonce: bytes) -> None:
         self.is_program = job.mode is Mode.PROCESS
@@ -33,8 +33,8 @@ class HeardCall:
         self._file: bytearray | None = None
         self._files_left, self._bytes_left = job.limits.files, job.limits.file_bytes
 
-    def printed(self, body: bytes) -> Iterator[Event]:
-        """OUTPUT; raises BadWorker."""
+    def take_output(self, body: bytes) -> Iterator[Event]:
+        """Takes OUTPUT; raises BadWorker."""
         self._heard += 1
         stream, data = body[4] if len(body) > 4 else 0, body[5:]
         if stream not in _STREAMS or int.from_bytes(body[:4], "big") != self._heard % 2**32:
@@ -48,7 +48,7 @@ class HeardCall:
         yield from self._text(stream, self._decoders[stream].decode(data))
 
     def rest(self) -> Iterator[Event]:
-        """What the decoders still hold of characters that never became whole."""
+        """Yields what the decoders still hold of characters that never became whole."""
         for stream, decoder in self._decoders.items():
             yield from self._text(stream, decoder.decode(b"", final=True))
 
@@ -61,7 +61,7 @@ class HeardCall:
             yield Output(self._sequence, _STREAMS[stream], text)
 
     def begin_file(self, body: bytes) -> None:
-        """FILE; raises BadWorker."""
+        """Takes FILE; raises BadWorker."""
         try:
             name = body.decode()
         except UnicodeDecodeError:
@@ -72,41 +72,41 @@ class HeardCall:
         self._file = self._files[name] = bytearray()
 
     def add_to_file(self, body: bytes) -> None:
-        """DATA; raises BadWorker."""
+        """Takes DATA; raises BadWorker."""
         self._bytes_left -= len(body)
         if self._file is None or self._bytes_left < 0:
             raise BadWorker("the sandbox sent more of files than it was to send")
         self._file += body
 
     def so_far(self, reason: ExitReason) -> Result:
-        """What was printed until now."""
+        """Returns what was printed until now."""
         stdout, stderr = ("".join(self._texts[stream]) for stream in _STREAMS)
         return Result(reason, stdout=stdout, stderr=stderr)
 
     def answer(self, body: bytes) -> Result:
-        """ANSWER; raises BadWorker."""
+        """Takes ANSWER; raises BadWorker."""
         if body[:NONCE_BYTES] != self._nonce:
             raise BadWorker("the sandbox answered without the nonce of its job")
         files = tuple(File(name, bytes(content)) for name, content in self._files.items())
-        said = _parsed(body[NONCE_BYTES:])
+        said = _parse(body[NONCE_BYTES:])
         printed = self.so_far(said.reason)
         return replace(said, stdout=printed.stdout, stderr=printed.stderr, files=files)
 
 
 def is_file_name(name: str) -> bool:
-    """Whether it is a relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
+    """Returns whether it is a relative path of 1 to 255 characters without `..`, control characters, backslashes."""
     if not 0 < len(name) <= NAME_CHARS or not name.isprintable() or "\\" in name:
         return False
     return not {"", ".", ".."} & set(name.split("/"))
 
 
 def _longest_answer(limits: Limits) -> int:
-    """JSON writes a control character in six bytes; the result is JSON text in JSON, and edits come beside it."""
+    """Returns the limit: JSON writes a control character in six bytes, and the result is JSON in JSON."""
     return 12 * limits.result + MIB
 
 
-def _parsed(body: bytes) -> Result:
-    """The answer's JSON as a Result; raises BadWorker."""
+def _parse(body: bytes) -> Result:
+    """Returns the answer's JSON as a Result; raises BadWorker."""
     try:
         fields = json.loads(body)
         reason = ExitReason(fields["reason"])
@@ -142,7 +142,7 @@ def _text(value: Any) -> str:
     return str(storable(value))
 
 
-def died(reason: ExitReason, message: str, of: Result | None = None) -> Result:
-    """The result of a call whose sandbox ended without an answer; what was printed is kept from `of`."""
+def died_result(reason: ExitReason, message: str, of: Result | None = None) -> Result:
+    """Returns the result of a call whose sandbox ended without an answer; what was printed is kept from `of`."""
     kind = {ExitReason.MEMORY: "MemoryError", ExitReason.TIMEOUT: "TimeoutError"}.get(reason, "SandboxEnded")
     return replace(of or Result(reason=reason), reason=reason, result=None, error=ToolError(type=kind, message=message))

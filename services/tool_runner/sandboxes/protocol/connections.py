@@ -4,7 +4,7 @@ from services.tool_runner.sandboxes.protocol.wire import MOST_CONNECTIONS, WINDO
 
 
 class BadWorker(ValueError):
-    """What came is not the worker's protocol."""
+    """The worker breaks its protocol."""
 
 
 class Connections:
@@ -18,11 +18,11 @@ class Connections:
         self._closed: set[int] = set()  # it did
 
     def begin(self, *, allowed: bool) -> None:
-        """A call begins."""
+        """Begins a call."""
         self._allowed = allowed
 
     def end(self) -> None:
-        """It is over, and every connection."""
+        """Ends the call, and every connection."""
         self._allowed = False
         self._may_send, self._forgotten, self._closed = {}, set(), set()
 
@@ -33,42 +33,42 @@ class Connections:
         self._last = connection
         self._may_send[connection] = WINDOW_BYTES
 
-    def received(self, connection: int, size: int) -> bool:
-        """Whether anybody still listens; raises BadWorker for more than the window."""
-        self._known(connection)
+    def take_data(self, connection: int, size: int) -> bool:
+        """Returns whether anybody still listens; raises BadWorker for more than the window."""
+        self._connection(connection)
         self._may_send[connection] -= size
         if self._may_send[connection] < 0:
             raise BadWorker("the sandbox sent more on a connection than it was to send")
         return connection not in self._forgotten
 
-    def widened(self, connection: int) -> bool:
-        """Whether anybody still sends."""
-        self._known(connection)
+    def take_window(self, connection: int) -> bool:
+        """Returns whether anybody still sends."""
+        self._connection(connection)
         return connection not in self._forgotten
 
     def give_back(self, connection: int, size: int) -> None:
-        """So much of what it sent was taken."""
+        """Widens the window by what was taken of it."""
         if connection in self._may_send:
             self._may_send[connection] += size
 
-    def closed(self, connection: int) -> bool:
-        """It says CLOSE; whether anybody is still to hear it."""
-        self._known(connection)
+    def take_close(self, connection: int) -> bool:
+        """Takes its CLOSE; returns whether anybody is still to hear it."""
+        self._connection(connection)
         self._closed.add(connection)
         return not self._drop(connection)
 
     def forget(self, connection: int) -> None:
-        """We say CLOSE."""
+        """Notes our CLOSE."""
         if connection in self._may_send:
             self._forgotten.add(connection)
             self._drop(connection)
 
-    def _known(self, connection: int) -> None:
+    def _connection(self, connection: int) -> None:
         if connection not in self._may_send or connection in self._closed:
             raise BadWorker("the sandbox spoke of a connection that is not there")
 
     def _drop(self, connection: int) -> bool:
-        """Both have: it is gone."""
+        """Drops it once both sides have closed."""
         gone = connection in self._forgotten and connection in self._closed
         if gone:
             del self._may_send[connection]

@@ -1,4 +1,4 @@
-"""What is said to a worker, and what of its answer counts; the frames are in `wire.py`. Pure.
+"""The conversation with a worker: jobs to it, events from it; the frames are in `wire.py`. Pure.
 
 Whatever a worker sends is hostile. A `Conversation` takes its bytes as they come, in any pieces, and gives events;
 a frame that is not due, too long, for another call or without its expected shape raises BadWorker, after which the
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from services.tool_runner.core.job import ExitReason, Job, Mode, Result
-from services.tool_runner.sandboxes.protocol.answers import NAME_CHARS, HeardCall
+from services.tool_runner.sandboxes.protocol.answers import NAME_CHARS, CallAnswer
 from services.tool_runner.sandboxes.protocol.connections import BadWorker, Connections
 from services.tool_runner.sandboxes.protocol.events import Answered, Closed, Event, Greeted, Opened, Received, Widened
 from services.tool_runner.sandboxes.protocol.wire import (
@@ -44,13 +44,13 @@ class Conversation:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._greeted = False
-        self._call: HeardCall | None = None
+        self._call: CallAnswer | None = None
         self._connections = Connections()
 
     def job(self, job: Job, *, counted: bool, network: bool, authority: str) -> Iterator[bytes]:
-        """The frames that give it a job. `counted`: memory and processes have their limits outside of it."""
+        """Yields the frames that give it a job. `counted`: memory and processes have their limits outside of it."""
         nonce = secrets.token_hex(NONCE_BYTES // 2)
-        self._call = HeardCall(job, nonce.encode())
+        self._call = CallAnswer(job, nonce.encode())
         self._connections.begin(allowed=network)
         fields = _job_fields(job, counted=counted) | {"nonce": nonce, "network": network, "authority": authority}
         yield encode(Frame.JOB, json.dumps(fields).encode())
@@ -61,19 +61,19 @@ class Conversation:
         yield encode(Frame.GO)
 
     def forget(self, connection: int) -> None:
-        """CLOSE is said to it."""
+        """Notes that CLOSE is sent."""
         self._connections.forget(connection)
 
     def give_back(self, connection: int, size: int) -> None:
-        """WINDOW is said to it."""
+        """Notes that WINDOW is sent."""
         self._connections.give_back(connection, size)
 
     def partial(self) -> Result:
-        """What is known of a call whose worker ended: what it printed."""
+        """Returns what is known of a call whose worker ended: what it printed."""
         return self._call.so_far(ExitReason.KILLED) if self._call else Result(ExitReason.KILLED)
 
     def receive(self, chunk: bytes) -> Iterator[Event]:
-        """The events in what came; to be drained. Raises BadWorker."""
+        """Yields the events in what came; to be drained. Raises BadWorker."""
         self._buffer += chunk
         if not self._greeted:
             self._check_beginning()
@@ -86,7 +86,7 @@ class Conversation:
             yield from self._take(kind, body)
 
     def _check_beginning(self) -> None:
-        """A sandbox of another kind is told before its bytes are taken for lengths."""
+        """Refuses a sandbox of another kind before its bytes are taken for lengths."""
         start = bytes((Frame.HELLO,))
         if self._buffer and not self._buffer.startswith(start):
             raise BadWorker(_STRANGER.format(bytes(self._buffer[:40])))
@@ -111,7 +111,7 @@ class Conversation:
             raise BadWorker(f"the sandbox sent {kind.name} when it had no job")
         match kind:
             case Frame.OUTPUT:
-                yield from call.printed(body)
+                yield from call.take_output(body)
             case Frame.FILE:
                 call.begin_file(body)
             case Frame.DATA:
@@ -133,7 +133,7 @@ class Conversation:
         self._greeted = True
         return Greeted()
 
-    def _of_connection(self, kind: Frame, body: bytes, call: HeardCall) -> Iterator[Event]:
+    def _of_connection(self, kind: Frame, body: bytes, call: CallAnswer) -> Iterator[Event]:
         if len(body) < 4:
             raise BadWorker(f"the sandbox sent {kind.name} for no connection")
         connection, rest = int.from_bytes(body[:4], "big"), body[4:]
@@ -142,16 +142,16 @@ class Conversation:
                 self._connections.open(connection)
                 yield Opened(connection)
             case Frame.BYTES:
-                if self._connections.received(connection, len(rest)):
+                if self._connections.take_data(connection, len(rest)):
                     yield Received(connection, rest)
             case Frame.WINDOW if connection == 0 and call.is_program:
                 yield Widened(0, int.from_bytes(rest, "big"))
             case Frame.WINDOW:
                 size = int.from_bytes(rest, "big")
-                if self._connections.widened(connection):
+                if self._connections.take_window(connection):
                     yield Widened(connection, size)
             case _:
-                if self._connections.closed(connection):
+                if self._connections.take_close(connection):
                     yield Closed(connection)
 
 

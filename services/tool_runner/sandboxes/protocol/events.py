@@ -1,4 +1,4 @@
-"""What a worker does, as the runner hears it. Pure."""
+"""Events of a worker, as the runner hears them. Pure."""
 
 from dataclasses import dataclass
 

@@ -55,6 +55,6 @@ class Frame(IntEnum):
 
 
 def encode(kind: Frame, *parts: bytes) -> bytes:
-    """One frame."""
+    """Returns one frame."""
     size = sum(map(len, parts))
     return bytes((kind,)) + size.to_bytes(4, "big") + b"".join(parts)

@@ -24,7 +24,7 @@ _FROM_TEXT = {
 
 
 def as_annotated(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments for this function. Raises whatever a class of the tool's raises."""
+    """Returns the arguments for this function. Raises whatever a class of the tool's raises."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     try:
@@ -33,7 +33,7 @@ def as_annotated(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         return arguments
     names = getattr(function, "__globals__", {})
     return {
-        name: value if _is_plain(annotations.get(name)) else _converted(annotations[name], value, names)
+        name: value if _is_plain(annotations.get(name)) else _convert(annotations[name], value, names)
         for name, value in arguments.items()
     }
 
@@ -43,43 +43,43 @@ def _is_plain(annotation: Any) -> bool:
     return annotation is None or (name in _AS_IT_IS and not getattr(annotation, "__args__", None))
 
 
-def _converted(annotation: Any, value: Any, names: dict[str, Any]) -> Any:
-    annotation = _meant(annotation, names)
+def _convert(annotation: Any, value: Any, names: dict[str, Any]) -> Any:
+    annotation = _resolve(annotation, names)
     if value is None or annotation is None or _is_plain(annotation):
         return value
     if inner := getattr(annotation, "__args__", ()):
         return _in_form(annotation, inner, value, names)
-    return _made(annotation, value, names) if isinstance(annotation, type) else value
+    return _build(annotation, value, names) if isinstance(annotation, type) else value
 
 
-def _meant(annotation: Any, names: dict[str, Any]) -> Any:
-    """What a name, a forward reference, a NewType or an alias stands for; None where that cannot be found."""
+def _resolve(annotation: Any, names: dict[str, Any]) -> Any:
+    """Returns what a name, a forward reference, a NewType or an alias stands for; None where that cannot be found."""
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__forward_arg__", None)
     if text is not None:
         try:
-            return _meant(eval(text, names), names)  # text in text, where annotations are postponed
+            return _resolve(eval(text, names), names)  # text in text, where annotations are postponed
         except Exception:  # noqa: BLE001 - the annotation is the tool's own code; without it the value goes as it came
             return None
     for name in ("__supertype__", "__value__"):
         if hasattr(annotation, name):
-            return _meant(getattr(annotation, name), names)
+            return _resolve(getattr(annotation, name), names)
     return annotation
 
 
 def _in_form(annotation: Any, inner: tuple[Any, ...], value: Any, names: dict[str, Any]) -> Any:
-    """For `Form[inner]`."""
+    """Converts for `Form[inner]`."""
     if hasattr(annotation, "__metadata__"):  # Annotated
-        return _converted(annotation.__origin__, value, names)
+        return _convert(annotation.__origin__, value, names)
     form = getattr(annotation, "__origin__", None)
     if form in _MAPPINGS and isinstance(value, dict):
-        return {key: _converted(inner[-1], each, names) for key, each in value.items()}
+        return {key: _convert(inner[-1], each, names) for key, each in value.items()}
     if isinstance(value, list):
         if form in _SETS:
-            return _SETS[form](_converted(inner[0], each, names) for each in value)
+            return _SETS[form](_convert(inner[0], each, names) for each in value)
         if form is tuple:
             return _tuple(inner, value, names)
         if form in _SEQUENCES:
-            return [_converted(inner[0], each, names) for each in value]
+            return [_convert(inner[0], each, names) for each in value]
     if form is None or "Union" in str(form):
         return _one_of(inner, value, names)
     if "Literal" in str(form):
@@ -89,22 +89,22 @@ def _in_form(annotation: Any, inner: tuple[Any, ...], value: Any, names: dict[st
 
 def _tuple(inner: tuple[Any, ...], value: list[Any], names: dict[str, Any]) -> Any:
     if inner[-1] is ...:
-        return tuple(_converted(inner[0], each, names) for each in value)
+        return tuple(_convert(inner[0], each, names) for each in value)
     if len(inner) != len(value):
         return tuple(value)
-    return tuple(_converted(kind, each, names) for kind, each in zip(inner, value, strict=True))
+    return tuple(_convert(kind, each, names) for kind, each in zip(inner, value, strict=True))
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, names: dict[str, Any]) -> Any:
-    """The first kind of a union that takes the value; where only one could, what it says against it is raised."""
-    kinds = tuple(kind for kind in (_meant(kind, names) for kind in kinds) if kind not in (None, type(None)))
+    """Returns the value as the first kind of a union that takes it; where only one could, raises its error."""
+    kinds = tuple(kind for kind in (_resolve(kind, names) for kind in kinds) if kind not in (None, type(None)))
     if type(value) in kinds:
         return value
     if len(kinds) == 1:
-        return _converted(kinds[0], value, names)
+        return _convert(kinds[0], value, names)
     for kind in kinds:
         try:
-            found = _converted(kind, value, names)
+            found = _convert(kind, value, names)
         except Exception:  # noqa: BLE001 - the next kind may take it
             continue
         if found is not value:
@@ -112,15 +112,15 @@ def _one_of(kinds: tuple[Any, ...], value: Any, names: dict[str, Any]) -> Any:
     return value
 
 
-def _made(kind: type, value: Any, names: dict[str, Any]) -> Any:
-    """An object of a class."""
+def _build(kind: type, value: Any, names: dict[str, Any]) -> Any:
+    """Returns an object of a class."""
     if isinstance(value, dict):
         for name in ("model_validate", "parse_obj"):  # Pydantic 2, and 1
             if callable(make := getattr(kind, name, None)):
                 return make(value)
         if hasattr(kind, "__dataclass_fields__"):
             fields = kind.__dataclass_fields__
-            return kind(**{n: _converted(fields[n].type if n in fields else None, v, names) for n, v in value.items()})
+            return kind(**{n: _convert(fields[n].type if n in fields else None, v, names) for n, v in value.items()})
         return value
     if issubclass(kind, enum.Enum) and not isinstance(value, kind):
         return kind(value)

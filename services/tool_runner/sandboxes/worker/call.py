@@ -9,10 +9,10 @@ from typing import Any
 
 from . import tool
 from .frames import WINDOW, Wire
-from .outcome import Outcome, checked, failure, framed
-from .output import Printed
+from .outcome import Outcome, check, failure, frame
+from .output import OutputCapture
 from .relay import Door, environment
-from .starting import Started, start_node, start_program, start_python
+from .starting import ToolProcess, start_node, start_program, start_python
 
 _LOOK_SECONDS = 0.05
 _NODE_PARTS = ("mode", "source", "function", "arguments", "parameters", "agent_state", "client", "limits")
@@ -22,7 +22,9 @@ _STDIN = (0).to_bytes(4, "big")  # the connection id of a program's stdin in WIN
 class Call:
     """`outcome` is set once, and then everything of the call is to be ended before `finish`."""
 
-    def __init__(self, job: dict[str, Any], wire: Wire, warm: Started | None, *, language: str, memory: int) -> None:
+    def __init__(
+        self, job: dict[str, Any], wire: Wire, warm: ToolProcess | None, *, language: str, memory: int
+    ) -> None:
         self.outcome: Outcome | None = None
         self._limits = job["limits"]
         self._is_program = job["mode"] == "process"
@@ -32,18 +34,18 @@ class Call:
         names = job["environment"] | environment(network=job["network"], authority=job["authority"])
         self._kills = tool.memory_kills()  # of earlier calls of a session, or of a host
         self._process = _begin(job, names, warm, language=language, memory=memory)
-        self._feed = Feed(self._process.feed, wire if self._is_program else None)
+        self._feed = InputFeed(self._process.feed, wire if self._is_program else None)
         if language == "node" and not self._is_program:
             tool.limit(self._process.child, self._limits)
-            self._feed.add(framed({part: job[part] for part in _NODE_PARTS} | {"environment": names}))
+            self._feed.add(frame({part: job[part] for part in _NODE_PARTS} | {"environment": names}))
             self._feed.add(b"")
         pipes = {1: self._process.stdout, 2: self._process.stderr}
-        self._printed = Printed(wire, pipes, None if self._is_program else self._limits)
+        self._output = OutputCapture(wire, pipes, None if self._is_program else self._limits)
         self._watched = _pidfd(self._process.child)
 
     def doors(self) -> Iterator[Door]:
         """See `relay.Relay.doors`."""
-        yield from self._printed.doors()
+        yield from self._output.doors()
         yield from self._feed.doors()
         if self._process.outcome is not None:
             yield self._process.outcome, select.POLLIN, lambda _: self._read_outcome()
@@ -51,7 +53,7 @@ class Call:
             yield self._watched, select.POLLIN, lambda _: None  # `look` looks
 
     def input(self, data: bytes) -> None:
-        """To a program's stdin; b"": its end."""
+        """Adds to a program's stdin; b"": its end."""
         if self._is_program:
             self._feed.add(data)
 
@@ -62,8 +64,8 @@ class Call:
         return min((seconds for seconds in (looks, left) if seconds is not None), default=None)
 
     def look(self) -> None:
-        """At what does not announce itself."""
-        if self.outcome is None and self._printed.flooded:
+        """Looks at what does not announce itself."""
+        if self.outcome is None and self._output.flooded:
             message = f"the tool printed more than {self._limits['flood']} bytes"
             self.outcome = failure("output_too_large", "ValueError", message)
         limit = self._limits["memory"]
@@ -76,17 +78,17 @@ class Call:
             self.outcome = failure("timeout", "TimeoutError", f"no result after {self._limits['seconds']:g} s")
 
     def finish(self) -> Outcome:
-        """The answer, once no process of the call is left."""
-        self._printed.drain()
-        self._printed.close()
+        """Returns the answer, once no process of the call is left."""
+        self._output.drain()
+        self._output.close()
         self._feed.close()
         for descriptor in (self._process.outcome, self._watched):
             if descriptor is not None:
                 os.close(descriptor)
-        return (self.outcome or {}) | {"truncated": self._printed.truncated}
+        return (self.outcome or {}) | {"truncated": self._output.truncated}
 
     def _read_outcome(self) -> None:
-        """Take what there is."""
+        """Takes what there is."""
         pipe = self._process.outcome
         while pipe is not None and self.outcome is None:
             try:
@@ -108,7 +110,7 @@ class Call:
         if size > 3 * self._limits["result"] + 65536:
             self.outcome = failure("output_too_large", "ValueError", "the result is over its limit")
         elif len(self._left) >= 4 + size:
-            self.outcome = checked(bytes(self._left[4 : 4 + size]))
+            self.outcome = check(bytes(self._left[4 : 4 + size]))
 
     def _look_at_child(self) -> None:
         pid, status = os.waitpid(self._process.child, os.WNOHANG)
@@ -128,8 +130,8 @@ class Call:
             self.outcome = failure("killed", "ProcessEnded", f"{who} ended {how}{lacking}")
 
 
-class Feed:
-    """What goes to a process, as it takes it. `wire`: where to say how much it took."""
+class InputFeed:
+    """The input of a process, written as it takes it. `wire`: where to say how much it took."""
 
     def __init__(self, pipe: int | None, wire: Wire | None) -> None:
         self._pipe = pipe
@@ -138,7 +140,7 @@ class Feed:
         self._ended = False
 
     def add(self, data: bytes) -> None:
-        """b"": there is no more."""
+        """Adds data; b"": there is no more."""
         self._pending += data
         self._ended |= not data
         if self._ended and not self._pending:
@@ -150,7 +152,7 @@ class Feed:
             yield self._pipe, select.POLLOUT, lambda _: self._write()
 
     def close(self) -> None:
-        """Give it up. Idempotent."""
+        """Gives it up. Idempotent."""
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             os.close(pipe)
@@ -171,7 +173,9 @@ class Feed:
             self.close()
 
 
-def _begin(job: dict[str, Any], names: dict[str, str], warm: Started | None, *, language: str, memory: int) -> Started:
+def _begin(
+    job: dict[str, Any], names: dict[str, str], warm: ToolProcess | None, *, language: str, memory: int
+) -> ToolProcess:
     if job["mode"] == "process":
         if warm:
             warm.discard()

@@ -33,7 +33,7 @@ class Inputs:
             self._file.write(chunk)
 
     def finish(self) -> None:
-        """From here on they are for reading."""
+        """Makes them read-only from here on."""
         self._end()
         for folder, _, names in os.walk(self._folder):
             for path in (*(os.path.join(folder, name) for name in names), folder):
@@ -47,31 +47,31 @@ class Inputs:
 
 
 def _is_name(name: str) -> bool:
-    """A relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
+    """Returns a relative path of 1 to 255 characters, without `..`, control characters and backslashes."""
     if not 0 < len(name) <= _NAME_CHARS or not name.isprintable() or "\\" in name:
         return False
     return not {"", ".", ".."} & set(name.split("/"))
 
 
-class Produced:
-    """What is left in a folder. Only when no process of the tool is alive: nothing changes under this then."""
+class ProducedFiles:
+    """The files left in a folder. Only when no process of the tool is alive: nothing changes under this then."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self.dropped = 0
         self._files_left, self._bytes_left = most, most_bytes
         self._seen = 0
 
-    def walk(self, folder: str, known: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, BinaryIO]]:
-        """(name, open file) of what is new or other than in `known`, which is brought up to date."""
+    def walk(self, folder: str, previous: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, BinaryIO]]:
+        """Yields (name, open file) of those that are new or other than in `known`, which is brought up to date."""
         with contextlib.suppress(OSError):
             top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                yield from self._below(top, "", known, _DEEPEST)
+                yield from self._below(top, "", previous, _DEEPEST)
             finally:
                 os.close(top)
 
     def _below(
-        self, folder: int, prefix: str, known: dict[str, tuple[int, ...]], depth: int
+        self, folder: int, prefix: str, previous: dict[str, tuple[int, ...]], depth: int
     ) -> Iterator[tuple[str, BinaryIO]]:
         for entry in sorted(os.listdir(folder)):
             if entry.startswith(".") or entry == "__pycache__":
@@ -82,24 +82,24 @@ class Produced:
             if about is None or not (stat.S_ISREG(about.st_mode) or (stat.S_ISDIR(about.st_mode) and depth)):
                 self.dropped += 1
             elif stat.S_ISREG(about.st_mode):
-                yield from self._file(folder, entry, name, about, known)
-            elif (below := _opened(folder, entry, os.O_DIRECTORY)) is None:
+                yield from self._file(folder, entry, name, about, previous)
+            elif (below := _open(folder, entry, os.O_DIRECTORY)) is None:
                 self.dropped += 1
             else:
                 try:
-                    yield from self._below(below, name + "/", known, depth - 1)
+                    yield from self._below(below, name + "/", previous, depth - 1)
                 finally:
                     os.close(below)
 
     def _file(
-        self, folder: int, entry: str, name: str, about: os.stat_result, known: dict[str, tuple[int, ...]]
+        self, folder: int, entry: str, name: str, about: os.stat_result, previous: dict[str, tuple[int, ...]]
     ) -> Iterator[tuple[str, BinaryIO]]:
         print_of = (about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-        if known.get(name) == print_of:
+        if previous.get(name) == print_of:
             return
-        known[name] = print_of
+        previous[name] = print_of
         fits = self._files_left > 0 and about.st_size <= self._bytes_left
-        opened = _opened(folder, entry, os.O_NONBLOCK) if fits else None
+        opened = _open(folder, entry, os.O_NONBLOCK) if fits else None
         if opened is None:
             self.dropped += 1
             return
@@ -109,7 +109,7 @@ class Produced:
             yield name, file
 
 
-def _opened(folder: int, entry: str, flags: int) -> int | None:
+def _open(folder: int, entry: str, flags: int) -> int | None:
     try:
         return os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
     except OSError:
@@ -117,7 +117,7 @@ def _opened(folder: int, entry: str, flags: int) -> int | None:
 
 
 def clear() -> None:
-    """Empty what a call does not leave to the next one of its session."""
+    """Empties what a call does not leave to the next one of its session."""
     for folder in _CLEARED:
         with contextlib.suppress(OSError):
             _empty(folder)

@@ -12,7 +12,7 @@ _HEADER = 5
 _FULL = 256 * 1024  # of what waits to be read by the runner, before the tool has to wait, too
 
 
-class Ended(Exception):
+class StreamEnded(Exception):
     """The runner is gone."""
 
 
@@ -29,45 +29,45 @@ class Wire:
 
     @property
     def waiting(self) -> bool:
-        """Whether something is still to be written."""
+        """Returns whether something is still to be written."""
         return bool(self._out)
 
     @property
     def full(self) -> bool:
-        """Whether so much is, that nothing more should come."""
+        """Returns whether so much waits that nothing more should come."""
         return len(self._out) > _FULL
 
     def send(self, kind: int, *parts: bytes) -> None:
-        """Take a frame; `write` brings it away."""
+        """Takes a frame; `write` brings it away."""
         self._out += bytes((kind,)) + sum(map(len, parts)).to_bytes(4, "big")
         for part in parts:
             self._out += part
 
     def write(self) -> None:
-        """Write what can be written now."""
+        """Writes what can be written now."""
         while self._out:
             try:
                 written = os.write(self.target, memoryview(self._out)[: 1 << 20])
             except BlockingIOError:
                 return
             except OSError as error:
-                raise Ended from error
+                raise StreamEnded from error
             del self._out[:written]
 
     def read(self) -> None:
-        """Take what is there; raises Ended at the end."""
+        """Takes what is there; raises StreamEnded at the end."""
         try:
             chunk = os.read(self.source, 1 << 18)
         except BlockingIOError:
             return
         except OSError as error:
-            raise Ended from error
+            raise StreamEnded from error
         if not chunk:
-            raise Ended
+            raise StreamEnded
         self._in += chunk
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
-        """Those that have come whole, each once."""
+        """Yields those that have come whole, each once."""
         while len(self._in) >= _HEADER:
             end = _HEADER + int.from_bytes(self._in[1:_HEADER], "big")
             if len(self._in) < end:

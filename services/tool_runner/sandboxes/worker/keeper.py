@@ -8,10 +8,10 @@ from typing import Any
 
 from . import files, frames, tool
 from .call import Call
-from .frames import Ended, Wire
-from .outcome import Outcome, failure, framed
+from .frames import StreamEnded, Wire
+from .outcome import Outcome, failure, frame
 from .relay import Door, Relay
-from .starting import Started, layer_environment, start_node
+from .starting import ToolProcess, layer_environment, start_node
 
 
 class Keeper:
@@ -22,11 +22,11 @@ class Keeper:
         self._relay = relay
         self._language = language
         self._memory = memory
-        self._node: Started | None = None
+        self._node: ToolProcess | None = None
         self._known: dict[str, tuple[int, ...]] = {}
 
     def serve(self) -> None:
-        """Calls, one after another where they are of a session, else one; raises Ended where its input does."""
+        """Calls, one after another where they are of a session, else one; raises StreamEnded where its input does."""
         self._warm()
         self._wire.send(frames.HELLO, f"LOCI-WORKER {frames.VERSION} {self._language}".encode())
         session = True
@@ -39,12 +39,12 @@ class Keeper:
             self._wait([], None)
 
     def _warm(self) -> None:
-        """Node takes long to start, so it does before there is a job."""
+        """Starts Node before there is a job, since it takes long."""
         if self._language == "node":
             self._node = start_node({}, self._memory)
 
     def _job(self) -> dict[str, Any]:
-        """The next job, its files written. What still comes about the last one is nobody's."""
+        """Returns the next job, its files written. What still comes about the last one is nobody's."""
         job: dict[str, Any] = {}
         inputs = files.Inputs()
         while True:
@@ -64,7 +64,7 @@ class Keeper:
             self._wait([], None)
 
     def _run(self, job: dict[str, Any]) -> Outcome:
-        """The call; no process of it is left, and what it printed is on its way."""
+        """Returns the call; no process of it is left, and what it printed is on its way."""
         if job["problem"]:
             return failure("killed", "SandboxFailed", job["problem"])
         if job["network"]:
@@ -81,7 +81,7 @@ class Keeper:
 
     def _answer(self, job: dict[str, Any], outcome: Outcome) -> None:
         limits = job["limits"]
-        made = files.Produced(limits["files"], limits["file_bytes"])
+        made = files.ProducedFiles(limits["files"], limits["file_bytes"])
         for name, file in made.walk(files.WORK, self._known) if job["mode"] != "process" else ():
             self._wire.send(frames.FILE, name.encode())
             while chunk := file.read(frames.CHUNK):
@@ -92,10 +92,10 @@ class Keeper:
             files.clear()
             self._warm()
         answer = outcome | {"files_dropped": made.dropped}
-        self._wire.send(frames.ANSWER, job["nonce"].encode(), framed(answer)[4:])
+        self._wire.send(frames.ANSWER, job["nonce"].encode(), frame(answer)[4:])
 
     def _wait(self, doors: list[Door], seconds: float | None, call: Call | None = None) -> None:
-        """One turn: for the runner, and at the doors."""
+        """Waits one turn: for the runner, and at the doors."""
         poll, handlers = select.poll(), {door: handler for door, _, handler in doors}
         poll.register(self._wire.source, select.POLLIN)
         if self._wire.waiting:
@@ -123,7 +123,7 @@ class Keeper:
 
 
 def main() -> None:
-    """Serve whoever is on stdin and stdout. Options: --language python|node, --memory BYTES (for Node's heap)."""
+    """Serves whoever is on stdin and stdout. Options: --language python|node, --memory BYTES (for Node's heap)."""
     tool.be_keeper()
     os.environ.update(layer_environment())
     options = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=False))
@@ -133,6 +133,6 @@ def main() -> None:
     )
     try:
         keeper.serve()
-    except Ended:
+    except StreamEnded:
         tool.end_all()
     os._exit(0)

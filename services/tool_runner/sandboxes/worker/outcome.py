@@ -1,4 +1,4 @@
-"""How a call ended, as JSON data: {reason, result} or {reason, error {type, message, traceback}}; with `edits`."""
+"""The outcome of a call as JSON data: {reason, result} or {reason, error {type, message, traceback}}; with `edits`."""
 
 import enum
 import importlib
@@ -14,19 +14,19 @@ Outcome = dict[str, Any]
 
 
 def failure(reason: str, kind: str, message: str, trace: str = "") -> Outcome:
-    """Everything but a result."""
+    """Returns the outcome without a result."""
     return {"reason": reason, "error": {"type": kind, "message": message, "traceback": trace}}
 
 
-def raised(error: BaseException, source: str) -> Outcome:
-    """For what the tool's code raised."""
+def raised_outcome(error: BaseException, source: str) -> Outcome:
+    """Returns the outcome of what the tool's code raised."""
     if isinstance(error, MemoryError):
         return failure("memory", "MemoryError", "the tool used more memory than its limit")
     return failure("raised", type(error).__name__, text_of(error), _own_frames(error, source))
 
 
-def encoded(value: Any, limit: int, *, or_text: bool) -> Outcome:
-    """The value as JSON of at most `limit` bytes; `or_text`: its repr where it is none.
+def encode(value: Any, limit: int, *, or_text: bool) -> Outcome:
+    """Returns the value as JSON of at most `limit` bytes; `or_text`: its repr where it is none.
 
     Raises what a __str__, __repr__ or model_dump of the tool's own does.
     """
@@ -34,7 +34,7 @@ def encoded(value: Any, limit: int, *, or_text: bool) -> Outcome:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=None if or_text else _plain)
     except (ValueError, TypeError, RecursionError) as error:
         if or_text:
-            return encoded(repr(value), limit, or_text=False)
+            return encode(repr(value), limit, or_text=False)
         why = "too deeply nested" if isinstance(error, RecursionError) else text_of(error)
         message = f"the tool returned a {type(value).__name__} that is not JSON: {why}"
         return failure("bad_result", type(error).__name__, message)
@@ -46,7 +46,7 @@ def encoded(value: Any, limit: int, *, or_text: bool) -> Outcome:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON lacks, as what it has; anything else as its text, as the reference server gives it."""
+    """Returns what JSON lacks, as what it has; anything else as its text, as the reference server gives it."""
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return importlib.import_module("dataclasses").asdict(value)
     if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
@@ -64,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(error: BaseException) -> str:
-    """The exception's message; what it raises in turn is not allowed to matter."""
+    """Returns the exception's message; what it raises in turn is not allowed to matter."""
     try:
         return str(error)[:MESSAGE_CHARS]
     except BaseException as second:  # noqa: BLE001 - the tool's own __str__
@@ -72,7 +72,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _own_frames(error: BaseException, source: str) -> str:
-    """The frames in the tool's own source, innermost last."""
+    """Returns the frames in the tool's own source, innermost last."""
     # Only a tool that fails needs them, and they take long to load.
     traceback, linecache = importlib.import_module("traceback"), importlib.import_module("linecache")
     linecache.cache[TOOL_FILE] = (len(source), None, source.splitlines(keepends=True), TOOL_FILE)
@@ -80,14 +80,14 @@ def _own_frames(error: BaseException, source: str) -> str:
     return "".join(traceback.format_list(frames[-_TRACEBACK_FRAMES:]))[-MESSAGE_CHARS:]
 
 
-def framed(data: Any) -> bytes:
-    """4 bytes of length, JSON. Escapes are kept few: an outcome is at most about twice as long as what it holds."""
+def frame(data: Any) -> bytes:
+    """Returns 4 bytes of length and JSON. Escapes are few: an outcome is at most about twice its contents."""
     body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
     return len(body).to_bytes(4, "big") + body
 
 
-def checked(body: bytes) -> Outcome:
-    """What a tool's process left, rebuilt from nothing but its expected parts."""
+def check(body: bytes) -> Outcome:
+    """Returns what a tool's process left, rebuilt from nothing but its expected parts."""
     try:
         left = json.loads(body)
         if left["reason"] == "ok":

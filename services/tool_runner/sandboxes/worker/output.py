@@ -1,4 +1,4 @@
-"""What the tool's processes print: sent on while they run, as much of it as is wanted."""
+"""The output of the tool's processes: sent on while they run, as much of it as is wanted."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from .relay import Door
 STREAMS = {1: "stdout", 2: "stderr"}
 
 
-class Printed:
+class OutputCapture:
     """Reads the pipes of one call. `limits` None: everything is wanted (a program that is spoken to)."""
 
     def __init__(self, wire: Wire, pipes: dict[int, int], limits: dict[str, Any] | None) -> None:
@@ -25,12 +25,12 @@ class Printed:
 
     @property
     def truncated(self) -> bool:
-        """Whether more was printed than sent."""
+        """Returns whether more was printed than sent."""
         return self.printed > sum(self._sent.values())
 
     @property
     def flooded(self) -> bool:
-        """Whether more was printed than a tool may."""
+        """Returns whether more was printed than a tool may."""
         return self._limits is not None and self.printed > self._limits["flood"]
 
     def doors(self) -> Iterator[Door]:
@@ -40,19 +40,19 @@ class Printed:
                 yield pipe, select.POLLIN, lambda _, stream=stream: self._take(stream)  # type: ignore[misc]
 
     def drain(self) -> None:
-        """Take what is left in the pipes; nobody writes to them any more."""
+        """Takes what is left in the pipes; nobody writes to them any more."""
         for stream in list(self._pipes):
             while not self.flooded and self._take(stream):
                 pass
 
     def close(self) -> None:
-        """Give the pipes up."""
+        """Gives the pipes up."""
         for pipe in self._pipes.values():
             os.close(pipe)
         self._pipes = {}
 
     def _take(self, stream: int) -> bool:
-        """Whether there was something."""
+        """Returns whether there was something."""
         pipe = self._pipes.get(stream)
         if pipe is None:
             return False

@@ -47,12 +47,12 @@ class Relay:
         self._last = 0
 
     def listen(self) -> None:
-        """Open the door; raises OSError."""
+        """Opens the door; raises OSError."""
         self._listener = socket.create_server(self._address, backlog=MOST_CONNECTIONS)
         self._listener.setblocking(False)
 
     def stop(self) -> None:
-        """The call is over: the runner has forgotten every connection."""
+        """Ends the call: the runner has forgotten every connection."""
         if self._listener:
             self._listener.close()
         for connection in self._open.values():
@@ -60,7 +60,7 @@ class Relay:
         self._listener, self._open, self._closing = None, {}, set()
 
     def doors(self) -> Iterator[Door]:
-        """What is to be waited for: (descriptor, poll mask, what to do then)."""
+        """Yields what is to be waited for: (descriptor, poll mask, what to do then)."""
         room = not self._wire.full
         if self._listener and room and len(self._open) + len(self._closing) < MOST_CONNECTIONS:
             yield self._listener.fileno(), select.POLLIN, self._accept
@@ -71,7 +71,7 @@ class Relay:
                 yield connection.socket.fileno(), mask, self._mover(identity)
 
     def take(self, kind: int, body: bytes) -> None:
-        """A frame of the runner about a connection; one that is gone already is nobody's."""
+        """Takes a frame of the runner about a connection; one that is gone already is nobody's."""
         identity, rest = int.from_bytes(body[:4], "big"), body[4:]
         if kind == CLOSE:
             self._closing.discard(identity)
@@ -132,7 +132,7 @@ class Relay:
             connection.taken = 0
 
     def _settle(self, identity: int, connection: _Connection) -> None:
-        """Pass an end on once everything before it is through."""
+        """Passes an end on once everything before it is through."""
         if connection.pending or not connection.runner_ended:
             return
         if connection.tool_ended or connection.runner_closed:
@@ -154,7 +154,7 @@ def _id(identity: int) -> bytes:
 
 
 def environment(*, network: bool, authority: str) -> dict[str, str]:
-    """The variables that lead through the door, and to the certificates that are to be trusted behind it."""
+    """Returns the variables that lead through the door, and to the certificates that are to be trusted behind it."""
     if not network:
         return {}
     names = dict.fromkeys(_PROXY_NAMES, f"http://{ADDRESS[0]}:{ADDRESS[1]}") | {"NO_PROXY": "", "no_proxy": ""}

@@ -6,21 +6,21 @@ import types
 from typing import Any
 
 from .annotated import as_annotated
-from .outcome import TOOL_FILE, Outcome, encoded, raised
+from .outcome import TOOL_FILE, Outcome, encode, raised_outcome
 from .state import Client, State
 
 
 def run(job: dict[str, Any]) -> Outcome:
-    """Load the source, run it, and say how it ended; never raises."""
+    """Loads the source, runs it, and says how it ended; never raises."""
     script = job["mode"] == "script"
     try:
         state = State(job["agent_state"])
         value = _script(job) if script else _call(job, state)
-        outcome = encoded(value, job["limits"]["result"], or_text=script)
+        outcome = encode(value, job["limits"]["result"], or_text=script)
         return outcome | {"edits": state.edits()} if outcome["reason"] == "ok" else outcome
     # Whatever a tool raises, SystemExit included, is its outcome.
     except BaseException as error:  # noqa: BLE001
-        return raised(error, job["source"])
+        return raised_outcome(error, job["source"])
 
 
 def _call(job: dict[str, Any], state: State) -> Any:
@@ -31,7 +31,7 @@ def _call(job: dict[str, Any], state: State) -> Any:
     # An argument that may be left out and has no default is None (Optional[T]).
     missing = dict.fromkeys(needed)
     given = {"agent_state": state.value} if "agent_state" in names and state.value is not None else {}
-    return _awaited(function(**(missing | as_annotated(function, job["arguments"]) | given)))
+    return _await_result(function(**(missing | as_annotated(function, job["arguments"]) | given)))
 
 
 def _parameters(function: Any) -> tuple[list[str], list[str]]:
@@ -50,7 +50,7 @@ def _parameters(function: Any) -> tuple[list[str], list[str]]:
 
 
 def _script(job: dict[str, Any]) -> Any:
-    """Run it as a program; the value of its last expression, None without one."""
+    """Runs it as a program; the value of its last expression, None without one."""
     ast = importlib.import_module("ast")
     module = _module("__main__", job)
     tree = ast.parse(job["source"], TOOL_FILE)
@@ -59,7 +59,7 @@ def _script(job: dict[str, Any]) -> Any:
         exec(compile(tree, TOOL_FILE, "exec"), module.__dict__)
         if last is None:
             return None
-        return _awaited(eval(compile(ast.Expression(last.value), TOOL_FILE, "eval"), module.__dict__))
+        return _await_result(eval(compile(ast.Expression(last.value), TOOL_FILE, "eval"), module.__dict__))
     except SystemExit as end:
         if end.code in (None, 0):
             return None
@@ -74,7 +74,7 @@ def _module(name: str, job: dict[str, Any]) -> types.ModuleType:
     return module
 
 
-def _awaited(value: Any) -> Any:
+def _await_result(value: Any) -> Any:
     if not hasattr(type(value), "__await__"):
         return value
     # asyncio is imported by who needs it: it would double the start of every worker.

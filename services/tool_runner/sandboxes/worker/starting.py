@@ -14,7 +14,7 @@ _LAYER_PATHS = {"PYTHONPATH": "layer/python", "NODE_PATH": "layer/node_modules"}
 _LAYER_PROGRAMS = ("layer/python/bin", "layer/node_modules/.bin")
 
 
-class Started:
+class ToolProcess:
     """A process, and our ends of its pipes; None where it has no such pipe. `feed`: its stdin, or the job for Node."""
 
     def __init__(self, child: int, stdout: int, stderr: int, *, feed: int | None, outcome: int | None) -> None:
@@ -25,7 +25,7 @@ class Started:
         self.outcome = outcome
 
     def discard(self) -> None:
-        """It is not needed after all."""
+        """Discards it: it is not needed after all."""
         os.kill(self.child, signal.SIGKILL)
         for descriptor in (self.stdout, self.stderr, self.feed, self.outcome):
             if descriptor is not None:
@@ -33,24 +33,24 @@ class Started:
 
 
 def layer_environment() -> dict[str, str]:
-    """The variables by which programs find the packages of the sandbox's layer; none where it has none."""
+    """Returns the variables by which programs find the packages of the sandbox's layer; none where it has none."""
     found = {name: path for name, part in _LAYER_PATHS.items() if os.path.isdir(path := os.path.join(_HOME, part))}
     programs = [path for part in _LAYER_PROGRAMS if os.path.isdir(path := os.path.join(_HOME, part))]
     return found | ({"PATH": ":".join((*programs, os.environ.get("PATH", os.defpath)))} if programs else {})
 
 
-def start_python(job: dict[str, Any], environment: Mapping[str, str]) -> Started:
-    """A copy of the keeper that runs the job's source."""
+def start_python(job: dict[str, Any], environment: Mapping[str, str]) -> ToolProcess:
+    """Returns a copy of the keeper that runs the job's source."""
     return _start(lambda ends: fork_python(job, environment, ends), outcome_at=3)
 
 
-def start_program(argv: list[str], environment: Mapping[str, str], limits: Mapping[str, Any]) -> Started:
-    """A program with its three usual streams."""
+def start_program(argv: list[str], environment: Mapping[str, str], limits: Mapping[str, Any]) -> ToolProcess:
+    """Returns a program with its three usual streams."""
     return _start(lambda ends: fork_program(argv, environment, ends, limits), feed_at=0)
 
 
-def start_node(environment: Mapping[str, str], memory: int) -> Started:
-    """Node with our entry, which reads a job on descriptor 3 and leaves its outcome on 4; still to be limited.
+def start_node(environment: Mapping[str, str], memory: int) -> ToolProcess:
+    """Starts Node with our entry, which reads a job on descriptor 3 and leaves its outcome on 4; yet to be limited.
 
     `memory` in bytes, 0: any.
     """
@@ -60,7 +60,7 @@ def start_node(environment: Mapping[str, str], memory: int) -> Started:
 
 def _start(
     fork: Callable[[Mapping[int, int]], int], *, feed_at: int | None = None, outcome_at: int | None = None
-) -> Started:
+) -> ToolProcess:
     theirs = {0: os.open(os.devnull, os.O_RDONLY)}
     ours: dict[int, int] = {}
     for number in (1, 2, outcome_at):
@@ -77,4 +77,4 @@ def _start(
         os.set_blocking(descriptor, False)
     feed = ours[feed_at] if feed_at is not None else None
     outcome = ours[outcome_at] if outcome_at is not None else None
-    return Started(child, ours[1], ours[2], feed=feed, outcome=outcome)
+    return ToolProcess(child, ours[1], ours[2], feed=feed, outcome=outcome)

@@ -1,4 +1,4 @@
-"""What tools are given beside their arguments: `agent_state`, an agent as its JSON has it, and `client`."""
+"""The globals of tools beside their arguments: `agent_state`, an agent as its JSON has it, and `client`."""
 
 import importlib
 import json
@@ -34,15 +34,15 @@ class Memory(Record):
         raise KeyError(f"Block field {label} does not exist (available sections = {there})")
 
     def get_blocks(self) -> list[Record]:
-        """All of them."""
+        """Returns all of them."""
         return list(self["blocks"])
 
     def list_block_labels(self) -> list[str]:
-        """Of all blocks."""
+        """Returns the labels of all blocks."""
         return [block["label"] for block in self["blocks"]]
 
     def update_block_value(self, label: str, value: str) -> None:
-        """Replace what a block holds. Raises KeyError, ValueError."""
+        """Replaces what a block holds. Raises KeyError, ValueError."""
         if not isinstance(value, str):
             raise ValueError("Provided value must be a string")  # noqa: TRY004 - as the reference does
         self.get_block(label)["value"] = value
@@ -56,7 +56,7 @@ class State:
         self._before = self._values()
 
     def edits(self) -> Edits:
-        """(label, value) of the blocks whose value is another than before."""
+        """Returns (label, value) of the blocks whose value is another than before."""
         now = self._values()
         return [(label, now[label]) for label, old in self._before.items() if now.get(label, old) != old]
 
@@ -66,7 +66,7 @@ class State:
 
 
 def _agent(fields: Record) -> Record:
-    """With its blocks under `memory` and at the top, the same ones."""
+    """Returns the agent with its blocks under `memory` and at the top, the same ones."""
     memory = fields.get("memory") or {}
     blocks = memory.get("blocks") or fields.get("blocks") or []
     fields["memory"] = Memory(memory, blocks=blocks)

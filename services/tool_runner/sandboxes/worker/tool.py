@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .files import INPUTS
-from .outcome import framed
+from .outcome import frame
 from .running import run
 
 LIBC = ctypes.CDLL(None)
@@ -29,7 +29,7 @@ _CHANGES = _WRITE_FILE | sum(1 << bit for bit in range(4, 15))
 
 
 def fork_python(job: dict[str, Any], environment: Mapping[str, str], ends: Mapping[int, int]) -> int:
-    """The keeper's copy runs the job and leaves its outcome on descriptor 3. `ends`: its descriptors, by number."""
+    """Forks: the keeper's copy runs the job, its outcome goes to descriptor 3. `ends`: its descriptors, by number."""
 
     def body() -> None:
         os.environ.update(environment)
@@ -46,14 +46,14 @@ def fork_python(job: dict[str, Any], environment: Mapping[str, str], ends: Mappi
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         with open(3, "wb") as pipe:
-            pipe.write(framed(outcome))
+            pipe.write(frame(outcome))
         os._exit(0)
 
     return _fork(body, ends, locked=job["inputs"])
 
 
 def _find_layer() -> None:
-    """Its packages go before those that are installed, not before Python's own."""
+    """Puts its packages before those that are installed, not before Python's own."""
     if layer := os.environ.get("PYTHONPATH"):
         installed = (place for place, path in enumerate(sys.path) if path.endswith("-packages"))
         sys.path.insert(next(installed, len(sys.path)), layer)
@@ -62,7 +62,7 @@ def _find_layer() -> None:
 def fork_program(
     argv: list[str], environment: Mapping[str, str], ends: Mapping[int, int], limits: Mapping[str, Any] | None
 ) -> int:
-    """A program; what keeps it from starting is written to its stderr, and it ends with 127."""
+    """Returns a program; what keeps it from starting is written to its stderr, and it ends with 127."""
 
     def body() -> None:
         if limits:
@@ -90,7 +90,7 @@ def _fork(body: Callable[[], None], ends: Mapping[int, int], *, locked: bool) ->
 
 
 def _become(ends: Mapping[int, int], *, locked: bool) -> None:
-    """Give up the keeper's descriptors and its privacy."""
+    """Gives up the keeper's descriptors and its privacy."""
     os.setsid()
     high = {number: fcntl.fcntl(source, fcntl.F_DUPFD, _ABOVE_ALL) for number, source in ends.items()}
     for number, source in high.items():
@@ -108,7 +108,7 @@ def _become(ends: Mapping[int, int], *, locked: bool) -> None:
 
 
 def limit(child: int, limits: Mapping[str, Any]) -> None:
-    """Its files and processes, before it has anything of the user. 0: this process."""
+    """Limits its files and processes, before it has anything of the user. 0: this process."""
     wanted = [
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, limits["disk"]),
@@ -121,13 +121,13 @@ def limit(child: int, limits: Mapping[str, Any]) -> None:
 
 
 def _limit_memory(limits: Mapping[str, Any]) -> None:
-    """Of this process; Node's reserves far more than it uses, and is watched alone."""
+    """Limits memory of this process; Node's reserves far more than it uses, and is watched alone."""
     if limits["memory"]:
         resource.setrlimit(resource.RLIMIT_AS, (limits["memory"], limits["memory"]))
 
 
 def _lock_inputs() -> None:
-    """Let this process, and what it starts, change nothing in /inputs, whoever owns it; see the package's text."""
+    """Lets this process, and what it starts, change nothing in /inputs, whoever owns it; see the package's text."""
     syscall = LIBC.syscall
     syscall.restype = ctypes.c_long
     if syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _LANDLOCK_VERSION) < _NEEDED_VERSION:
@@ -154,7 +154,7 @@ def _allow_below(rules: int, place: str) -> None:
 
 
 def be_keeper() -> None:
-    """No process of the tool may look into this one; whatever loses its parent becomes a child of this one."""
+    """Hides this process from the tool's, and adopts every process that loses its parent."""
     LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     LIBC.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: process 1 is one already
     # Process 1 is deaf to every signal it has no handler for; Python gave it one.
@@ -162,7 +162,7 @@ def be_keeper() -> None:
 
 
 def end_all() -> None:
-    """Kill every process of the sandbox but this one, and wait until they are gone."""
+    """Kills every process of the sandbox but this one, and waits until they are gone."""
     while True:
         if os.getpid() == 1:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -190,7 +190,7 @@ def _descendants() -> list[int]:
 
 
 def resident_bytes() -> int:
-    """Memory of every process of the sandbox but the keeper."""
+    """Returns the memory of every process of the sandbox but the keeper."""
     total = 0
     for pid in os.listdir("/proc"):
         if pid.isdecimal() and int(pid) != os.getpid():
@@ -200,7 +200,7 @@ def resident_bytes() -> int:
 
 
 def memory_kills() -> int:
-    """How often the kernel killed a process of the sandbox for its memory, over all its calls.
+    """Returns how often the kernel killed a process of the sandbox for its memory, over all its calls.
 
     The sandbox's own control group knows, where it is shown inside: its v2 file, then its v1 file.
     """

@@ -2,13 +2,13 @@
 
 from services.tool_runner.core.model import JsonObject, Refused
 from services.tool_runner.tools.imports import composio, langchain
-from services.tool_runner.tools.imports.definition import Imported
+from services.tool_runner.tools.imports.definition import ImportedTool
 
-_LIBRARIES = {"langchain": langchain.imported, "composio": composio.imported}
+_LIBRARIES = {"langchain": langchain.import_class, "composio": composio.import_action}
 
 
-def imported(library: str, definition: JsonObject) -> Imported:
-    """What `definition` comes to. Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
+def import_tool(library: str, definition: JsonObject) -> ImportedTool:
+    """Returns what `definition` comes to. Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
     make = _LIBRARIES.get(library)
     if make is None:
         raise Refused("TOOL_SCHEMA_INVALID", f"library is {library[:40]!r}; there are {', '.join(_LIBRARIES)}")

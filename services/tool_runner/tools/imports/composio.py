@@ -13,13 +13,13 @@ import re
 
 from services.tool_runner.core.model import JsonObject, ToolType
 from services.tool_runner.tools.imports.definition import (
-    Imported,
-    described,
+    ImportedTool,
+    describe,
     function_name,
     literal,
     member,
     parameters_of,
-    refused,
+    refusal,
 )
 
 HOST = "backend.composio.dev"
@@ -54,18 +54,18 @@ def {name}(**arguments):
 """
 
 
-def imported(definition: JsonObject) -> Imported:
+def import_action(definition: JsonObject) -> ImportedTool:
     """Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
     which = "slug" if definition.get("slug") else "name"
     slug = member(definition, which, str, "")
     if not _SLUG.fullmatch(slug):
-        raise refused(which, 'must name an action, such as "GITHUB_CREATE_AN_ISSUE"')
+        raise refusal(which, 'must name an action, such as "GITHUB_CREATE_AN_ISSUE"')
     name = function_name(slug)
     fixed = {entry: value for entry in _FIXED if (value := member(definition, entry, str, ""))}
-    return Imported(
+    return ImportedTool(
         tool_type=ToolType.EXTERNAL_COMPOSIO,
         name=name,
-        description=described(definition, f"The Composio action {slug}."),
+        description=describe(definition, f"The Composio action {slug}."),
         parameters=parameters_of(definition, "input_parameters", "parameters") or {"type": "object", "properties": {}},
         source_code=_SOURCE.format(
             host=HOST,

@@ -1,4 +1,4 @@
-"""What an import comes to, and what all libraries' definitions have in common. Pure."""
+"""The outcome of an import, and the common parts of all libraries' definitions. Pure."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedTool:
     """A tool in our terms. JSON as values; `packages` are {"name", "version"?}."""
 
     tool_type: ToolType
@@ -31,7 +31,7 @@ class Imported:
     tags: tuple[str, ...] = ()
 
     def draft(self, given: ToolChanges) -> ToolChanges:
-        """What is stored, with the settings that the client gave besides; packages, hosts and tags add up."""
+        """Returns what is stored, with the settings that the client gave besides; packages, hosts and tags add up."""
         schema = {"name": self.name, "description": self.description, "parameters": self.parameters}
         draft: ToolChanges = {**given}
         draft["source_type"], draft["source_code"] = "python", self.source_code
@@ -51,34 +51,34 @@ def _together(ours: JsonObject, given: JsonObject) -> JsonObject:
 
 
 def member(definition: JsonObject, name: str, kind: type, default: Any) -> Any:
-    """A member of a definition, `default` where it is missing or null. Raises Refused."""
+    """Returns a member of a definition, `default` where it is missing or null. Raises Refused."""
     value = definition.get(name)
     if value is None:
         return default
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise refused(name, f"must be {_CALLED[kind.__name__]}")
+        raise refusal(name, f"must be {_CALLED[kind.__name__]}")
     return value
 
 
-def described(definition: JsonObject, fallback: str) -> str:
-    """Its description, as the model reads it. Raises Refused."""
+def describe(definition: JsonObject, fallback: str) -> str:
+    """Returns its description, as the model reads it. Raises Refused."""
     text: str = member(definition, "description", str, "").strip() or fallback
     return text[:_LONGEST_DESCRIPTION]
 
 
 def parameters_of(definition: JsonObject, *names: str) -> JsonObject | None:
-    """The first of the members `names` that is there: a JSON Schema of an object. Raises Refused."""
+    """Returns the first of the members `names` that is there: a JSON Schema of an object. Raises Refused."""
     for name in names:
         schema: JsonObject | None = member(definition, name, dict, None)
         if schema is not None:
             if schema.get("type", "object") != "object":
-                raise refused(name, "must be a JSON Schema of type object")
+                raise refusal(name, "must be a JSON Schema of type object")
             return {"properties": {}, **schema, "type": "object"}
     return None
 
 
 def function_name(text: str) -> str:
-    """A name as a function can have it, at most 48 characters: what does not fit is cut, and told apart by a hash."""
+    """Returns a name that a function can have, at most 48 characters: a longer one is cut and gets a hash."""
     name = _NOT_IN_NAMES.sub("_", _BETWEEN_WORDS.sub("_", text)).strip("_").lower() or "tool"
     if name[0].isdigit() or keyword.iskeyword(name) or name in _TAKEN:
         name = f"tool_{name}"
@@ -88,10 +88,10 @@ def function_name(text: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """JSON data as Python source that gives its text: no part of it can end the literal."""
+    """Returns JSON data as Python source that gives its text: no part of it can end the literal."""
     return repr(json.dumps(value, ensure_ascii=True))
 
 
-def refused(name: str, problem: str) -> Refused:
-    """For a member of a definition."""
+def refusal(name: str, problem: str) -> Refused:
+    """Returns the refusal of a member of a definition."""
     return Refused("TOOL_SCHEMA_INVALID", f"definition.{name} {problem}")

@@ -15,13 +15,13 @@ from typing import Any
 
 from services.tool_runner.core.model import JsonObject, ToolType
 from services.tool_runner.tools.imports.definition import (
-    Imported,
-    described,
+    ImportedTool,
+    describe,
     function_name,
     literal,
     member,
     parameters_of,
-    refused,
+    refusal,
 )
 
 _ONE_TEXT = "tool_input"
@@ -73,16 +73,16 @@ def {name}(**arguments):
 '''
 
 
-def imported(definition: JsonObject) -> Imported:
+def import_class(definition: JsonObject) -> ImportedTool:
     """Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
-    made = _checked(definition, "", 0)
+    made = _check(definition, "", 0)
     of_class = made["class"]
     name = function_name(member(definition, "name", str, "") or of_class)
     parameters = parameters_of(definition, "args_schema")
-    return Imported(
+    return ImportedTool(
         tool_type=ToolType.EXTERNAL_LANGCHAIN,
         name=name,
-        description=described(definition, f"The LangChain tool {of_class}."),
+        description=describe(definition, f"The LangChain tool {of_class}."),
         parameters=parameters or _one_text(),
         source_code=_SOURCE.format(
             name=name,
@@ -99,13 +99,13 @@ def _one_text() -> JsonObject:
     return {"type": "object", "properties": {_ONE_TEXT: text}, "required": [_ONE_TEXT]}
 
 
-def _checked(value: JsonObject, where: str, depth: int) -> JsonObject:
-    """The class and its arguments, all the way down. Raises Refused."""
+def _check(value: JsonObject, where: str, depth: int) -> JsonObject:
+    """Returns the class and its arguments, all the way down. Raises Refused."""
     module, of_class = value.get("module"), value.get("class")
     if not isinstance(module, str) or not _MODULE.fullmatch(module):
-        raise refused(f"{where}module", "must be the name of a Python module")
+        raise refusal(f"{where}module", "must be the name of a Python module")
     if not isinstance(of_class, str) or not _CLASS.fullmatch(of_class):
-        raise refused(f"{where}class", "must be the name of a class")
+        raise refusal(f"{where}class", "must be the name of a class")
     arguments = member(value, "arguments", dict, {})
     _check_nested(arguments, f"{where}arguments.", depth + 1)
     return {"module": module, "class": of_class, "arguments": arguments}
@@ -113,16 +113,16 @@ def _checked(value: JsonObject, where: str, depth: int) -> JsonObject:
 
 def _check_nested(value: Any, where: str, depth: int) -> None:
     if depth > _DEEPEST:
-        raise refused(where.rstrip("."), "is nested too deeply")
+        raise refusal(where.rstrip("."), "is nested too deeply")
     if isinstance(value, dict) and "module" in value and "class" in value:
-        _checked(value, where, depth)
+        _check(value, where, depth)
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             _check_nested(part, where, depth + 1)
 
 
 def _packages(definition: JsonObject, made: JsonObject) -> tuple[JsonObject, ...]:
-    """Those that LangChain's own modules come from, then those that are named; a name's last entry holds."""
+    """Returns those that LangChain's own modules come from, then those that are named; a name's last entry holds."""
     found: dict[str, JsonObject] = {}
     for name in sorted({module.partition(".")[0].replace("_", "-") for module in _modules(made)}):
         if name.startswith("langchain"):
@@ -150,4 +150,4 @@ def _package(entry: Any) -> JsonObject:
         case str(text) if found := _PACKAGE.fullmatch(text):
             name, version = found.groups()
             return {"name": name, **({"version": version.strip().removeprefix("==")} if version else {})}
-    raise refused("packages", 'must be a list of texts such as "wikipedia==1.4.0", or of {"name", "version"}')
+    raise refusal("packages", 'must be a list of texts such as "wikipedia==1.4.0", or of {"name", "version"}')

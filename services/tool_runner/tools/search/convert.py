@@ -31,7 +31,7 @@ def query(request: tool_service_pb.SearchToolsRequest) -> ToolQuery:
 
 
 def response(hits: Sequence[tuple[Tool, Place]], mode: Mode) -> tool_service_pb.SearchToolsResponse:
-    """What was found, and how."""
+    """Returns what was found, and how."""
     return tool_service_pb.SearchToolsResponse(hits=[_hit(*hit) for hit in hits], mode=_NUMBERS[mode])
 
 

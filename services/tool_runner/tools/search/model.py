@@ -1,4 +1,4 @@
-"""What is looked for among tools, what of a tool is embedded, and how two rankings become one. Pure."""
+"""Queries over tools, the text of a tool that is embedded, and the fusion of two rankings. Pure."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 class Mode(Enum):
-    """How to search."""
+    """The way to search."""
 
     HYBRID = "hybrid"
     VECTOR = "vector"
@@ -35,7 +35,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolQuery:
-    """What to look for, and how many tools at most; an empty text: the newest. Any of `tags`, any of `types`."""
+    """A query, and how many tools at most; an empty text: the newest. Any of `tags`, any of `types`."""
 
     text: str
     mode: Mode = Mode.HYBRID
@@ -45,13 +45,13 @@ class ToolQuery:
 
     @property
     def depth(self) -> int:
-        """How many results each ranking gives."""
+        """Returns how many results each ranking gives."""
         return max(_LEAST_DEPTH, 2 * self.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a tool stands: its score, and its rank, from 1, in the rankings that it is in."""
+    """The place of a tool: its score, and its rank, from 1, in the rankings that it is in."""
 
     tool_id: UUID
     score: float
@@ -59,8 +59,8 @@ class Place:
     vector_rank: int | None = None
 
 
-def checked_query(query: ToolQuery) -> ToolQuery:
-    """The query as it will be asked. Raises Refused (TOOL_SEARCH_INVALID)."""
+def check_query(query: ToolQuery) -> ToolQuery:
+    """Returns the query as it will be asked. Raises Refused (TOOL_SEARCH_INVALID)."""
     text = storable(query.text).strip()
     if len(text) > LONGEST_QUERY:
         sentence = f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}"
@@ -71,7 +71,7 @@ def checked_query(query: ToolQuery) -> ToolQuery:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a query, without duplicates: names in snake_case and camelCase fall into theirs, too.
+    """Returns the words of a query, without duplicates: names in snake_case and camelCase fall into theirs, too.
 
     With their accents, which the index keeps, and without, as people type them.
     """
@@ -80,12 +80,12 @@ def words_of(text: str) -> list[str]:
 
 
 def compact(text: str) -> str:
-    """A name, or a part of one, without case and what stands between its words."""
+    """Returns a name, or a part of one, without case and what stands between its words."""
     return _NOT_IN_NAMES.sub("", text.lower())
 
 
 def to_embed(tool: Tool) -> str:
-    """The text that a tool's vector stands for: its name in words, what it does, and its arguments."""
+    """Returns the text that a tool's vector stands for: its name in words, what it does, and its arguments."""
     lines = [_BETWEEN_WORDS.sub(" ", tool.name), tool.description, *_arguments(tool.json_schema)]
     return "\n".join(filter(None, lines))[:_MOST_EMBEDDED]
 
@@ -102,13 +102,13 @@ def _arguments(json_schema: str) -> list[str]:
 
 
 def unit_vector(values: Sequence[float]) -> list[float] | None:
-    """The vector at length 1, which fits 16-bit floats; None where it has no direction or is not finite."""
+    """Returns the vector at length 1, which fits 16-bit floats; None where it has no direction or is not finite."""
     length = hypot(*values)
     return [value / length for value in values] if length and isfinite(length) else None
 
 
-def fused(by_words: Sequence[UUID] | None, by_vector: Sequence[UUID] | None) -> list[Place]:
-    """One order out of the rankings that were made, by reciprocal rank; ties: the better word rank."""
+def fuse(by_words: Sequence[UUID] | None, by_vector: Sequence[UUID] | None) -> list[Place]:
+    """Returns one order out of the rankings that were made, by reciprocal rank; ties: the better word rank."""
     scores = reciprocal_ranks([ranking for ranking in (by_words, by_vector) if ranking is not None])
     text, vector = _ranks(by_words), _ranks(by_vector)
     places = [Place(key, score, text.get(key), vector.get(key)) for key, score in scores.items()]

@@ -1,4 +1,4 @@
-"""What search needs from outside, as Protocols."""
+"""The ports of search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from services.tool_runner.tools.search.model import ToolQuery
 
 
 @dataclass(frozen=True, slots=True)
-class MadeVector:
+class ToolVector:
     """A vector of length 1, and the version of the tool that it is of."""
 
     tool_id: UUID
@@ -22,7 +22,7 @@ class Embedder(Protocol):
     """Embedding models."""
 
     async def embed(self, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        """A vector for each text, in order, all of one length. Raises LociError."""
+        """Returns a vector for each text, in order, all of one length. Raises LociError."""
         ...
 
 
@@ -30,21 +30,21 @@ class Rankings(Protocol):
     """A tenant's tools, ranked."""
 
     async def by_words(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
-        """The tools that fit the words of `query.text` best, `query.depth` at most."""
+        """Returns the tools that fit the words of `query.text` best, `query.depth` at most."""
         ...
 
     async def by_vector(
         self, organization_id: UUID, model: str, vector: Sequence[float], query: ToolQuery
     ) -> list[UUID]:
-        """The tools whose vectors of a model are nearest, `query.depth` at most."""
+        """Returns the tools whose vectors of a model are nearest, `query.depth` at most."""
         ...
 
     async def newest(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
-        """The tools made last, `query.limit` at most, the newest first."""
+        """Returns the tools made last, `query.limit` at most, the newest first."""
         ...
 
     async def tools(self, organization_id: UUID, ids: Sequence[UUID]) -> list[Tool]:
-        """Those that are there still, in the order asked."""
+        """Returns those that are there still, in the order asked."""
         ...
 
 
@@ -55,10 +55,10 @@ class Vectors(Protocol):
         """Tools that have no vector of their present version, those changed last first."""
         ...
 
-    async def store(self, organization_id: UUID, model: str, made: Sequence[MadeVector]) -> None:
-        """Store vectors; those of tools that are gone, or older than what is there, are left out."""
+    async def store(self, organization_id: UUID, model: str, vectors: Sequence[ToolVector]) -> None:
+        """Stores vectors; those of tools that are gone, or older than what is there, are left out."""
         ...
 
 
-class Finder(Rankings, Vectors, Protocol):
+class SearchStore(Rankings, Vectors, Protocol):
     """Both, of one catalogue."""

@@ -9,9 +9,9 @@ from uuid import UUID
 from services.common.context import CallContext
 from services.common.errors import LociError
 from services.tool_runner.core.model import Tool
-from services.tool_runner.tools.search.model import Mode, Place, ToolQuery, checked_query, fused, unit_vector
+from services.tool_runner.tools.search.model import Mode, Place, ToolQuery, check_query, fuse, unit_vector
 from services.tool_runner.tools.search.ports import Embedder, Rankings
-from services.tool_runner.tools.search.vectors import Filler
+from services.tool_runner.tools.search.vectors import VectorFiller
 
 # A query is short; whoever searches waits for its vector.
 EMBED_SECONDS = 2.0
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 class ToolSearch:
     """Finds tools. Without an embedder that answers, by words alone."""
 
-    def __init__(self, rankings: Rankings, embedder: Embedder | None, filler: Filler | None, handle: str) -> None:
+    def __init__(self, rankings: Rankings, embedder: Embedder | None, filler: VectorFiller | None, handle: str) -> None:
         self._rankings = rankings
         self._embedder = embedder
         self._filler = filler
@@ -34,36 +34,36 @@ class ToolSearch:
         self._rests_until = 0.0
 
     def hear(self, caller: CallContext) -> None:
-        """The caller's tenant has a new tool, or a changed one."""
+        """Notes that the caller's tenant has a new tool, or a changed one."""
         if self._filler is not None:
             self._filler.hear(caller)
 
     async def close(self) -> None:
-        """Give up what is being done in the background. Idempotent."""
+        """Gives up what is being done in the background. Idempotent."""
         if self._filler is not None:
             await self._filler.close()
 
     async def find(self, caller: CallContext, query: ToolQuery) -> tuple[list[tuple[Tool, Place]], Mode]:
-        """The best tools, and how they were found. Raises Refused (TOOL_SEARCH_INVALID)."""
-        query, tenant = checked_query(query), caller.organization_id
+        """Returns the best tools, and how they were found. Raises Refused (TOOL_SEARCH_INVALID)."""
+        query, tenant = check_query(query), caller.organization_id
         if not query.text:
             newest = await self._rankings.newest(tenant, query)
-            return await self._found(tenant, [Place(tool_id, 0.0) for tool_id in newest]), Mode.TEXT
+            return await self._ranked(tenant, [Place(tool_id, 0.0) for tool_id in newest]), Mode.TEXT
         by_words, by_vector = await asyncio.gather(
             self._rankings.by_words(tenant, query), self._by_vector(caller, query)
         )
         if by_vector is None:
-            mode, places = Mode.TEXT, fused(by_words, None)
+            mode, places = Mode.TEXT, fuse(by_words, None)
         else:
-            mode, places = query.mode, fused(None if query.mode is Mode.VECTOR else by_words, by_vector)
-        return await self._found(tenant, places[: query.limit]), mode
+            mode, places = query.mode, fuse(None if query.mode is Mode.VECTOR else by_words, by_vector)
+        return await self._ranked(tenant, places[: query.limit]), mode
 
-    async def _found(self, tenant: UUID, places: Sequence[Place]) -> list[tuple[Tool, Place]]:
+    async def _ranked(self, tenant: UUID, places: Sequence[Place]) -> list[tuple[Tool, Place]]:
         tools = {tool.id: tool for tool in await self._rankings.tools(tenant, [place.tool_id for place in places])}
         return [(tools[place.tool_id], place) for place in places if place.tool_id in tools]
 
     async def _by_vector(self, caller: CallContext, query: ToolQuery) -> list[UUID] | None:
-        """None where they were not asked for, or no model answered in time."""
+        """Returns None where they were not asked for, or no model answered in time."""
         if self._embedder is None or query.mode is Mode.TEXT or time.monotonic() < self._rests_until:
             return None
         filled = asyncio.create_task(self._fill(caller))

@@ -10,7 +10,7 @@ from services.tool_runner.core.model import Tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import TOOL_COLUMNS
 from services.tool_runner.tools.search.model import ToolQuery, compact, words_of
-from services.tool_runner.tools.search.ports import MadeVector
+from services.tool_runner.tools.search.ports import ToolVector
 
 # $1 organization, $2 types, $3 tags
 _WANTED = """
@@ -101,7 +101,7 @@ class PostgresToolSearch:
 
     async def by_words(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
         part = compact(query.text)
-        found = await self._pool.fetch(
+        records = await self._pool.fetch(
             _BY_WORDS,
             *_wanted(organization_id, query),
             words_of(query.text),
@@ -109,7 +109,7 @@ class PostgresToolSearch:
             query.text,
             query.depth,
         )
-        return [row["id"] for row in found]
+        return [row["id"] for row in records]
 
     async def by_vector(
         self, organization_id: UUID, model: str, vector: Sequence[float], query: ToolQuery
@@ -119,24 +119,24 @@ class PostgresToolSearch:
         return [row["tool_id"] for row in await self._pool.fetch(_BY_VECTOR, *values)]
 
     async def newest(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
-        found = await self._pool.fetch(_NEWEST, *_wanted(organization_id, query), query.limit)
-        return [row["id"] for row in found]
+        records = await self._pool.fetch(_NEWEST, *_wanted(organization_id, query), query.limit)
+        return [row["id"] for row in records]
 
     async def tools(self, organization_id: UUID, ids: Sequence[UUID]) -> list[Tool]:
-        found = {row["id"]: rows.tool(row) for row in await self._pool.fetch(_TOOLS, organization_id, ids)}
-        return [found[tool_id] for tool_id in ids if tool_id in found]
+        records = {row["id"]: rows.tool(row) for row in await self._pool.fetch(_TOOLS, organization_id, ids)}
+        return [records[tool_id] for tool_id in ids if tool_id in records]
 
     async def missing(self, organization_id: UUID, model: str, most: int) -> list[Tool]:
         return [rows.tool(row) for row in await self._pool.fetch(_MISSING, organization_id, model, most)]
 
-    async def store(self, organization_id: UUID, model: str, made: Sequence[MadeVector]) -> None:
+    async def store(self, organization_id: UUID, model: str, vectors: Sequence[ToolVector]) -> None:
         await self._pool.execute(
             _STORE,
             organization_id,
             model,
-            [one.tool_id for one in made],
-            [one.version for one in made],
-            [_text(one.values) for one in made],
+            [one.tool_id for one in vectors],
+            [one.version for one in vectors],
+            [_text(one.values) for one in vectors],
         )
 
 
@@ -145,5 +145,5 @@ def _wanted(organization_id: UUID, query: ToolQuery) -> tuple[UUID, Sequence[str
 
 
 def _text(vector: Sequence[float]) -> str:
-    """As Postgres reads it. Digits beyond these are lost in 16 bits anyway."""
+    """Returns it as Postgres reads it. Digits beyond these are lost in 16 bits anyway."""
     return "[" + ",".join(f"{value:.5g}" for value in vector) + "]"

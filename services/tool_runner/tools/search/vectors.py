@@ -15,7 +15,7 @@ from services.common.context import CallContext, use_context
 from services.common.errors import InvalidArgument, LociError
 from services.tool_runner.core.model import Tool
 from services.tool_runner.tools.search.model import to_embed, unit_vector
-from services.tool_runner.tools.search.ports import Embedder, MadeVector, Vectors
+from services.tool_runner.tools.search.ports import Embedder, ToolVector, Vectors
 
 EMBED_SECONDS = 20.0
 _TOOLS_AT_ONCE = 64
@@ -28,7 +28,7 @@ _MOST_REFUSED = 1_000
 _log = logging.getLogger(__name__)
 
 
-class Filler:
+class VectorFiller:
     """Makes what vectors of `handle` are missing, one tenant at a time in order of their calls."""
 
     def __init__(self, vectors: Vectors, embedder: Embedder, handle: str) -> None:
@@ -59,7 +59,7 @@ class Filler:
             await asyncio.wait({work}, timeout=seconds)
 
     async def close(self) -> None:
-        """Give up. Idempotent."""
+        """Gives up. Idempotent."""
         work = list(self._work.values())
         for task in work:
             task.cancel()
@@ -94,7 +94,7 @@ class Filler:
         found = await self._vectors.missing(tenant, self._handle, _TOOLS_AT_ONCE + len(self._refused))
         return [tool for tool in found if self._refused.get(tool.id) != tool.version][:_TOOLS_AT_ONCE]
 
-    async def _embed(self, tools: Sequence[Tool]) -> list[MadeVector]:
+    async def _embed(self, tools: Sequence[Tool]) -> list[ToolVector]:
         """Vectors of all tools but those that the model alone refuses; raises LociError."""
         try:
             async with self._slots:
@@ -111,7 +111,7 @@ class Filler:
             if (unit := unit_vector(values)) is None:
                 self._refuse(tool)
             else:
-                made.append(MadeVector(tool.id, tool.version, unit))
+                made.append(ToolVector(tool.id, tool.version, unit))
         return made
 
     def _refuse(self, tool: Tool) -> None:

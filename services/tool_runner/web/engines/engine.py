@@ -1,4 +1,4 @@
-"""What a search engine is: a pure way from a query to a request, and from its answer to hits. Pure."""
+"""A search engine: a pure way from a query to a request, and from its answer to hits. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is looked for. Dates are ISO 8601; `user_location` is a country code of two letters."""
+    """A web search. Dates are ISO 8601; `user_location` is a country code of two letters."""
 
     text: str
     most: int = 10
@@ -60,7 +60,7 @@ class Engine:
     hits: Callable[[JsonObject], list[Hit]]
 
 
-def hits_of(found: Iterable[JsonObject], **members: str) -> list[Hit]:
+def hits_of(items: Iterable[JsonObject], **members: str) -> list[Hit]:
     """Hits whose parts stand in members of their own; `members` says in which, title and url are in those."""
     return [
         Hit(
@@ -68,17 +68,17 @@ def hits_of(found: Iterable[JsonObject], **members: str) -> list[Hit]:
             url=one["url"],
             **{part: text_of(one.get(member)) for part, member in members.items()},
         )
-        for one in found
+        for one in items
     ]
 
 
 def with_sites(query: Query) -> str:
-    """The text with domains as the operators that most engines know."""
+    """Returns the text with domains as the operators that most engines know."""
     included = " OR ".join(f"site:{domain}" for domain in query.include_domains)
     excluded = " ".join(f"-site:{domain}" for domain in query.exclude_domains)
     return " ".join(part for part in (query.text, f"({included})" if included else "", excluded) if part)
 
 
 def text_of(value: Any) -> str:
-    """Text, or nothing."""
+    """Returns the text, or ""."""
     return value if isinstance(value, str) else ""

@@ -18,7 +18,7 @@ from services.agent.adapters.recall.indexes import VectorIndexing
 from services.agent.adapters.recall.rankings import PostgresRankings
 from services.agent.core.recall.query import MessageFilter, Ranked
 from services.agent.recall import filling
-from services.agent.recall.filling import Filler
+from services.agent.recall.filling import VectorFiller
 from services.common.errors import InvalidArgument, NotFound, Unavailable
 from services.common.ids import to_public, uuid7
 from services.common.migrate import migrate
@@ -79,7 +79,7 @@ async def service(agent_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 async def fill(service: AdminWorld) -> None:
     """Makes all vectors that are missing."""
     filler = service.built.filler
-    assert isinstance(filler, Filler)
+    assert isinstance(filler, VectorFiller)
     filler._heard.clear()
     await service.pool.execute("UPDATE agent.vector_sweep SET log_id = organization_id, next_at = now()")
     while await filler.round():

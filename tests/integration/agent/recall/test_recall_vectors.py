@@ -20,7 +20,7 @@ from services.agent.core.ports import CallSite
 from services.agent.core.ports_recall import LogKey
 from services.agent.core.recall.query import MessageFilter, MessageQuery, Mode
 from services.agent.postgres.rows import message_to_row
-from services.agent.recall.filling import Filler
+from services.agent.recall.filling import VectorFiller
 from services.agent.recall.searching import Search
 from services.agent.resources.agents.eraser import PostgresEraser
 from services.common.context import current_or_none
@@ -110,9 +110,9 @@ async def tell(world: World, *said: str | tuple[Role, str], agent_id: UUID | Non
     return [message.id for message in messages]
 
 
-def filler(world: World, embedder: Concepts) -> Filler:
+def filler(world: World, embedder: Concepts) -> VectorFiller:
     """One replica's."""
-    return Filler(PostgresVectors(world.pool), embedder, world.signer)
+    return VectorFiller(PostgresVectors(world.pool), embedder, world.signer)
 
 
 async def fill(world: World, embedder: Concepts) -> None:

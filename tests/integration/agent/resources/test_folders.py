@@ -11,7 +11,7 @@ import pytest
 
 from loci.agent.v1 import agent_service_pb2
 from loci.agent.v1.agent_pb2 import Agent
-from loci.memory.v1 import folder_service_pb2
+from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import to_public, uuid7
 from services.common.migrate import migrate
@@ -53,7 +53,7 @@ async def world(urls: tuple[str, str], tmp_path: Path) -> AsyncIterator[TravelWo
 async def folder(world: TravelWorld, name: str, **texts: str) -> str:
     """A folder of files that were parsed; its id."""
     folder_id = uuid4()
-    draft = folder_service_pb2.FolderDraft(id=f"source-{folder_id}", name=name)
+    draft = folder_pb2.Folder(id=f"source-{folder_id}", name=name)
     await world.world.call(world.folders.CreateFolder, folder_service_pb2.CreateFolderRequest(folder=draft))
     for stem, text in texts.items():
         file_id, lines = uuid4(), text.count("\n") + 1

@@ -15,7 +15,7 @@ from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.agent.v1.transfer_service_pb2_grpc import TransferServiceStub
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
-from loci.memory.v1 import archive_service_pb2, block_service_pb2
+from loci.memory.v1 import archive_service_pb2, block_pb2, block_service_pb2, passage_pb2
 from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from services.common.channel import make_channel
@@ -74,7 +74,7 @@ class Moving:
 
     async def block(self, label: str, value: str) -> str:
         """A block that no agent has."""
-        draft = block_service_pb2.BlockDraft(label=label, value=value)
+        draft = block_pb2.Block(label=label, value=value)
         request = block_service_pb2.CreateBlockRequest(block=draft)
         made: str = (await self.call(self.blocks.CreateBlock, request)).block.id
         return made
@@ -278,7 +278,7 @@ async def test_conversations_with_their_own_blocks(moving: Moving) -> None:
 
 async def test_archives_come_along(moving: Moving) -> None:
     agent_id = new_id()
-    draft = archive_service_pb2.ArchiveDraft(name="Old notes")
+    draft = passage_pb2.Archive(name="Old notes")
     made = await moving.call(moving.archives.CreateArchive, archive_service_pb2.CreateArchiveRequest(archive=draft))
     await moving.take_in(agent(agent_id, archive_ids=[made.archive.id]))
     await moving.world.store(agent_id, "The tea was green.")

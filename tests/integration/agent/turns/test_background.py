@@ -13,7 +13,7 @@ import pytest
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.adapters.streams.notices import PostgresNotices
-from services.agent.core.events import Abandoned, Delta, Ended, Event, Shown
+from services.agent.core.events import Abandoned, Delta, Ended, Event, MessagePiece
 from services.agent.core.facts import RunStatus
 from services.agent.core.messages import Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
@@ -92,7 +92,7 @@ class Heard:
                     self._void(message_id)
             case Abandoned(message_id=UUID() as message_id):
                 self._void(message_id)
-            case Shown(parts=(Text(text=whole),), message=message):
+            case MessagePiece(parts=(Text(text=whole),), message=message):
                 said = self.said.pop(message.id, "")
                 assert whole.startswith(said)
                 self.joined += whole[len(said) :]
@@ -298,7 +298,7 @@ async def test_old_hours_are_dropped_and_their_facts_stay(world: World) -> None:
             "UPDATE agent.runs SET created_at = created_at - interval '4 hours' WHERE id = $1", run_id
         )
         assert joined(await read(replica, run_id)) == "".join(words)
-        whole = next(event for event in live if isinstance(event, Shown))
+        whole = next(event for event in live if isinstance(event, MessagePiece))
         assert [type(event) for event in await read(replica, run_id, whole.sequence)] == [Ended]
         await replica.reader.check_kept(ORGANIZATION, run_id, whole.sequence)
         with pytest.raises(FailedPrecondition) as refused:

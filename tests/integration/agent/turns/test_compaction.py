@@ -7,7 +7,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.agent.core.events import Compacting, Event, Shown
+from services.agent.core.events import Compacting, Event, MessagePiece
 from services.agent.core.facts import Options, RunStatus, Settings, StopReason, Usage
 from services.agent.core.messages import Call, Return, Text
 from services.agent.core.ports import CallSite, ModelRequest, Reply
@@ -48,7 +48,9 @@ def full(reply: str = "Noted.") -> Reply:
 
 def summaries(events: list[Event]) -> list[str]:
     return [
-        summary_of(event.message) for event in events if isinstance(event, Shown) and event.message.role == "summary"
+        summary_of(event.message)
+        for event in events
+        if isinstance(event, MessagePiece) and event.message.role == "summary"
     ]
 
 
@@ -116,7 +118,11 @@ async def test_a_long_return_is_stored_whole_and_shown_and_measured_as_far_as_a_
         asked = [request.history[2].parts[0] for request in replica.models.requests[1:]]
         compacted = await replica.send(compaction(world, mode="all"))
     (kept,) = [
-        part for event in events if isinstance(event, Shown) for part in event.message.parts if isinstance(part, Return)
+        part
+        for event in events
+        if isinstance(event, MessagePiece)
+        for part in event.message.parts
+        if isinstance(part, Return)
     ]
     assert kept.text == whole
     assert whole in [said for role, said in await world.history() if role == "tool"]
@@ -344,7 +350,7 @@ async def test_what_is_left_is_counted_by_the_provider_where_it_can(world: World
         await talk(replica, world, 10)
         replica.models.counts = [1_234]
         events = await replica.send(compaction(world))
-    (shown,) = [event.message for event in events if isinstance(event, Shown)]
+    (shown,) = [event.message for event in events if isinstance(event, MessagePiece)]
     (part,) = shown.parts
     assert isinstance(part, Text)
     summary, stats = unpack(part.text) or ("", None)

@@ -12,7 +12,7 @@ from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.facts import Usage
 from services.agent.core.messages import Call
 from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, Reply
-from services.agent.core.ports_journal import Owned
+from services.agent.core.ports_journal import OwnedRun
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
@@ -41,7 +41,7 @@ async def quick(call: Call) -> str:
     return "It is done."
 
 
-async def resumed(world: World, replica: Replica, *replies: object) -> tuple[Owned, Owned]:
+async def resumed(world: World, replica: Replica, *replies: object) -> tuple[OwnedRun, OwnedRun]:
     """A run that is driven until its script is over, as its first owner had it and as the next one has it."""
     hangs = asyncio.Event()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from services.agent.core.events import Abandoned, Delta, Shown
+from services.agent.core.events import Abandoned, Delta, MessagePiece
 from services.agent.core.facts import RunStatus, StopReason
 from services.agent.core.messages import Call, Text
 from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, PeerLost, Reply
@@ -115,7 +115,7 @@ async def test_deltas_carry_the_otids_of_the_message(world: World) -> None:
         replica.models.replies = [reply, text("Done.")]
         events = await replica.send(world.request(), stream=True)
     deltas = [event for event in events if isinstance(event, Delta)]
-    first = [event for event in events if isinstance(event, Shown)][:2]
+    first = [event for event in events if isinstance(event, MessagePiece)][:2]
     assert [delta.otid for delta in deltas] == [first[0].otid] * 2 + [first[1].otid] * 2
     assert {delta.message_id for delta in deltas} == {first[0].message.id}
     sequences = [event.sequence for event in events]

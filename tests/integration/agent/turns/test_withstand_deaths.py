@@ -16,14 +16,14 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.core.events import Ended, Event, Shown
+from services.agent.core.events import Ended, Event, MessagePiece
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Call, Decision, Message, Return, Text, calls_of
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import TurnRequest
 from services.agent.core.turn import step_id
 from services.agent.core.window.sizes import estimate
-from services.agent.driving.tenure import CAPACITY
+from services.agent.driving.lease_keeper import CAPACITY
 from services.agent.postgres.rows import message_from_row
 from services.common.errors import OutOfRange
 from services.common.ids import uuid7
@@ -46,7 +46,7 @@ def agent_url(database_url: DatabaseUrl) -> str:
 @pytest.fixture
 async def world(agent_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """A world whose replicas look around ten times as often."""
-    monkeypatch.setattr("services.agent.driving.tenure.BEAT_SECONDS", 0.05)
+    monkeypatch.setattr("services.agent.driving.lease_keeper.BEAT_SECONDS", 0.05)
     monkeypatch.setattr("services.agent.streams.reading.POLL_SECONDS", 0.05)
     async with world_on(agent_url) as made:
         yield made
@@ -426,7 +426,7 @@ async def check_run(world: World, run_id: UUID, events: Sequence[Event], log: Se
     sequences = [event.sequence for event in events]
     assert sequences == sorted(set(sequences))
     assert [type(event) for event in events].count(Ended) == 1
-    shown = [event for event in events if isinstance(event, Shown)]
+    shown = [event for event in events if isinstance(event, MessagePiece)]
     pieces = [(event.message.id, event.otid) for event in shown]
     assert len(set(pieces)) == len(pieces)
     stored = [message.id for message in log if message.role in ("assistant", "tool", "summary")]

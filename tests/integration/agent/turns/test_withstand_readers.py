@@ -7,7 +7,7 @@ from contextlib import aclosing
 import psutil
 import pytest
 
-from services.agent.core.events import Delta, Ended, Event, Shown
+from services.agent.core.events import Delta, Ended, Event, MessagePiece
 from services.agent.core.facts import RunStatus
 from services.agent.core.messages import Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
@@ -67,7 +67,7 @@ async def test_a_reader_that_never_reads(world: World) -> None:
         assert psutil.Process().memory_info().rss - before < 80 * 1024 * 1024
         for events in results:
             assert end(events).run.status is RunStatus.COMPLETED
-            shown = [event for event in events if isinstance(event, Shown)]
+            shown = [event for event in events if isinstance(event, MessagePiece)]
             assert [event.parts for event in shown] == [(Text("".join(WORDS)),)]
             sequences = [event.sequence for event in events]
             assert sequences == sorted(set(sequences))
@@ -80,7 +80,7 @@ async def test_a_reader_that_never_reads(world: World) -> None:
         assert cut.value.reason == "READER_LAGS"
         last = seen[-1].sequence if seen else 0
         rest = await read(replica.reader.follow(ORGANIZATION, accepted.run_id, after=last), [])
-        assert [type(event) for event in rest] == [Shown, Ended]
+        assert [type(event) for event in rest] == [MessagePiece, Ended]
         assert end(await replica.send(world.request())).run.status is RunStatus.COMPLETED
 
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from services.agent.core.events import Delta, Event, Shown
+from services.agent.core.events import Delta, Event, MessagePiece
 from services.agent.core.facts import RunStatus, Settings, Usage
 from services.agent.core.messages import (
     Call,
@@ -114,7 +114,7 @@ async def test_replies(world: World, name: str) -> None:
 
 def durable(events: Sequence[Event]) -> list[tuple[int, str, tuple[Part, ...]]]:
     """What was shown as durable."""
-    return [(event.sequence, event.otid, event.parts) for event in events if isinstance(event, Shown)]
+    return [(event.sequence, event.otid, event.parts) for event in events if isinstance(event, MessagePiece)]
 
 
 def sendable(history: Sequence[Message]) -> None:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from services.agent.calls.block_edits import with_edits
 from services.agent.core.messages import Call, Return
-from services.agent.core.ports import CallSite, Executed, Memory
+from services.agent.core.ports import CallSite, Memory, ToolResult
 from services.common.errors import Unavailable
 
 CALL = Call(key="run/0/0", id="c", name="tidy", arguments="{}")
@@ -25,7 +25,7 @@ class _Memory:
 
 async def test_an_edit_that_fails_leaves_what_the_tool_returned_and_the_other_edits() -> None:
     memory = _Memory()
-    executed = Executed(Return("c", "tidy", "7"), edits=(("lost", "x"), ("human", "y")))
+    executed = ToolResult(Return("c", "tidy", "7"), edits=(("lost", "x"), ("human", "y")))
     told = await with_edits(executed, CALL, cast(CallSite, None), cast(Memory, memory))
     lines: Any = told.returned.text.split("\n")
     assert lines[0] == "7"

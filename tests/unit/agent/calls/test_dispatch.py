@@ -12,7 +12,7 @@ import pytest
 from services.agent.calls.dispatch import run_call, run_calls
 from services.agent.core.facts import Settings
 from services.agent.core.messages import Call, Return
-from services.agent.core.ports import CallSite, Executed, ToolInfo
+from services.agent.core.ports import CallSite, ToolInfo, ToolResult
 from services.agent.core.window.sizes import MOST_RETURN_CHARS
 from services.common.errors import DeadlineExceeded, NotFound, Unavailable
 
@@ -33,7 +33,7 @@ class Runners:
 
 async def returned(outcome: Any, *, name: str = "roll") -> Return:
     if isinstance(outcome, Return):
-        outcome = Executed(outcome)
+        outcome = ToolResult(outcome)
     runners = Runners(AsyncMock(**{"execute.side_effect": [outcome]}))
     return await run_call(Call("k", "c", name, "{}"), SITE, TOOLS, runners)
 
@@ -69,14 +69,14 @@ async def test_what_a_tool_may_return_is_stored_whole_whatever_the_window(monkey
 
 
 async def test_what_the_tool_runner_has_cut_is_not_cut_again() -> None:
-    executed = Executed(Return("c", "roll", "1234... (cut)"), is_cut=True)
+    executed = ToolResult(Return("c", "roll", "1234... (cut)"), is_cut=True)
     assert (await returned(executed)).text == "1234... (cut)"
 
 
 async def test_edits_of_the_state_go_to_memory_each_under_a_key_of_its_own_and_the_return_says_so() -> None:
     tool = replace(TOOLS["roll"], takes_agent_state=True, return_char_limit=100)
     edits = (("human", "Ada"), ("persona", "Kind."))
-    tools = AsyncMock(**{"execute.side_effect": [Executed(Return("c", "roll", "done"), edits)]})
+    tools = AsyncMock(**{"execute.side_effect": [ToolResult(Return("c", "roll", "done"), edits)]})
     told = [Return("c", "memory_rethink", "Changed human."), Return("c", "memory_rethink", "Read-only.", is_error=True)]
     memory = AsyncMock(**{"apply.side_effect": told})
     runners = Runners(tools, memory, states=AsyncMock(**{"of.return_value": '{"id":"agent-1"}'}))
@@ -101,11 +101,11 @@ class Slow:
     log: list[str] = field(default_factory=list)
     pause: float = 0.01
 
-    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> Executed:
+    async def execute(self, tool: ToolInfo, call: Call, site: CallSite) -> ToolResult:
         self.log.append(f"+{call.id}")
         await asyncio.sleep(self.pause)
         self.log.append(f"-{call.id}")
-        return Executed(Return(call.id, call.name, "done"))
+        return ToolResult(Return(call.id, call.name, "done"))
 
 
 SHARED, ALONE = ToolInfo(ID, "shared", "custom", "", {}, parallel=True), ToolInfo(ID, "alone", "custom", "", {})

@@ -6,7 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.core.approvals import Answer, Fits, MustWait, NothingWaits, Repeats, UnknownCalls, Verdict, judge
+from services.agent.core.approvals import (
+    Answer,
+    ApprovalPending,
+    InputFits,
+    NothingWaits,
+    RepeatedAnswer,
+    UnknownCalls,
+    Verdict,
+    judge,
+)
 from services.agent.core.facts import StopReason
 from services.agent.core.messages import Decision, Message, Return, Text, gated_calls, piece_id
 from services.agent.core.turn import CANCELLED, begun, decide
@@ -24,20 +33,20 @@ def judged(player: Player, *given: Answer | str) -> Verdict:
 
 def test_nothing_waits() -> None:
     player = Player(settings())
-    assert judged(player, "hi") == Fits()
+    assert judged(player, "hi") == InputFits()
     assert judged(player, YES) == NothingWaits()
     assert judged(player, ALL) == NothingWaits()
     player.run(["<c>", "so"])
     assert judged(player, Decision("c", approve=True)) == NothingWaits()
-    assert judged(player, "hi") == Fits()
+    assert judged(player, "hi") == InputFits()
 
 
 WHILE_WAITING: list[tuple[str, tuple[Answer | str, ...], Any]] = [
-    ("an answer", (YES,), Fits()),
-    ("an answer and more", (YES, "and hurry"), Fits()),
-    ("an answer to all", (ALL,), Fits()),
-    ("some of the answers", (Decision("b"),), Fits()),
-    ("a return", (Return("a", "", "4"),), Fits()),
+    ("an answer", (YES,), InputFits()),
+    ("an answer and more", (YES, "and hurry"), InputFits()),
+    ("an answer to all", (ALL,), InputFits()),
+    ("some of the answers", (Decision("b"),), InputFits()),
+    ("a return", (Return("a", "", "4"),), InputFits()),
     ("a call that nobody made", (YES, Decision("x")), UnknownCalls(("a", "b"), ("x",))),
     ("a call that never had to wait", (Decision("c"),), UnknownCalls(("a", "b"), ("c",))),
     ("a return that names no call", (Return(text="4"),), UnknownCalls(("a", "b"), ("",))),
@@ -55,16 +64,16 @@ def test_a_message_must_wait_and_is_told_for_what() -> None:
     player = waiting(Text("may I?"), call("a"))
     pending = player.history[-1]
     # The reference stores a request for approval as a message of its own.
-    assert judged(player, "hi") == MustWait(UUID(int=pending.id.int - 1))
+    assert judged(player, "hi") == ApprovalPending(UUID(int=pending.id.int - 1))
     answered(player, YES, script=("<b>",))
-    assert judged(player, "hi") == MustWait(UUID(int=player.history[-1].id.int - 1))
+    assert judged(player, "hi") == ApprovalPending(UUID(int=player.history[-1].id.int - 1))
 
 
 def test_the_second_of_two_answers_is_the_first_one_again() -> None:
     player = waiting(call("a"), call("b"))
     answered(player, YES, Decision("b"))
     for given in ((YES, Decision("b")), (NO,), (ALL,), (Return("b", "", "4"),)):
-        assert judged(player, *given) == Repeats(run_id(2))
+        assert judged(player, *given) == RepeatedAnswer(run_id(2))
     assert judged(player, Decision("x")) == NothingWaits()
 
 
@@ -72,31 +81,31 @@ def test_answers_in_two_parts_repeat_their_own_runs() -> None:
     player = waiting(call("a"), call("b"))
     answered(player, YES)
     answered(player, Decision("b"))
-    assert judged(player, YES) == Repeats(run_id(2))
-    assert judged(player, Decision("b")) == Repeats(run_id(3))
-    assert judged(player, YES, Decision("b")) == Repeats(run_id(3))
+    assert judged(player, YES) == RepeatedAnswer(run_id(2))
+    assert judged(player, Decision("b")) == RepeatedAnswer(run_id(3))
+    assert judged(player, YES, Decision("b")) == RepeatedAnswer(run_id(3))
 
 
 def test_an_answer_that_comes_again_while_others_wait() -> None:
     player = waiting()
     answered(player, YES, script=("<b>",))
-    assert judged(player, YES) == Repeats(run_id(2))
+    assert judged(player, YES) == RepeatedAnswer(run_id(2))
     assert judged(player, YES, Decision("b")) == UnknownCalls(("b",), ("a",))
 
 
 def test_a_call_that_has_the_id_of_an_earlier_one_waits_for_itself() -> None:
     player = waiting()
     answered(player, YES, script=("<a>",))
-    assert judged(player, YES) == Fits()
+    assert judged(player, YES) == InputFits()
 
 
 def test_an_answer_to_all_repeats_the_latest_run_only() -> None:
     player = waiting()
     answered(player, ALL)
-    assert judged(player, ALL) == Repeats(run_id(2))
+    assert judged(player, ALL) == RepeatedAnswer(run_id(2))
     player.run(["so"])
     assert judged(player, ALL) == NothingWaits()
-    assert judged(player, YES) == Repeats(run_id(2))
+    assert judged(player, YES) == RepeatedAnswer(run_id(2))
 
 
 def request(place: int, player: Player, call_id: str = "") -> Decision:
@@ -107,8 +116,8 @@ def request(place: int, player: Player, call_id: str = "") -> Decision:
 
 def test_a_decision_for_the_request_that_waits() -> None:
     player = waiting(call("a"), call("b"))
-    assert judged(player, request(-1, player)) == Fits()
-    assert judged(player, request(-1, player, call_id="a"), Decision("b")) == Fits()
+    assert judged(player, request(-1, player)) == InputFits()
+    assert judged(player, request(-1, player, call_id="a"), Decision("b")) == InputFits()
     played = answered(player, request(-1, player))
     assert (played.shown, [one.name for one in played.ran]) == ("T M end_turn", ["a", "b"])
 
@@ -119,13 +128,13 @@ def test_a_decision_for_a_request_is_no_answer_to_the_next_one(second: str) -> N
     first = request(-1, player)
     answered(player, first, script=(second,))
     for given in (first, replace(first, call_id="a"), replace(first, approve=False)):
-        assert judged(player, given) == Repeats(run_id(2))
-    assert judged(player, request(-1, player)) == Fits()
+        assert judged(player, given) == RepeatedAnswer(run_id(2))
+    assert judged(player, request(-1, player)) == InputFits()
     wanted = (second[1],)
     assert judged(player, replace(first, call_id="x")) == UnknownCalls(wanted, ("x",))
     assert judged(player, first, Decision(second[1])) == UnknownCalls(wanted, (first.request_id,))
     player.run(["so"], player.say(request(-1, player), role="approval"))
-    assert judged(player, first) == Repeats(run_id(2))
+    assert judged(player, first) == RepeatedAnswer(run_id(2))
 
 
 def test_a_decision_for_a_request_that_nobody_made() -> None:
@@ -141,11 +150,11 @@ def test_a_decision_for_a_request_is_known_again_however_much_was_said_since() -
     player = waiting(call("a"), call("b"))
     first = request(-1, player)
     answered(player, YES)
-    assert judged(player, first) == Fits()
+    assert judged(player, first) == InputFits()
     answered(player, first)
     player.run(["so"])
-    assert judged(player, first) == Repeats(run_id(3))
-    assert judged(player, replace(first, call_id="a")) == Repeats(run_id(2))
+    assert judged(player, first) == RepeatedAnswer(run_id(3))
+    assert judged(player, replace(first, call_id="a")) == RepeatedAnswer(run_id(2))
 
 
 def test_answers_are_known_again_as_long_as_they_are_in_the_window() -> None:
@@ -169,7 +178,7 @@ def stopped(player: Player, *given: Answer) -> Player:
 
 def test_calls_that_were_stopped_are_not_set_off_again() -> None:
     player = stopped(waiting(), YES)
-    assert judged(player, "hi") == Fits()
+    assert judged(player, "hi") == InputFits()
     played = player.run(["so"])
     assert (played.shown, played.ran) == ("M end_turn", [])
 
@@ -183,7 +192,7 @@ def test_an_answer_to_calls_that_were_stopped_comes_too_late() -> None:
 
 def test_calls_that_have_no_answer_yet_wait_on() -> None:
     player = stopped(waiting(call("a"), call("b")), YES)
-    assert isinstance(judged(player, "hi"), MustWait)
+    assert isinstance(judged(player, "hi"), ApprovalPending)
     assert answered(player, Decision("b")).shown == "T M end_turn"
 
 
@@ -192,5 +201,5 @@ def test_waiting_is_not_seen_through_a_message_of_a_tool() -> None:
         message(1, "assistant", replace(call("a"), gate="approval")),
         message(2, "tool", Return("a", "a", "given up", is_error=True)),
     ]
-    assert judge(history, [message(3, "user", Text("hi"), run=2)]) == Fits()
-    assert judge(history, [message(3, "approval", YES, run=2)]) == Repeats(run_id(1))
+    assert judge(history, [message(3, "user", Text("hi"), run=2)]) == InputFits()
+    assert judge(history, [message(3, "approval", YES, run=2)]) == RepeatedAnswer(run_id(1))

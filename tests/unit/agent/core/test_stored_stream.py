@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from services.agent.core import stored_stream
-from services.agent.core.events import Abandoned, Compacting, Delta, Event, Shown
+from services.agent.core.events import Abandoned, Compacting, Delta, Event, MessagePiece
 from services.agent.core.messages import Call, Message, Part, Reasoning, Return, Text
 from services.agent.core.stored_stream import Said, Tail, frames_from_json, frames_to_json, said
 from services.agent.core.window.compaction import Trigger
-from services.agent.streams.reading import Place
+from services.agent.streams.reading import ReaderPosition
 
 RUN, STEP, MESSAGE, OTHER = UUID(int=1), UUID(int=2), UUID(int=3), UUID(int=4)
 
@@ -28,10 +28,10 @@ def texts(first: int, *words: str, message_id: UUID = MESSAGE) -> list[Delta]:
     return [delta(first + place, Text(word), message_id=message_id) for place, word in enumerate(words)]
 
 
-def whole(sequence: int, text: str, *, message_id: UUID = MESSAGE) -> Shown:
+def whole(sequence: int, text: str, *, message_id: UUID = MESSAGE) -> MessagePiece:
     """A durable message."""
     message = Message(message_id, "assistant", (Text(text),), datetime.now(UTC), RUN, STEP)
-    return Shown(sequence, message, "o-0", message.parts)
+    return MessagePiece(sequence, message, "o-0", message.parts)
 
 
 def tail_of(*deltas: Delta | Abandoned | Compacting) -> Tail:
@@ -142,7 +142,9 @@ def test_too_much_is_cut_at_its_end_and_the_next_message_is_kept(monkeypatch: py
 # A reader's place ----------------------------------------------------------------------------------------
 
 
-def read(place: Place, frames: Sequence[stored_stream.Frame], events: Sequence[Event]) -> list[tuple[int, str]]:
+def read(
+    place: ReaderPosition, frames: Sequence[stored_stream.Frame], events: Sequence[Event]
+) -> list[tuple[int, str]]:
     """What a reader is told: sequence, and text or kind."""
     return [(event.sequence, _shown(event)) for event in place.news(place.merged(frames, events))]
 
@@ -153,24 +155,27 @@ def _shown(event: Event) -> str:
 
 def test_a_durable_message_replaces_its_deltas() -> None:
     frames = tail_of(*texts(1, "a", "b"), *texts(4, "c", message_id=OTHER)).copy()
-    place = Place(0, wants_context=False, known_from=0)
-    assert read(place, frames, [whole(3, "ab")]) == [(3, "<Shown>"), (4, "c")]
+    place = ReaderPosition(0, wants_context=False, known_from=0)
+    assert read(place, frames, [whole(3, "ab")]) == [(3, "<MessagePiece>"), (4, "c")]
     assert read(place, frames, [whole(3, "ab")]) == []
 
 
 def test_a_reader_without_context_gets_what_it_has_not_seen() -> None:
     frames = tail_of(*texts(1, "a", "b", "c")).copy()
-    assert read(Place(2, wants_context=False, known_from=0), frames, []) == [(3, "c")]
+    assert read(ReaderPosition(2, wants_context=False, known_from=0), frames, []) == [(3, "c")]
 
 
 def test_a_reader_with_context_is_told_what_it_knows_first() -> None:
     frames = tail_of(*texts(1, "a", "b", "c")).copy()
-    assert read(Place(2, wants_context=True, known_from=0), frames, []) == [(2, "ab"), (3, "c")]
-    assert read(Place(2, wants_context=True, known_from=0), frames, [whole(4, "abc")]) == [(2, "ab"), (4, "<Shown>")]
+    assert read(ReaderPosition(2, wants_context=True, known_from=0), frames, []) == [(2, "ab"), (3, "c")]
+    assert read(ReaderPosition(2, wants_context=True, known_from=0), frames, [whole(4, "abc")]) == [
+        (2, "ab"),
+        (4, "<MessagePiece>"),
+    ]
 
 
 def test_context_comes_as_it_is_stored_and_only_once() -> None:
-    place = Place(3, wants_context=True, known_from=0)
+    place = ReaderPosition(3, wants_context=True, known_from=0)
     first, second = tail_of(*texts(1, "a", "b")).copy(), tail_of(*texts(3, "c", "d")).copy()
     assert read(place, first, []) == [(2, "ab")]
     assert read(place, [*first, *second], []) == [(3, "c"), (4, "d")]
@@ -182,17 +187,20 @@ def test_a_reader_is_told_of_an_abandoned_attempt_once() -> None:
     # What facts tell of it, at the place of the last delta.
     again = replace(void, sequence=5, message_id=None)
     events: list[Event] = [again, whole(6, "cd", message_id=OTHER)]
-    told = read(Place(1, wants_context=False, known_from=0), frames, events)
-    assert told == [(2, "b"), (3, "<Abandoned>"), (6, "<Shown>")]
-    assert read(Place(1, wants_context=False, known_from=0), [], events) == [(5, "<Abandoned>"), (6, "<Shown>")]
+    told = read(ReaderPosition(1, wants_context=False, known_from=0), frames, events)
+    assert told == [(2, "b"), (3, "<Abandoned>"), (6, "<MessagePiece>")]
+    assert read(ReaderPosition(1, wants_context=False, known_from=0), [], events) == [
+        (5, "<Abandoned>"),
+        (6, "<MessagePiece>"),
+    ]
     # Live word of it counts as well.
-    place = Place(0, wants_context=False, known_from=0)
+    place = ReaderPosition(0, wants_context=False, known_from=0)
     assert list(place.news([void])) == [void]
-    assert read(place, [], events) == [(6, "<Shown>")]
+    assert read(place, [], events) == [(6, "<MessagePiece>")]
 
 
 @pytest.mark.parametrize(("after", "found"), [(0, True), (2, True), (3, True), (4, True), (5, False)])
 def test_whether_a_place_is_stored_yet(after: int, found: bool) -> None:
-    place = Place(after, wants_context=True, known_from=0)
+    place = ReaderPosition(after, wants_context=True, known_from=0)
     assert place.finds(tail_of(*texts(1, "a", "b", "c")).copy(), [whole(4, "abc")]) is found
-    assert Place(after, wants_context=False, known_from=0).finds([], [])
+    assert ReaderPosition(after, wants_context=False, known_from=0).finds([], [])

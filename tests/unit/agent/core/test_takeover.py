@@ -25,7 +25,7 @@ from services.agent.core.facts import (
 )
 from services.agent.core.messages import Call, Decision, Message, Return, Text
 from services.agent.core.rules.tool_rules import (
-    Called,
+    ExecutedCall,
     ExitLoop,
     MaxCount,
     RequiredBeforeExit,
@@ -158,7 +158,7 @@ def test_answers_that_were_taken_and_compacted_away_are_not_taken_again() -> Non
     # The message that asked is out of the window by now.
     turn = reduce(evolve, facts, begun(run_id(1), agent, (), (answer,)))
     assert decide(turn) == decide(alive) == CallModel(1, 2)
-    assert turn.called == alive.called == (Called("a", "4"),)
+    assert turn.called == alive.called == (ExecutedCall("a", "4"),)
     assert turn.history == alive.history
 
 

@@ -19,7 +19,7 @@ from services.tool_runner.core.schemas.rules import check_args_schema, check_sch
 from services.tool_runner.core.schemas.typescript.functions import Function, functions, the_tool
 from services.tool_runner.core.schemas.typescript.jsdoc import Doc, parse_doc
 from services.tool_runner.core.schemas.typescript.names import SourceNames
-from services.tool_runner.core.schemas.typescript.parser import check_sound, line_of, named, parse, text_of
+from services.tool_runner.core.schemas.typescript.parser import check_sound, line_of, named_children, parse, text_of
 from services.tool_runner.core.schemas.typescript.types import SUPPORTED, admits_nothing, type_schema
 
 STATE_PARAMETERS = frozenset({"agent_state", "agentState"})
@@ -42,11 +42,11 @@ class _Parameter:
 
     @property
     def name(self) -> str:
-        return text_of(named(self.pattern)[0] if self.pattern.type == "rest_pattern" else self.pattern)
+        return text_of(named_children(self.pattern)[0] if self.pattern.type == "rest_pattern" else self.pattern)
 
 
 def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
-    """As schema.derive_schema; raises SchemaError."""
+    """Returns the schema of the tool in `source`; raises SchemaError."""
     tree = parse(source)
     check_sound(tree)
     function = the_tool(functions(tree.root_node))
@@ -75,7 +75,7 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
 
 
 def check_function(source: str, name: str) -> None:
-    """Whether the source has the function that a given schema names; raises SchemaError.
+    """Checks that the source has the function that a client's schema names; raises SchemaError.
 
     One that is exported without a name is taken for it, as the Node worker does.
     """
@@ -90,12 +90,12 @@ def check_function(source: str, name: str) -> None:
 
 
 def takes_state(source: str, name: str) -> bool:
-    """Whether that function has a parameter `agent_state` or `agentState`."""
+    """Returns whether that function has a parameter `agent_state` or `agentState`."""
     found = [function for function in functions(parse(source).root_node) if function.name in (name, "")]
-    return any(_named_as_state(function) for function in found[-1:])
+    return any(_is_state_name(function) for function in found[-1:])
 
 
-def _named_as_state(function: Function) -> bool:
+def _is_state_name(function: Function) -> bool:
     return any(parameter.name in STATE_PARAMETERS for parameter in _all(function.node))
 
 
@@ -104,7 +104,7 @@ def _all(node: Node) -> list[_Parameter]:
         return [_Parameter(only, None, None, False)]
     listed = node.child_by_field_name("parameters")
     found: list[_Parameter] = []
-    for part in named(listed) if listed is not None else []:
+    for part in named_children(listed) if listed is not None else []:
         pattern, default = part.child_by_field_name("pattern"), part.child_by_field_name("value")
         if pattern is not None:
             optional = part.type == "optional_parameter" or default is not None or pattern.type == "rest_pattern"
@@ -115,7 +115,7 @@ def _all(node: Node) -> list[_Parameter]:
 def _parameters(function: Function, doc: Doc, names: SourceNames) -> Schema:
     own = [parameter for parameter in _all(function.node) if parameter.name not in _HIDDEN]
     if len(own) == 1 and own[0].pattern.type == "object_pattern":
-        return _destructured(function, own[0], doc, names)
+        return _destructuring(function, own[0], doc, names)
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for parameter in own:
@@ -124,7 +124,9 @@ def _parameters(function: Function, doc: Doc, names: SourceNames) -> Schema:
             raise SchemaError(
                 "UNSUPPORTED_PARAMETER", f"{where} is taken apart and is not the only one: give it a name"
             )
-        properties[parameter.name] = _described(where, parameter.name, _schema(where, parameter, doc, names), doc)
+        properties[parameter.name] = _with_description(
+            where, parameter.name, _schema(where, parameter, doc, names), doc
+        )
         if not _may_be_left_out(parameter, doc):
             required.append(parameter.name)
     return {"type": "object", "properties": properties, "required": required}
@@ -138,7 +140,7 @@ def _may_be_left_out(parameter: _Parameter, doc: Doc) -> bool:
 
 
 def _schema(where: str, parameter: _Parameter, doc: Doc, names: SourceNames) -> Schema:
-    node = parameter.type or _said_type(doc, parameter.name)
+    node = parameter.type or _jsdoc_type(doc, parameter.name)
     if node is None:
         kind = _OF_DEFAULT.get(parameter.default.type) if parameter.default is not None else None
         if kind:
@@ -151,8 +153,8 @@ def _schema(where: str, parameter: _Parameter, doc: Doc, names: SourceNames) -> 
         raise SchemaError("UNSUPPORTED_TYPE", f"{where} has type {error}") from error
 
 
-def _said_type(doc: Doc, name: str) -> Node | None:
-    """The type that a comment gives, for JavaScript."""
+def _jsdoc_type(doc: Doc, name: str) -> Node | None:
+    """Returns the type that a comment gives, for JavaScript."""
     said = doc.parameters.get(name)
     if said is None or not said.type:
         return None
@@ -163,7 +165,7 @@ def _said_type(doc: Doc, name: str) -> Node | None:
     return declared[0].child_by_field_name("value")
 
 
-def _described(where: str, name: str, schema: Schema, doc: Doc) -> Schema:
+def _with_description(where: str, name: str, schema: Schema, doc: Doc) -> Schema:
     said = doc.parameters[name].text if name in doc.parameters else ""
     description = said or schema.get("description")
     if not description:
@@ -174,10 +176,10 @@ def _described(where: str, name: str, schema: Schema, doc: Doc) -> Schema:
     return schema | {"description": description}
 
 
-def _destructured(function: Function, parameter: _Parameter, doc: Doc, names: SourceNames) -> Schema:
-    """The parts of the one parameter are the arguments."""
+def _destructuring(function: Function, parameter: _Parameter, doc: Doc, names: SourceNames) -> Schema:
+    """Returns the arguments of a function with one destructured parameter: its parts."""
     where = f"line {line_of(parameter.pattern)}: the parameter of function {function.name!r}"
-    parts = [part for part in named(parameter.pattern) if part.type != "rest_pattern"]
+    parts = [part for part in named_children(parameter.pattern) if part.type != "rest_pattern"]
     if parameter.type is not None:
         schema = _schema(where, parameter, doc, names)
     else:
@@ -190,20 +192,21 @@ def _destructured(function: Function, parameter: _Parameter, doc: Doc, names: So
     return {
         "type": "object",
         "properties": {
-            name: _described(f"{where}, {name!r}", name, part, doc) for name, part in schema["properties"].items()
+            name: _with_description(f"{where}, {name!r}", name, part, doc)
+            for name, part in schema["properties"].items()
         },
         "required": [name for name in schema.get("required", []) if name not in defaulted],
     }
 
 
 def _key(part: Node) -> str:
-    """The name outside: of `city`, `city = "Rome"`, `city: place`."""
+    """Returns the name outside: of `city`, `city = "Rome"`, `city: place`."""
     key = part.child_by_field_name("key") or part.child_by_field_name("left") or part
     return text_of(key)
 
 
 def _of_part(part: Node) -> _Parameter:
-    """A part of a destructured parameter, as if it stood alone."""
+    """Returns a part of a destructured parameter, as if it stood alone."""
     inner = part.child_by_field_name("value") or part  # city: place = "Rome"
     name = part.child_by_field_name("key") or part.child_by_field_name("left") or part
     default = inner.child_by_field_name("right")

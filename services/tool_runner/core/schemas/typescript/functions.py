@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from services.tool_runner.core.schemas.typescript.parser import named, text_of
+from services.tool_runner.core.schemas.typescript.parser import named_children, text_of
 
 _DECLARED = frozenset({"function_declaration", "generator_function_declaration"})
 _WRITTEN = frozenset({"arrow_function", "function_expression", "generator_function", "method_definition"})
@@ -23,23 +23,23 @@ class Function:
 
 
 def functions(root: Node) -> list[Function]:
-    """Those of the source in its order, by the names they are exported under."""
-    found: list[Function] = []
+    """Returns those of the source in its order, by the names they are exported under."""
+    functions: list[Function] = []
     exported: dict[str, str] = {}
     comment = ""
     for statement in root.named_children:
-        found += _of_statement(statement, comment)
+        functions += _of_statement(statement, comment)
         exported |= dict(_exports(statement))
         comment = text_of(statement) if statement.type == "comment" else ""
     return [
         replace(function, name=exported[function.name], exported=True) if function.name in exported else function
-        for function in found
+        for function in functions
     ]
 
 
-def the_tool(found: list[Function]) -> Function | None:
-    """Of those, the one that becomes the tool."""
-    choices = [function for function in found if function.exported] or found
+def the_tool(functions: list[Function]) -> Function | None:
+    """Returns the one of them that becomes the tool."""
+    choices = [function for function in functions if function.exported] or functions
     return choices[-1] if choices else None
 
 
@@ -54,24 +54,24 @@ def _of_statement(statement: Node, comment: str) -> Iterator[Function]:
     if node.type in _DECLARED:
         yield Function(_name(node), node, comment, exported)
     elif node.type in ("lexical_declaration", "variable_declaration"):
-        for part in named(node):
-            if (value := _written(part.child_by_field_name("value"))) is not None:
+        for part in named_children(node):
+            if (value := _function_in(part.child_by_field_name("value"))) is not None:
                 yield Function(_name(part), value, comment, exported)
     elif node.type == "expression_statement":
-        yield from _assigned(node, comment)
-    elif exported and (value := _written(node)) is not None:
+        yield from _commonjs_exports(node, comment)
+    elif exported and (value := _function_in(node)) is not None:
         yield Function(_name(value), value, comment, True)
 
 
-def _assigned(statement: Node, comment: str) -> Iterator[Function]:
-    """CommonJS: exports.f = ..., module.exports = f, module.exports = { f() {}, g: () => ... }."""
+def _commonjs_exports(statement: Node, comment: str) -> Iterator[Function]:
+    """Returns CommonJS exports: exports.f = ..., module.exports = f, module.exports = { f() {}, g: () => ... }."""
     target, value = _assignment(statement)
     if value is None or not _is_exports(target):
         return
-    if (written := _written(value)) is not None:
+    if (written := _function_in(value)) is not None:
         yield Function(_name(written) or _last(target), written, comment, True)
-    for part in named(value) if value.type == "object" else []:
-        inner = _written(part if part.type == "method_definition" else part.child_by_field_name("value"))
+    for part in named_children(value) if value.type == "object" else []:
+        inner = _function_in(part if part.type == "method_definition" else part.child_by_field_name("value"))
         if inner is not None:
             before = part.prev_named_sibling
             said = text_of(before) if before is not None and before.type == "comment" else comment
@@ -79,12 +79,12 @@ def _assigned(statement: Node, comment: str) -> Iterator[Function]:
 
 
 def _exports(statement: Node) -> Iterator[tuple[str, str]]:
-    """(name inside, name outside) that a statement exports without declaring it."""
+    """Yields (name inside, name outside) that a statement exports without declaring it."""
     if statement.type == "export_statement":
-        for clause in named(statement):
+        for clause in named_children(statement):
             if clause.type == "identifier":  # export default f
                 yield text_of(clause), text_of(clause)
-            for each in named(clause) if clause.type == "export_clause" else []:
+            for each in named_children(clause) if clause.type == "export_clause" else []:
                 inside, outside = each.child_by_field_name("name"), each.child_by_field_name("alias")
                 if inside is not None:
                     name = text_of(outside or inside)
@@ -95,7 +95,7 @@ def _exports(statement: Node) -> Iterator[tuple[str, str]]:
         return
     if value.type == "identifier":
         yield text_of(value), text_of(value)
-    for part in named(value) if value.type == "object" else []:
+    for part in named_children(value) if value.type == "object" else []:
         if part.type == "shorthand_property_identifier":
             yield text_of(part), text_of(part)
         key, inner = part.child_by_field_name("key"), part.child_by_field_name("value")
@@ -104,7 +104,9 @@ def _exports(statement: Node) -> Iterator[tuple[str, str]]:
 
 
 def _assignment(statement: Node) -> tuple[str, Node | None]:
-    inner = named(statement)[0] if statement.type == "expression_statement" and named(statement) else None
+    inner = (
+        named_children(statement)[0] if statement.type == "expression_statement" and named_children(statement) else None
+    )
     if inner is None or inner.type != "assignment_expression":
         return "", None
     left = inner.child_by_field_name("left")
@@ -119,10 +121,10 @@ def _last(target: str) -> str:
     return "" if target in ("module.exports", "exports") else target.rsplit(".", 1)[-1]
 
 
-def _written(node: Node | None) -> Node | None:
-    """The function that an expression is; None for any other."""
-    while node is not None and node.type in _AROUND and named(node):
-        node = named(node)[0]
+def _function_in(node: Node | None) -> Node | None:
+    """Returns the function that an expression is; None for any other."""
+    while node is not None and node.type in _AROUND and named_children(node):
+        node = named_children(node)[0]
     return node if node is not None and node.type in _WRITTEN else None
 
 

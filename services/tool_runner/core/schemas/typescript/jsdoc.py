@@ -24,7 +24,7 @@ class Doc:
 
 
 def parse_doc(comment: str) -> Doc:
-    """Of a comment `/** ... */`; nothing of any other."""
+    """Returns the parts of a comment `/** ... */`; nothing of any other."""
     if not comment.startswith("/**"):
         return Doc()
     lines = [re.sub(r"^\s*\*? ?", "", line) for line in comment[3:].removesuffix("*/").splitlines()]
@@ -40,7 +40,7 @@ def parse_doc(comment: str) -> Doc:
 
 
 def _blocks(lines: list[str]) -> list[tuple[str, str]]:
-    """(tag, text) for what precedes the first tag, with the tag "", and for each tag."""
+    """Returns (tag, text) for the text before the first tag, with the tag "", and for each tag."""
     blocks: list[tuple[str, list[str]]] = [("", [])]
     for line in lines:
         if match := re.match(r"\s*@(\w+)\s*(.*)", line):
@@ -51,7 +51,7 @@ def _blocks(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def _parameter(text: str) -> dict[str, Parameter]:
-    written, rest = _braced(text)
+    written, rest = _type_in_braces(text)
     match = _NAME.match(rest)
     if not match:
         return {}
@@ -60,8 +60,8 @@ def _parameter(text: str) -> dict[str, Parameter]:
     return {match["name"].split(".")[-1]: Parameter(said, _as_typescript(written), optional)}
 
 
-def _braced(text: str) -> tuple[str, str]:
-    """The type in braces, and what follows it."""
+def _type_in_braces(text: str) -> tuple[str, str]:
+    """Returns the type in braces, and what follows it."""
     if not text.startswith("{"):
         return "", text
     depth = 0
@@ -73,7 +73,7 @@ def _braced(text: str) -> tuple[str, str]:
 
 
 def _as_typescript(written: str) -> str:
-    """JSDoc's own notation: `*`, `?string`, `string=`, `Object.<string, number>`."""
+    """Translates JSDoc's own notation: `*`, `?string`, `string=`, `Object.<string, number>`."""
     plain = written.removesuffix("=").lstrip("!").replace(".<", "<")
     plain = re.sub(r"\b[Oo]bject<", "Record<", plain)
     plain = re.sub(r"(^|[<,|(]\s*)\?([\w.]+)", r"\1(\2 | null)", plain)

@@ -5,13 +5,13 @@ from tree_sitter import Node
 from services.tool_runner.core.schemas.annotations import UnsupportedType, enumeration
 from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.typescript.jsdoc import parse_doc
-from services.tool_runner.core.schemas.typescript.parser import named, string_of, text_of
+from services.tool_runner.core.schemas.typescript.parser import named_children, string_of, text_of
 from services.tool_runner.core.schemas.typescript.types import (
-    merged,
+    merge,
     number_of,
     object_schema,
     type_schema,
-    unsupported,
+    unsupported_type,
 )
 
 _KINDS = frozenset({"interface_declaration", "type_alias_declaration", "enum_declaration"})
@@ -19,7 +19,7 @@ _MOST_PARTS = 5_000
 
 
 class SourceNames:
-    """What a source declares at its top level."""
+    """The declarations at the top level of a source."""
 
     def __init__(self, root: Node) -> None:
         self._declared: dict[str, list[tuple[Node, str]]] = {}  # an interface may be declared in parts
@@ -49,7 +49,7 @@ class SourceNames:
         if name not in self._declared:
             return None
         if name in self._open:
-            raise unsupported(
+            raise unsupported_type(
                 node, "which contains itself: a schema cannot be without end; use object for the inner one"
             )
         frame = self._parameters(self._declared[name][0][0], arguments)
@@ -62,14 +62,14 @@ class SourceNames:
             self._bound.pop()
 
     def _parameters(self, declaration: Node, arguments: list[Node]) -> dict[str, Schema]:
-        """What the type parameters of a declaration are here."""
+        """Returns what the type parameters of a declaration are here."""
         wanted = declaration.child_by_field_name("type_parameters")
         frame: dict[str, Schema] = {}
-        for place, parameter in enumerate(named(wanted) if wanted else []):
+        for place, parameter in enumerate(named_children(wanted) if wanted else []):
             name, default = parameter.child_by_field_name("name"), parameter.child_by_field_name("value")
-            given = arguments[place] if place < len(arguments) else default and named(default)[0]
+            given = arguments[place] if place < len(arguments) else default and named_children(default)[0]
             if name is None or given is None:
-                raise unsupported(
+                raise unsupported_type(
                     declaration.child_by_field_name("name") or declaration, "which needs its type arguments"
                 )
             frame[text_of(name)] = type_schema(given, self)
@@ -77,7 +77,7 @@ class SourceNames:
 
     def _of(self, name: str) -> Schema:
         parts = [(node, self._declaration(node)) for node, _ in self._declared[name]]
-        schema = parts[0][1] if len(parts) == 1 else merged(parts)
+        schema = parts[0][1] if len(parts) == 1 else merge(parts)
         said = next((text for _, comment in self._declared[name] if (text := parse_doc(comment).description)), "")
         return schema | {"description": said} if said else schema
 
@@ -91,15 +91,17 @@ class SourceNames:
         body = node.child_by_field_name("body")
         assert body is not None
         own = object_schema(body, self)
-        bases = [base for part in node.named_children if part.type == "extends_type_clause" for base in named(part)]
-        return merged([*((base, type_schema(base, self)) for base in bases), (node, own)]) if bases else own
+        bases = [
+            base for part in node.named_children if part.type == "extends_type_clause" for base in named_children(part)
+        ]
+        return merge([*((base, type_schema(base, self)) for base in bases), (node, own)]) if bases else own
 
 
 def _enum(node: Node) -> Schema:
     body = node.child_by_field_name("body")
     values: list[object] = []
     following: float = 0
-    for member in named(body) if body else []:
+    for member in named_children(body) if body else []:
         value = member.child_by_field_name("value")
         if value is None:
             values.append(following)
@@ -111,7 +113,7 @@ def _enum(node: Node) -> Schema:
         following = last + 1 if isinstance(last, int | float) else 0
     schema = enumeration(values)
     if schema is None:
-        raise unsupported(node.child_by_field_name("name") or node, "an enum without members")
+        raise unsupported_type(node.child_by_field_name("name") or node, "an enum without members")
     return schema
 
 

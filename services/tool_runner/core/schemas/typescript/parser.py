@@ -11,7 +11,7 @@ _SHOWN_CHARS = 40
 
 
 def parse(source: str) -> Tree:
-    """Also of a source with faults. Raises SchemaError (SOURCE_TOO_LARGE)."""
+    """Returns the tree, also of a source with faults. Raises SchemaError (SOURCE_TOO_LARGE)."""
     check_size(source)
     return Parser(_LANGUAGE).parse(source.encode("utf-8", "surrogatepass"))
 
@@ -26,7 +26,7 @@ def check_sound(tree: Tree) -> None:
 
 
 def _first_fault(node: Node) -> Node | None:
-    """In a loop: the tree may be as deep as its source is long."""
+    """Finds the first fault, in a loop: the tree may be as deep as its source is long."""
     if not node.has_error:
         return None
     while not (node.is_error or node.is_missing):
@@ -38,22 +38,22 @@ def _first_fault(node: Node) -> Node | None:
 
 
 def text_of(node: Node) -> str:
-    """The source of a node."""
+    """Returns the source of a node."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 def line_of(node: Node) -> int:
-    """Where it begins, from 1."""
+    """Returns the line where it begins, from 1."""
     return node.start_point[0] + 1
 
 
-def named(node: Node) -> list[Node]:
-    """Its named children without comments."""
+def named_children(node: Node) -> list[Node]:
+    """Returns its named children without comments."""
     return [child for child in node.named_children if child.type != "comment"]
 
 
 def string_of(node: Node) -> str:
-    """What a string literal says. Escapes are those that JSON has, others stand for their character."""
+    """Returns what a string literal says. Escapes are those that JSON has, others stand for their character."""
     text = text_of(node)[1:-1]
     if "\\" not in text:
         return text

@@ -7,7 +7,7 @@ from tree_sitter import Node
 from services.tool_runner.core.schemas.annotations import UnsupportedType, enumeration, one_of
 from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.typescript.jsdoc import parse_doc
-from services.tool_runner.core.schemas.typescript.parser import line_of, named, string_of, text_of
+from services.tool_runner.core.schemas.typescript.parser import line_of, named_children, string_of, text_of
 
 SUPPORTED = (
     "string, number, boolean, T[], Record<string, T>, an object type, a union, literals, "
@@ -33,10 +33,10 @@ _ARRAYS = frozenset({"Array", "ReadonlyArray", "Iterable"})
 
 
 class Names(Protocol):
-    """What names mean."""
+    """The meaning of names."""
 
     def schema(self, name: str, arguments: list[Node], node: Node) -> Schema | None:
-        """Of an interface, a type, an enum or a type parameter; None where there is none. Raises UnsupportedType."""
+        """Returns that of an interface, type, enum or type parameter; None for no such name. Raises UnsupportedType."""
         ...
 
     def spend(self, parts: int = 1) -> None:
@@ -44,41 +44,41 @@ class Names(Protocol):
         ...
 
 
-def unsupported(node: Node, why: str = f"which has no JSON form; use {SUPPORTED}") -> UnsupportedType:
-    """For a type that cannot be."""
+def unsupported_type(node: Node, why: str = f"which has no JSON form; use {SUPPORTED}") -> UnsupportedType:
+    """Returns the error for a type that cannot be."""
     return UnsupportedType(" ".join(text_of(node).split())[:200], why)
 
 
 def type_schema(node: Node, names: Names) -> Schema:
-    """The schema of values of this type; raises UnsupportedType."""
+    """Returns the schema of values of this type; raises UnsupportedType."""
     names.spend()
     match node.type:
         case "type_annotation" | "parenthesized_type" | "readonly_type" | "optional_type":
-            return type_schema(named(node)[-1], names)
+            return type_schema(named_children(node)[-1], names)
         case "predefined_type" | "type_identifier" | "nested_type_identifier":
-            return _identified(node, [], names)
+            return _identifier_schema(node, [], names)
         case "generic_type":
             arguments = node.child_by_field_name("type_arguments")
-            return _identified(node, named(arguments) if arguments else [], names)
+            return _identifier_schema(node, named_children(arguments) if arguments else [], names)
         case "array_type":
-            return {"type": "array", "items": type_schema(named(node)[0], names)}
+            return {"type": "array", "items": type_schema(named_children(node)[0], names)}
         case "tuple_type":
-            return _tuple(named(node), names)
+            return _tuple(named_children(node), names)
         case "union_type":
             return _union(_members(node, "union_type"), names)
         case "intersection_type":
             parts = _members(node, "intersection_type")
-            return merged([(part, type_schema(part, names)) for part in parts])
+            return merge([(part, type_schema(part, names)) for part in parts])
         case "object_type" | "interface_body":
             return object_schema(node, names)
         case "literal_type":
             return _literals([_literal(node)]) or _NULL
         case "template_literal_type":
             return {"type": "string"}
-    raise unsupported(node)
+    raise unsupported_type(node)
 
 
-def _identified(node: Node, arguments: list[Node], names: Names) -> Schema:
+def _identifier_schema(node: Node, arguments: list[Node], names: Names) -> Schema:
     name = text_of((node.child_by_field_name("name") or node) if node.type == "generic_type" else node)
     if (schema := names.schema(name, arguments, node)) is not None:
         return schema
@@ -88,15 +88,15 @@ def _identified(node: Node, arguments: list[Node], names: Names) -> Schema:
         return {"type": "array", "items": type_schema(arguments[0], names)}
     if len(arguments) == 2 and name == "Record":
         return _record(arguments[0], type_schema(arguments[1], names), names)
-    if (made := _reshaped(name, arguments, names)) is not None:
+    if (made := _utility_type(name, arguments, names)) is not None:
         return made
-    raise unsupported(node)
+    raise unsupported_type(node)
 
 
 def _record(key: Node, value: Schema, names: Names) -> Schema:
     keys = type_schema(key, names)
     if keys.get("type") not in ("string", "number"):
-        raise unsupported(key, "which cannot be the keys of an object in JSON")
+        raise unsupported_type(key, "which cannot be the keys of an object in JSON")
     if "enum" not in keys:
         return {"type": "object", "additionalProperties": value}
     wanted = [str(each) for each in keys["enum"]]
@@ -104,8 +104,8 @@ def _record(key: Node, value: Schema, names: Names) -> Schema:
     return {"type": "object", "properties": dict.fromkeys(wanted, value), "required": wanted}
 
 
-def _reshaped(name: str, arguments: list[Node], names: Names) -> Schema | None:
-    """TypeScript's own types that make an object of another."""
+def _utility_type(name: str, arguments: list[Node], names: Names) -> Schema | None:
+    """Returns the schema of TypeScript's own types that make an object of another."""
     if name not in ("Partial", "Required", "Readonly", "NonNullable", "Pick", "Omit") or not arguments:
         return None
     schema = type_schema(arguments[0], names)
@@ -121,24 +121,24 @@ def _reshaped(name: str, arguments: list[Node], names: Names) -> Schema | None:
             return schema | {"required": list(schema.get("properties", {}))}
         case (("Pick" | "Omit"), [keys]):
             chosen = set(map(str, type_schema(keys, names).get("enum", ())))
-            return _narrowed(schema, chosen if name == "Pick" else set(schema.get("properties", {})) - chosen)
+            return _narrow(schema, chosen if name == "Pick" else set(schema.get("properties", {})) - chosen)
     return None
 
 
-def _narrowed(schema: Schema, kept: set[str]) -> Schema:
-    properties = {name: part for name, part in schema.get("properties", {}).items() if name in kept}
+def _narrow(schema: Schema, names: set[str]) -> Schema:
+    properties = {name: part for name, part in schema.get("properties", {}).items() if name in names}
     return schema | {
         "properties": properties,
-        "required": [name for name in schema.get("required", []) if name in kept],
+        "required": [name for name in schema.get("required", []) if name in names],
     }
 
 
 def _tuple(items: list[Node], names: Names) -> Schema:
-    """Which place holds what is left out: not every provider takes `prefixItems`."""
+    """Returns which place holds what is left out: not every provider takes `prefixItems`."""
     if not items:
         return {"type": "array", "maxItems": 0}
     if any(item.type == "rest_type" for item in items):
-        raise unsupported(items[-1], "which is open at its end; use an array")
+        raise unsupported_type(items[-1], "which is open at its end; use an array")
     types = [_tuple_item(item) for item in items]
     least = sum(item.type not in ("optional_type", "optional_parameter") for item in items)
     schemas = [type_schema(item, names) for item in types]
@@ -146,18 +146,18 @@ def _tuple(items: list[Node], names: Names) -> Schema:
 
 
 def _tuple_item(item: Node) -> Node:
-    """The type; of a named item (`[x: number]`) without its name."""
+    """Returns the type; of a named item (`[x: number]`) without its name."""
     return item.child_by_field_name("type") or item
 
 
 def _members(node: Node, kind: str) -> list[Node]:
-    """Of a union or an intersection, which nest to the left: in a loop."""
+    """Yields the members of a union or an intersection, which nest to the left: in a loop."""
     found: list[Node] = []
     waiting = [node]
     while waiting:
         part = waiting.pop()
         if part.type == kind:
-            waiting.extend(named(part))
+            waiting.extend(named_children(part))
         else:
             found.append(part)
     return found[::-1]
@@ -174,13 +174,13 @@ def _union(parts: list[Node], names: Names) -> Schema:
     if len(plain) < len(literals):
         schemas.append(_NULL)
     if not schemas:
-        raise unsupported(parts[0])
+        raise unsupported_type(parts[0])
     return one_of(schemas)
 
 
 def admits_nothing(node: Node) -> bool:
-    """Whether `undefined` is one of its values, so that it may be left out."""
-    inner = named(node)[0] if node.type == "type_annotation" else node
+    """Returns whether `undefined` is one of its values, so that it may be left out."""
+    inner = named_children(node)[0] if node.type == "type_annotation" else node
     return any(map(_is_nothing, _members(inner, "union_type")))
 
 
@@ -189,13 +189,13 @@ def _is_nothing(node: Node) -> bool:
 
 
 def _literals(values: list[object]) -> Schema | None:
-    kept = {(type(value), value): value for value in values if value is not None}  # True is 1
-    return enumeration(list(kept.values()))
+    names = {(type(value), value): value for value in values if value is not None}  # True is 1
+    return enumeration(list(names.values()))
 
 
 def _literal(node: Node) -> object:
-    """Its value; None for null."""
-    inner = named(node)[0] if named(node) else node
+    """Returns its value; None for null."""
+    inner = named_children(node)[0] if named_children(node) else node
     text = text_of(inner)
     match inner.type:
         case "string":
@@ -206,7 +206,7 @@ def _literal(node: Node) -> object:
             return text == "true"
         case "null":
             return None
-    raise unsupported(node)
+    raise unsupported_type(node)
 
 
 def number_of(node: Node) -> int | float:
@@ -219,14 +219,14 @@ def number_of(node: Node) -> int | float:
     try:
         value = float(text)
     except ValueError:
-        raise unsupported(node) from None
+        raise unsupported_type(node) from None
     if value - value != 0:
-        raise unsupported(node)
+        raise unsupported_type(node)
     return value
 
 
 def object_schema(body: Node, names: Names) -> Schema:
-    """Of `{ a: string; b?: number }`, with what comments say of each."""
+    """Returns the schema of `{ a: string; b?: number }`, with the comment on each."""
     properties: dict[str, Schema] = {}
     required: list[str] = []
     rest: Schema | None = None
@@ -246,7 +246,7 @@ def object_schema(body: Node, names: Names) -> Schema:
                 kind = part.child_by_field_name("type")
                 rest = type_schema(kind, names) if kind else {}
             case _:
-                raise unsupported(part, f"a member (line {line_of(part)}) that is not a value")
+                raise unsupported_type(part, f"a member (line {line_of(part)}) that is not a value")
         comment = ""
     schema: Schema = {"type": "object", "properties": properties, "required": required}
     if rest is None:
@@ -257,7 +257,7 @@ def object_schema(body: Node, names: Names) -> Schema:
 def _property(node: Node, names: Names) -> tuple[str, Schema]:
     key, kind = node.child_by_field_name("name"), node.child_by_field_name("type")
     if key is None or key.type == "computed_property_name":
-        raise unsupported(node, "whose name is computed")
+        raise unsupported_type(node, "whose name is computed")
     name = string_of(key) if key.type == "string" else text_of(key)
     if kind is None:
         return name, {}
@@ -272,12 +272,12 @@ def _is_optional(node: Node) -> bool:
     return any(child.type == "?" for child in node.children) or (kind is not None and admits_nothing(kind))
 
 
-def merged(parts: list[tuple[Node, Schema]]) -> Schema:
-    """An object that is all of them; raises UnsupportedType where one is no object."""
+def merge(parts: list[tuple[Node, Schema]]) -> Schema:
+    """Returns an object that is all of them; raises UnsupportedType where one is no object."""
     whole: Schema = {"type": "object", "properties": {}, "required": []}
     for node, schema in parts:
         if schema.get("type") != "object":
-            raise unsupported(node, "which is no object, so that it cannot be put together with another")
+            raise unsupported_type(node, "which is no object, so that it cannot be put together with another")
         whole["properties"] |= schema.get("properties", {})
         whole["required"] += [name for name in schema.get("required", []) if name not in whole["required"]]
         if "additionalProperties" in schema:

@@ -13,13 +13,13 @@ _SEGMENT = re.compile(r"[^\x00-\x1f\x7f-\x9f\\/]+")
 
 
 def is_name(name: str) -> bool:
-    """Whether it is a relative path that means the same everywhere."""
+    """Returns whether it is a relative path that means the same everywhere."""
     segments = name.split("/")
     plain = all(_SEGMENT.fullmatch(segment) and segment not in (".", "..") for segment in segments)
     return plain and len(name) <= LONGEST_NAME and name.encode("utf-8", "replace").decode() == name
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Raises Refused (EXECUTION_FILE_INVALID)."""
     if not is_name(name):
         rule = f"a relative path of 1 to {LONGEST_NAME} characters, without '..', control characters and backslashes"
@@ -27,8 +27,8 @@ def checked_name(name: str) -> str:
     return name
 
 
-def placed(files: Iterable[KeptFile]) -> dict[UUID, str]:
-    """A name below /inputs for each file: its own, or with a number where another has it or is a folder of it."""
+def input_paths(files: Iterable[KeptFile]) -> dict[UUID, str]:
+    """Returns a name below /inputs for each file: its own, or with a number where that is taken."""
     names: dict[UUID, str] = {}
     for file in files:
         if file.id not in names:

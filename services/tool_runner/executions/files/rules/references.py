@@ -11,36 +11,36 @@ from services.tool_runner.core.schemas.constraints import Schema
 Replace = Callable[[str], str]
 
 
-def named(parameters: Schema, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The place in the arguments and the text of each."""
-    return list(_named({"type": "object", **parameters}, arguments, ""))
+def file_references(parameters: Schema, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the place in the arguments and the text of each."""
+    return list(_references_in({"type": "object", **parameters}, arguments, ""))
 
 
-def replaced(parameters: Schema, arguments: Mapping[str, Any], path_of: Replace) -> dict[str, Any]:
-    """The arguments with paths instead of ids."""
-    changed: dict[str, Any] = _replaced({"type": "object", **parameters}, dict(arguments), path_of)
+def replace_references(parameters: Schema, arguments: Mapping[str, Any], path_of: Replace) -> dict[str, Any]:
+    """Returns the arguments with paths instead of ids."""
+    changed: dict[str, Any] = _replace({"type": "object", **parameters}, dict(arguments), path_of)
     return changed
 
 
-def _named(schema: Any, value: Any, place: str) -> Iterator[tuple[str, str]]:
+def _references_in(schema: Any, value: Any, place: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         if _is_file(schema):
             yield place, value
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _named(_part(schema, "items"), item, f"{place}[{index}]")
+            yield from _references_in(_part(schema, "items"), item, f"{place}[{index}]")
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _named(_property(schema, name), item, f"{place}.{name}".removeprefix("."))
+            yield from _references_in(_property(schema, name), item, f"{place}.{name}".removeprefix("."))
 
 
-def _replaced(schema: Any, value: Any, path_of: Replace) -> Any:
+def _replace(schema: Any, value: Any, path_of: Replace) -> Any:
     if isinstance(value, str):
         return path_of(value) if _is_file(schema) else value
     if isinstance(value, list):
-        return [_replaced(_part(schema, "items"), item, path_of) for item in value]
+        return [_replace(_part(schema, "items"), item, path_of) for item in value]
     if isinstance(value, dict):
-        return {name: _replaced(_property(schema, name), item, path_of) for name, item in value.items()}
+        return {name: _replace(_property(schema, name), item, path_of) for name, item in value.items()}
     return value
 
 
@@ -58,7 +58,7 @@ def _property(schema: Any, name: str) -> Any:
 
 
 def _options(schema: Any) -> list[dict[str, Any]]:
-    """The schema, and those it offers to choose from."""
+    """Returns the schema, and those it offers to choose from."""
     if not isinstance(schema, dict):
         return []
     nested = [option for word in ("anyOf", "oneOf") for option in _listed(schema.get(word))]

@@ -12,9 +12,9 @@ from services.agent.convert.search import hits_to_proto, message_query, searched
 from services.agent.core.continuation import heartbeat
 from services.agent.core.messages import Call, Decision, Image, Message, Part, Reasoning, Return, Role, Text
 from services.agent.core.recall.query import (
-    Found,
-    Fused,
+    FusedHit,
     MessageFilter,
+    MessageHit,
     MessageQuery,
     Mode,
     Ranked,
@@ -103,11 +103,11 @@ def test_two_answers_become_one() -> None:
 
     fused = fuse([ranked(1, 2, 3)], ranked(3, 4))
     assert [one.message_id.int for one in fused] == [3, 1, 2, 4]
-    assert fused[0] == Fused(UUID(int=3), 1 / 63 + 1 / 61, 1 / 3, 1.0)
+    assert fused[0] == FusedHit(UUID(int=3), 1 / 63 + 1 / 61, 1 / 3, 1.0)
     assert fused[-1].vector is None
-    assert fuse([], ranked(7)) == [Fused(UUID(int=7), 1 / 61, None, 1.0)]
-    assert alone(ranked(5), text=True) == [Fused(UUID(int=5), 1.0, None, 1.0)]
-    assert alone(ranked(5), text=False) == [Fused(UUID(int=5), 1.0, 1.0, None)]
+    assert fuse([], ranked(7)) == [FusedHit(UUID(int=7), 1 / 61, None, 1.0)]
+    assert alone(ranked(5), text=True) == [FusedHit(UUID(int=5), 1.0, None, 1.0)]
+    assert alone(ranked(5), text=False) == [FusedHit(UUID(int=5), 1.0, 1.0, None)]
 
 
 def test_when_the_index_is_asked() -> None:
@@ -141,9 +141,9 @@ def test_a_search_on_the_wire() -> None:
 
 def test_a_hit_for_each_piece_that_is_searched() -> None:
     said = message("assistant", Reasoning("Hm."), Text("Yes."), Call("k", "c", "look", "{}"))
-    hits = list(hits_to_proto(Found(said, AGENT, CONVERSATION, Fused(said.id, 0.5, 0.25))))
+    hits = list(hits_to_proto(MessageHit(said, AGENT, CONVERSATION, FusedHit(said.id, 0.5, 0.25))))
     assert [hit.message.WhichOneof("message") for hit in hits] == ["assistant_message", "tool_call_message"]
     assert (hits[0].agent_id, hits[0].conversation_id) == (f"agent-{AGENT}", f"conv-{CONVERSATION}")
     assert (hits[0].score, hits[0].vector_score, hits[0].HasField("text_score")) == (0.5, 0.25, False)
-    (own,) = hits_to_proto(Found(message("user", Text("A.")), AGENT, AGENT, Fused(said.id, 0.5)))
+    (own,) = hits_to_proto(MessageHit(message("user", Text("A.")), AGENT, AGENT, FusedHit(said.id, 0.5)))
     assert own.conversation_id == ""

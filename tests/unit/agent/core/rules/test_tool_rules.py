@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from services.agent.core.rules.rule_words import describe, reminder, violation
 from services.agent.core.rules.tool_rules import (
-    Called,
     Children,
     Choice,
     Conditional,
     ContinueLoop,
+    ExecutedCall,
     ExitLoop,
     MaxCount,
     ParentLast,
@@ -36,9 +36,9 @@ STRICT = Conditional("a", {"sun": "b"}, require_output_mapping=True)
 STRICT_WITH_DEFAULT = Conditional("a", {"sun": "b"}, default_child="d", require_output_mapping=True)
 
 
-def calls(names: str, returned: str = "") -> tuple[Called, ...]:
+def calls(names: str, returned: str = "") -> tuple[ExecutedCall, ...]:
     """One call for each letter; the last one returned `returned`."""
-    return tuple(Called(name, returned if place == len(names) else "") for place, name in enumerate(names, 1))
+    return tuple(ExecutedCall(name, returned if place == len(names) else "") for place, name in enumerate(names, 1))
 
 
 # What the rules are, what was called, what the last call returned -> the allowed tools ("!": one must be called).
@@ -197,7 +197,7 @@ def test_the_only_tool_that_must_be_called() -> None:
 
 
 def test_a_failed_call_is_a_call() -> None:
-    failed = (Called("a", "no such file"),)
+    failed = (ExecutedCall("a", "no such file"),)
     assert choose([RunFirst("a")], ATTACHED, failed).allowed == ATTACHED
     assert choose([MaxCount("a", 1)], ATTACHED, failed).allowed == ("b", "c", "d")
     assert choose([Children("a", ("b",))], ATTACHED, failed).only == "b"
@@ -342,7 +342,7 @@ _RULE: st.SearchStrategy[ToolRule] = st.one_of(
     st.builds(RequiredBeforeExit, _NAME),
     st.builds(RequiresApproval, _NAME),
 )
-_CALLED = st.lists(st.builds(Called, _NAME, st.sampled_from(["", "1"])), max_size=5)
+_CALLED = st.lists(st.builds(ExecutedCall, _NAME, st.sampled_from(["", "1"])), max_size=5)
 
 
 @settings(max_examples=50, deadline=None)
@@ -358,7 +358,7 @@ def test_there_is_always_a_choice_among_the_attached(rules: list[ToolRule], atta
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(_RULE, max_size=4), _CALLED, st.randoms(use_true_random=False))
-def test_the_order_of_rules_does_not_matter(rules: list[ToolRule], called: list[Called], random: Any) -> None:
+def test_the_order_of_rules_does_not_matter(rules: list[ToolRule], called: list[ExecutedCall], random: Any) -> None:
     mixed = random.sample(rules, len(rules))
     one, other = choose(rules, ATTACHED, called), choose(mixed, ATTACHED, called)
     assert (one.allowed, one.forced) == (other.allowed, other.forced)

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.agent.core.messages import Return
-from services.agent.core.ports import BlockView, Executed, MemoryView, ToolInfo
+from services.agent.core.ports import BlockView, MemoryView, ToolInfo, ToolResult
 from services.agent.core.rules.tool_rules import RequiresApproval
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
 from services.agent.resources.agents.tool_state import state_of
@@ -55,12 +55,12 @@ class World:
         runs = AsyncMock(**{"get.return_value": run})
         self.tool_runs = ToolRuns(agents, runs, runners, Signer(Ed25519PrivateKey.generate(), "test"))
 
-    async def _execute(self, tool: ToolInfo, call: Any, site: Any) -> Executed:
+    async def _execute(self, tool: ToolInfo, call: Any, site: Any) -> ToolResult:
         self.sites.append(site)
         self.contexts.append(current())
-        return Executed(Return(call.id, call.name, call.key), result="7")
+        return ToolResult(Return(call.id, call.name, call.key), result="7")
 
-    async def run(self, caller: CallContext = USER_CALLS, name: str = "roll", arguments: str = "{}") -> Executed:
+    async def run(self, caller: CallContext = USER_CALLS, name: str = "roll", arguments: str = "{}") -> ToolResult:
         return await self.tool_runs.run(caller, AGENT_ID, name, arguments, "key")
 
 

@@ -3,18 +3,18 @@
 import asyncio
 import logging
 
-from services.agent.calls.model_calls import Surroundings
+from services.agent.calls.model_calls import TurnContext
 from services.agent.core.ports import Memory, MemoryView, Tools
-from services.agent.core.ports_journal import Owned
+from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.prompt.system_prompt import asked
 from services.common.errors import LociError
 
 _log = logging.getLogger(__name__)
 
 
-def surroundings(
-    owned: Owned, memory: Memory, tools: Tools, view: "asyncio.Future[MemoryView] | None" = None
-) -> Surroundings:
+def turn_context(
+    owned: OwnedRun, memory: Memory, tools: Tools, view: "asyncio.Future[MemoryView] | None" = None
+) -> TurnContext:
     """Asks for all of it at once; `view`: where memory was asked before."""
     settings = owned.turn.settings
     if view is None:
@@ -23,10 +23,10 @@ def surroundings(
     recalled = None
     if settings.recall_passages and (query := asked(owned.turn)):
         recalled = asyncio.ensure_future(_recall(memory, owned, query))
-    return Surroundings(view, described, recalled, owned.prompt, owned.counted)
+    return TurnContext(view, described, recalled, owned.prompt, owned.counted)
 
 
-async def _recall(memory: Memory, owned: Owned, query: str) -> tuple[str, ...]:
+async def _recall(memory: Memory, owned: OwnedRun, query: str) -> tuple[str, ...]:
     try:
         return await memory.recall(owned.agent_id, query, owned.turn.settings.recall_passages)
     except LociError as error:

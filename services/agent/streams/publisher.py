@@ -3,26 +3,26 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from services.agent.core.events import Ended, Event, Shown
-from services.agent.core.ports_journal import Owned
+from services.agent.core.events import Ended, Event, MessagePiece
+from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.ports_streams import Notifier
-from services.agent.streams.broadcast import Hub
+from services.agent.streams.broadcast import EventHub
 from services.agent.streams.recorder import Recorder
 
 
-class Stage:
+class EventPublisher:
     """Background runs are recorded from their beginning, others from when somebody elsewhere asks to see them."""
 
-    def __init__(self, hub: Hub, recorder: Recorder, notifier: Notifier) -> None:
+    def __init__(self, hub: EventHub, recorder: Recorder, notifier: Notifier) -> None:
         self.hub = hub
         self.notifier = notifier
         self._recorder = recorder
-        self._driven: dict[UUID, Owned] = {}
+        self._driven: dict[UUID, OwnedRun] = {}
         # Those of them that are read elsewhere.
         self._watched: set[UUID] = set()
         recorder.written = self._tell
 
-    def open(self, owned: Owned, *, is_taken_over: bool = False) -> None:
+    def open(self, owned: OwnedRun, *, is_taken_over: bool = False) -> None:
         """The run is driven here now. `is_taken_over`: readers elsewhere did not know where, so they are told."""
         self._driven[owned.run_id] = owned
         self.hub.open(owned.run_id)
@@ -35,7 +35,7 @@ class Stage:
         """Shows an event."""
         self.hub.publish(run_id, event)
         self._recorder.put(run_id, event)
-        if isinstance(event, Shown | Ended):
+        if isinstance(event, MessagePiece | Ended):
             self._tell((run_id,))
 
     def close(self, run_id: UUID) -> None:

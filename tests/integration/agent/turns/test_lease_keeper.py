@@ -9,8 +9,8 @@ from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.events import Ended
 from services.agent.core.facts import RunStatus
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
-from services.agent.core.ports_journal import NotMine
-from services.agent.driving.tenure import MOST_OWNERS
+from services.agent.core.ports_journal import OwnershipLost
+from services.agent.driving.lease_keeper import MOST_OWNERS
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
@@ -57,7 +57,7 @@ async def test_of_two_claims_the_older_loses_nothing(world: World) -> None:
     newer = await leases.reclaim(ORGANIZATION, second.run_id)
     assert older is not None
     assert newer is not None
-    with pytest.raises(NotMine):
+    with pytest.raises(OwnershipLost):
         await leases.load(older)
     owned = await leases.load(newer)
     assert [message.role for message in owned.turn.history] == ["user", "user"]

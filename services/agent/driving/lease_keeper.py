@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.core.facts import Failure, StopReason
-from services.agent.core.ports_journal import Leases, NotMine, Unusable
+from services.agent.core.ports_journal import Leases, OwnershipLost, RunCannotBegin
 from services.agent.core.ports_streams import Notice, Notifier
 from services.agent.core.turn import CANCELLED
 from services.agent.driving.worker import MOST_FAULTS, Worker
@@ -44,7 +44,7 @@ _FAULTY = Failure(
 _log = logging.getLogger(__name__)
 
 
-class Tenure:
+class LeaseKeeper:
     """Owns runs for a worker. `start` before the first request, `stop` after the last."""
 
     def __init__(self, leases: Leases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
@@ -196,9 +196,9 @@ class Tenure:
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
             await self._worker.take_over(await self._leases.load(row))
-        except NotMine:
+        except OwnershipLost:
             _log.info("run %s has another owner", row["id"])
-        except Unusable as unusable:
+        except RunCannotBegin as unusable:
             # The fault of who asked, not ours.
             await self._give_up(row, unusable.failure, logging.INFO)
         except Exception as error:  # noqa: BLE001

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import Values, ask, counted, not_repeated, range_values, within
-from services.agent.core.recall.query import Found, Fused, MessageFilter, Scope
+from services.agent.adapters.recall.conditions import Parameters, ask, counted, not_repeated, range_values, within
+from services.agent.core.recall.query import FusedHit, MessageFilter, MessageHit, Scope
 from services.agent.postgres.rows import message_from_row
 
 _COLUMNS = """m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at,
@@ -52,9 +52,9 @@ class FoundMessages:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[Found]:
+    async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[MessageHit]:
         """See `ports.Rankings`."""
-        values = Values([scope.organization_id])
+        values = Parameters([scope.organization_id])
         where, most = f"{counted(wanted, values)} AND {not_repeated(wanted, values)}", values.add(limit)
         parts = []
         if scope.is_tenant:
@@ -67,11 +67,13 @@ class FoundMessages:
         if not parts:
             return []
         rows = await ask(self._pool, _NEWEST.format(parts="UNION ALL".join(parts), limit=most), values)
-        return [_found(row, Fused(row["id"], 0.0)) for row in rows]
+        return [_found(row, FusedHit(row["id"], 0.0)) for row in rows]
 
-    async def found(self, scope: Scope, ranked: Sequence[Fused], wanted: MessageFilter, limit: int) -> list[Found]:
+    async def found(
+        self, scope: Scope, ranked: Sequence[FusedHit], wanted: MessageFilter, limit: int
+    ) -> list[MessageHit]:
         """See `ports.Rankings`."""
-        values = Values([scope.organization_id])
+        values = Parameters([scope.organization_id])
         where = f"{within(scope, values)} AND {not_repeated(wanted, values)}"
         if scope.is_tenant:
             where += f" AND {_PRESENT}"
@@ -82,5 +84,5 @@ class FoundMessages:
         return [_found(row, by_id[row["id"]]) for row in await self._pool.fetch(statement, *values)]
 
 
-def _found(row: asyncpg.Record, ranked: Fused) -> Found:
-    return Found(message_from_row(row), row["agent_id"], row["conversation_id"], ranked)
+def _found(row: asyncpg.Record, ranked: FusedHit) -> MessageHit:
+    return MessageHit(message_from_row(row), row["agent_id"], row["conversation_id"], ranked)
