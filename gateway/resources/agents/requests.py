@@ -6,7 +6,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
 
 from gateway.agent_files.templates import TemplateValues
-from gateway.resources.blocks.requests import BlockBody, draft_of
+from gateway.resources.blocks.requests import BlockBody
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
@@ -169,7 +169,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     return agent_service_pb2.CreateAgentRequest(
         agent_id=to_public("agent", uuid7()),
         agent=draft,
-        blocks=[draft_of(block, minted=True) for block in body.memory_blocks or ()],
+        blocks=[block.block() for block in body.memory_blocks or ()],
         block_ids=body.block_ids,
         folder_ids=folder_ids(body),
         tool_names=body.tools,
