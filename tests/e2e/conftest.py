@@ -65,6 +65,13 @@ def open_stack(providers: Providers) -> Iterator[Stack]:
         yield started
 
 
+@pytest.fixture(scope="session")
+def guarded_stack(providers: Providers) -> Iterator[Stack]:
+    """A Loci behind the password `geheim`, which no tool knows."""
+    with running(providers.environment() | {"LETTA_SERVER_PASSWORD": "geheim"}) as started:
+        yield started
+
+
 @pytest.fixture(scope="module")
 def own_stack(providers: Providers) -> Iterator[Stack]:
     """A Loci of the module's own, to kill and restart."""

@@ -22,8 +22,9 @@ from services.llm_gateway.core.provider_types import TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
-# Variables of the developer's shell that would change what is tested.
-FOREIGN = ("LOCI_", "LETTA_", "OTEL_", *(setting for row in TYPES.values() for setting in row.settings))
+# Variables of the developer's shell that would change what is tested, or how long a start takes.
+SHELL = ("LOCI_", "LETTA_", "OTEL_", "PYTHONDONTWRITEBYTECODE")
+FOREIGN = (*SHELL, *(setting for row in TYPES.values() for setting in row.settings))
 
 
 def free_port() -> int:

@@ -171,14 +171,13 @@ def test_a_program_runs_in_a_sandbox_and_its_variables_are_secret(client: Any) -
     client.mcp_servers.delete(server.id)
 
 
-def test_programs_are_off_unless_allowed(providers: Providers) -> None:
-    with running(providers.environment()) as careful:
-        client = careful.client()
-        with pytest.raises(letta_client.BadRequestError, match="LOCI_MCP_STDIO"):
-            client.mcp_servers.create(server_name="program", config={"command": "cat", "args": []})
-        # Nor is anything on this machine reached.
-        with pytest.raises(letta_client.BadRequestError, match="server_url"):
-            _server(client, "inside", "http://127.0.0.1:1/mcp")
+def test_programs_are_off_unless_allowed(stack: Stack) -> None:
+    client = stack.client()
+    with pytest.raises(letta_client.BadRequestError, match="LOCI_MCP_STDIO"):
+        client.mcp_servers.create(server_name="program", config={"command": "cat", "args": []})
+    # Nor is anything on this machine reached.
+    with pytest.raises(letta_client.BadRequestError, match="server_url"):
+        _server(client, "inside", "http://127.0.0.1:1/mcp")
 
 
 @contextmanager
@@ -264,23 +263,22 @@ def test_agents_are_tools_for_clients_of_mcp(stack: Stack, client: Any) -> None:
     assert "My name is Ada." in [one.content for one in said if one.message_type == "user_message"]
 
 
-def test_the_endpoint_is_behind_the_password(providers: Providers) -> None:
-    with running(providers.environment() | {"LETTA_SERVER_PASSWORD": "geheim"}) as guarded:
-        initialize = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
-            },
-        }
-        headers = {"accept": "application/json, text/event-stream"}
-        url = f"{guarded.url}/mcp"
-        assert httpx.post(url, json=initialize, headers=headers).status_code == 401
-        allowed = httpx.post(url, json=initialize, headers=headers | {"authorization": "Bearer geheim"})
-        assert (allowed.status_code, '"name":"loci"' in allowed.text) == (200, True)
-        # The state is what a browser shows, and all that it has.
-        assert httpx.get(f"{guarded.url}/v1/tools/mcp/oauth/callback?state=x").status_code == 400
-        assert httpx.get(f"{guarded.url}/v1/mcp-servers/").status_code == 401
+def test_the_endpoint_is_behind_the_password(guarded_stack: Stack) -> None:
+    initialize = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    headers = {"accept": "application/json, text/event-stream"}
+    url = f"{guarded_stack.url}/mcp"
+    assert httpx.post(url, json=initialize, headers=headers).status_code == 401
+    allowed = httpx.post(url, json=initialize, headers=headers | {"authorization": "Bearer geheim"})
+    assert (allowed.status_code, '"name":"loci"' in allowed.text) == (200, True)
+    # The state is what a browser shows, and all that it has.
+    assert httpx.get(f"{guarded_stack.url}/v1/tools/mcp/oauth/callback?state=x").status_code == 400
+    assert httpx.get(f"{guarded_stack.url}/v1/mcp-servers/").status_code == 401

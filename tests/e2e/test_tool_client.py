@@ -82,13 +82,6 @@ def delegate(other: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def guarded(providers: Providers) -> Iterator[Stack]:
-    """A Loci behind a password, which no tool knows."""
-    with running(providers.environment() | {"LETTA_SERVER_PASSWORD": "geheim"}) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Authority, Path]:
     """An authority of the test's own, and its certificate in a file."""
     made = Authority()
@@ -97,7 +90,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Authority, Path
     return made, path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def trusting(providers: Providers, authority: tuple[Authority, Path]) -> Iterator[Stack]:
     """A Loci whose tools may reach this machine, and that trusts the test's authority."""
     more = {"LOCI_ALLOW_PRIVATE_URLS": "true", "SSL_CERT_FILE": str(authority[1])}
@@ -144,10 +137,10 @@ def returned(reply: Any) -> str:
     return str(found.tool_return)
 
 
-def test_a_tool_calls_loci_with_the_token_of_its_run(guarded: Stack, openai_fake: OpenAIServer) -> None:
-    client = guarded.client(api_key="geheim")
+def test_a_tool_calls_loci_with_the_token_of_its_run(guarded_stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = guarded_stack.client(api_key="geheim")
     with pytest.raises(letta_client.AuthenticationError):
-        guarded.client(api_key="loci-run").agents.list()
+        guarded_stack.client(api_key="loci-run").agents.list()
     tool = client.tools.upsert(source_code=LOOK)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id])
     openai_fake.reply(Reply(calls=(ToolCall("look", {}),)), Reply(text="Done."))
@@ -160,8 +153,8 @@ def test_a_tool_calls_loci_with_the_token_of_its_run(guarded: Stack, openai_fake
     assert told["outside"].startswith("403 this tool may not reach example.com:80")
 
 
-def test_the_client_that_a_tool_finds(guarded: Stack, openai_fake: OpenAIServer) -> None:
-    client = guarded.client(api_key="geheim")
+def test_the_client_that_a_tool_finds(guarded_stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = guarded_stack.client(api_key="geheim")
     tool = client.tools.upsert(source_code=REMEMBER)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id])
     openai_fake.reply(Reply(calls=(ToolCall("remember", {"fact": "Likes the sea."}),)), Reply(text="Done."))
@@ -169,8 +162,8 @@ def test_the_client_that_a_tool_finds(guarded: Stack, openai_fake: OpenAIServer)
     assert "Likes the sea." in client.agents.blocks.retrieve("human", agent_id=agent.id).value
 
 
-def test_a_tool_asks_another_agent(guarded: Stack, openai_fake: OpenAIServer) -> None:
-    client = guarded.client(api_key="geheim")
+def test_a_tool_asks_another_agent(guarded_stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = guarded_stack.client(api_key="geheim")
     tool = client.tools.upsert(source_code=DELEGATE)
     other = client.agents.create(model=MODEL, memory_blocks=BLOCKS, include_base_tools=False)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id])

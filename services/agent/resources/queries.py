@@ -1,4 +1,4 @@
-"""What the stores of resources share: connections, conditions, the ids that messages are listed under."""
+"""Connections, conditions and ids that the stores of resources share."""
 
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 _LAST_ID = 2**128 - 1
 
 
-def reading(engine: AsyncEngine) -> AsyncEngine:
+def autocommit(engine: AsyncEngine) -> AsyncEngine:
     """Returns the same pool for single statements: without BEGIN and ROLLBACK around each."""
     return engine.execution_options(isolation_level="AUTOCOMMIT")
 

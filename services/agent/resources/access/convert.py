@@ -9,7 +9,14 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import access_service_pb2 as wire
-from services.agent.resources.access.model import CLIENT_ROLE, TOKEN_LIFE, AgentAccess, KeyDraft, TokenDraft, merged
+from services.agent.resources.access.model import (
+    CLIENT_ROLE,
+    TOKEN_LIFE,
+    AgentAccess,
+    KeyDraft,
+    TokenDraft,
+    merge_policy,
+)
 from services.agent.resources.access.ports import ApiKey, ClientToken, Organization, Principal, User
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
@@ -54,12 +61,14 @@ def token_to_proto(token: ClientToken) -> wire.ClientToken:
 
 def token_draft(request: wire.CreateClientTokenRequest, now: datetime) -> TokenDraft:
     """A token as asked for. Raises InvalidArgument (INVALID_ID, TIME_INVALID)."""
-    policy = merged([AgentAccess(from_public("agent", each.agent_id), tuple(each.access)) for each in request.policy])
-    return TokenDraft(request.hostname, policy, _moment(request, "expires_at") or now + TOKEN_LIFE)
+    policy = merge_policy(
+        [AgentAccess(from_public("agent", each.agent_id), tuple(each.access)) for each in request.policy]
+    )
+    return TokenDraft(request.hostname, merge_policy(policy), _moment(request, "expires_at") or now + TOKEN_LIFE)
 
 
-def known_to_proto(known: Principal) -> wire.AuthenticateResponse:
-    """Whom a credential stands for."""
+def principal_to_proto(known: Principal) -> wire.AuthenticateResponse:
+    """Returns the caller that a credential stands for."""
     return wire.AuthenticateResponse(
         organization_id=to_public("org", known.organization_id),
         user_id=to_public("user", known.user_id),
@@ -72,7 +81,7 @@ def known_to_proto(known: Principal) -> wire.AuthenticateResponse:
     )
 
 
-def checked_mask(paths: Sequence[str]) -> bool:
+def changes_name(paths: Sequence[str]) -> bool:
     """Whether the name is to change. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
     for path in paths:
         if path != "name":

@@ -5,18 +5,17 @@ from typing import Any
 
 from loci.agent.v1 import access_service_pb2 as wire
 from loci.agent.v1 import access_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.access.convert import (
-    checked_mask,
+    changes_name,
     key_draft,
     key_to_proto,
-    known_to_proto,
     organizations,
+    principal_to_proto,
     token_draft,
     token_to_proto,
     users,
 )
-from services.agent.resources.access.model import checked_key, checked_token
+from services.agent.resources.access.model import check_key, check_token
 from services.agent.resources.access.ports import CredentialStore
 from services.agent.resources.access.service import Tenants, is_operator, needs
 from services.common.context import current
@@ -45,15 +44,14 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         if known is None:
             sentence = "this key or token is not known, or its time is over"
             raise Unauthenticated(sentence, reason="CREDENTIAL_INVALID")
-        return known_to_proto(known)
+        return principal_to_proto(known)
 
     async def CreateApiKey(self, request: wire.CreateApiKeyRequest, context: Any) -> wire.CreateApiKeyResponse:
         """Of the caller's tenant; the operator may name a user of another."""
         caller = current()
         needs(caller, "admin")
         draft = key_draft(request.key)
-        with refusals():
-            checked_key(draft, datetime.now(UTC))
+        check_key(draft, datetime.now(UTC))
         secret, key = await self._credentials.create_key(
             caller.organization_id, caller.user_id, draft, anywhere=is_operator(caller)
         )
@@ -62,11 +60,10 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def ListApiKeys(self, request: wire.ListApiKeysRequest, context: Any) -> wire.ListApiKeysResponse:
         """One page."""
         needs(current(), "admin")
-        with refusals():
-            allow(request.page, "page_size", "page_token")
-            page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
-            found = await self._credentials.list_keys(current().organization_id, page)
-        return wire.ListApiKeysResponse(keys=map(key_to_proto, found.items), next_page_token=found.next_token)
+        allow(request.page, "page_size", "page_token")
+        page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
+        keys = await self._credentials.list_keys(current().organization_id, page)
+        return wire.ListApiKeysResponse(keys=map(key_to_proto, keys.items), next_page_token=keys.next_token)
 
     async def DeleteApiKey(self, request: wire.DeleteApiKeyRequest, context: Any) -> wire.DeleteApiKeyResponse:
         """Of the caller's tenant, or any for the operator."""
@@ -83,8 +80,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         caller, now = current(), datetime.now(UTC)
         needs(caller, *_MAKERS)
         draft = token_draft(request, now)
-        with refusals():
-            checked_token(draft, now)
+        check_token(draft, now)
         secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, draft)
         return wire.CreateClientTokenResponse(secret=secret, token=token_to_proto(token))
 
@@ -94,9 +90,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """One page."""
         needs(current(), *_MAKERS)
         agent_id = from_public("agent", request.agent_id) if request.HasField("agent_id") else None
-        with refusals():
-            allow(request.page, "page_size")
-            size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
+        allow(request.page, "page_size")
+        size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
         if request.offset < 0:
             raise InvalidArgument("offset is at least 0", reason="PAGE_SIZE_INVALID")
         tokens, more = await self._credentials.list_tokens(current().organization_id, size, request.offset, agent_id)
@@ -114,19 +109,17 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         self, request: wire.CreateOrganizationRequest, context: Any
     ) -> wire.CreateOrganizationResponse:
         """For the operator."""
-        with refusals():
-            made = await self._tenants.create_organization(current(), request.name)
-        return wire.CreateOrganizationResponse(organization=organizations.encode(made))
+        organization = await self._tenants.create_organization(current(), request.name)
+        return wire.CreateOrganizationResponse(organization=organizations.encode(organization))
 
     async def ListOrganizations(
         self, request: wire.ListOrganizationsRequest, context: Any
     ) -> wire.ListOrganizationsResponse:
         """One page."""
-        with refusals():
-            allow(request.page, "page_size", "after")
-            page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
-        found = await self._tenants.organizations(current(), page.size, page.after)
-        return wire.ListOrganizationsResponse(organizations=map(organizations.encode, found))
+        allow(request.page, "page_size", "after")
+        page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
+        listed = await self._tenants.organizations(current(), page.size, page.after)
+        return wire.ListOrganizationsResponse(organizations=map(organizations.encode, listed))
 
     async def UpdateOrganization(
         self, request: wire.UpdateOrganizationRequest, context: Any
@@ -134,48 +127,44 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """Its name."""
         organization_id = from_public("org", request.organization_id)
         _needs_name(request)
-        with refusals():
-            changed = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
-        return wire.UpdateOrganizationResponse(organization=organizations.encode(changed))
+        organization = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
+        return wire.UpdateOrganizationResponse(organization=organizations.encode(organization))
 
     async def DeleteOrganization(
         self, request: wire.DeleteOrganizationRequest, context: Any
     ) -> wire.DeleteOrganizationResponse:
         """For the operator."""
         organization_id = from_public("org", request.organization_id)
-        gone = await self._tenants.delete_organization(current(), organization_id)
-        return wire.DeleteOrganizationResponse(organization=organizations.encode(gone))
+        organization = await self._tenants.delete_organization(current(), organization_id)
+        return wire.DeleteOrganizationResponse(organization=organizations.encode(organization))
 
     async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
         """Of the caller's tenant; the operator may name another."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        with refusals():
-            made = await self._tenants.create_user(current(), request.name, organization_id)
-        return wire.CreateUserResponse(user=users.encode(made))
+        user = await self._tenants.create_user(current(), request.name, organization_id)
+        return wire.CreateUserResponse(user=users.encode(user))
 
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
         """One page."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        with refusals():
-            allow(request.page, "page_size", "after")
-            page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
-        found = await self._tenants.users(current(), page.size, page.after, organization_id)
-        return wire.ListUsersResponse(users=map(users.encode, found))
+        allow(request.page, "page_size", "after")
+        page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
+        listed = await self._tenants.users(current(), page.size, page.after, organization_id)
+        return wire.ListUsersResponse(users=map(users.encode, listed))
 
     async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:
         """The name."""
         user_id = from_public("user", request.user_id)
         _needs_name(request)
-        with refusals():
-            changed = await self._tenants.rename_user(current(), user_id, request.user.name)
-        return wire.UpdateUserResponse(user=users.encode(changed))
+        user = await self._tenants.rename_user(current(), user_id, request.user.name)
+        return wire.UpdateUserResponse(user=users.encode(user))
 
     async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:
         """And its keys."""
-        gone = await self._tenants.delete_user(current(), from_public("user", request.user_id))
-        return wire.DeleteUserResponse(user=users.encode(gone))
+        user = await self._tenants.delete_user(current(), from_public("user", request.user_id))
+        return wire.DeleteUserResponse(user=users.encode(user))
 
 
 def _needs_name(request: wire.UpdateOrganizationRequest | wire.UpdateUserRequest) -> None:
-    if not checked_mask(request.update_mask.paths):
+    if not changes_name(request.update_mask.paths):
         raise InvalidArgument("the update mask is empty; name `name`", reason="UPDATE_MASK_INVALID")

@@ -1,4 +1,4 @@
-"""What administration asks other services of tools and models."""
+"""Tools and models of other services, as agents need them."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -26,8 +26,8 @@ class Catalogues:
     async def tools(self, tool_ids: Sequence[UUID], names: Sequence[str]) -> tuple[CatalogueTool, ...]:
         """The tools, those given by name first. Raises NotFound (TOOL_NOT_FOUND), naming what there is not."""
         names = tuple(dict.fromkeys(names))
-        found = await self._tools.find(tool_ids, names)
-        by_name, by_id = {tool.name: tool for tool in found}, {tool.id: tool for tool in found}
+        available = await self._tools.find(tool_ids, names)
+        by_name, by_id = {tool.name: tool for tool in available}, {tool.id: tool for tool in available}
         missing = [name for name in names if name not in by_name]
         missing += [f"tool-{tool_id}" for tool_id in tool_ids if tool_id not in by_id]
         if missing:

@@ -1,4 +1,4 @@
-"""What lists and administration need from outside, as Protocols over plain values. Adapters implement them (adapters/).
+"""The ports of agents: their store, and memory, tools and models behind other services.
 
 Every method of a store takes the tenant first; servicers take it from the verified call context. Blocks and tools of
 other services are handed through as they came (`Any`): this service adds nothing to them.
@@ -67,11 +67,11 @@ class AgentStore(Protocol):
         """Raises NotFound (AGENT_NOT_FOUND)."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
+    async def list(self, organization_id: UUID, filters: AgentList) -> PageOf[Agent]:
         """One page. Raises NotFound (AGENT_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
-    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
+    async def count(self, organization_id: UUID, filters: AgentList) -> int:
         """How many the list would have on all its pages."""
         ...
 
@@ -96,7 +96,7 @@ class AgentStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attachments:
-    """What is attached to an agent in the memory service, as it came from there."""
+    """Blocks and folders that are attached to an agent, as the memory service gave them."""
 
     blocks: Sequence[Any] = ()
     folders: Sequence[Any] = ()
@@ -179,7 +179,7 @@ class Eraser(Protocol):
         """Whether there is such an agent, deleted or not."""
         ...
 
-    async def stopped(self, organization_id: UUID, agent_id: UUID) -> bool:
+    async def stop(self, organization_id: UUID, agent_id: UUID) -> bool:
         """Asks its runs to stop; whether none is running any more."""
         ...
 

@@ -44,49 +44,49 @@ WAITING = "waiting_"
 
 def present(organization_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
     """The tenant's agents that are not deleted; `columns` of them, or all."""
-    chosen = select(*columns or (agents,))
-    return chosen.where(agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None))
+    query = select(*columns or (agents,))
+    return query.where(agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None))
 
 
-def filters(wanted: AgentList) -> list[ColumnElement[bool]]:
-    """What a list asks for, but for its page."""
-    chosen: list[ColumnElement[bool]] = []
-    if wanted.name is not None:
-        chosen.append(agents.c.name == wanted.name)
-    if wanted.query_text:
-        chosen.append(agents.c.name.icontains(wanted.query_text, autoescape=True))
-    if wanted.tags:
-        tags = list(wanted.tags)
-        chosen.append(agents.c.tags.contains(tags) if wanted.match_all_tags else agents.c.tags.overlap(tags))
-    if not wanted.show_hidden:
-        chosen.append(agents.c.hidden.is_(False))
+def conditions_of(filters: AgentList) -> list[ColumnElement[bool]]:
+    """Returns the conditions of a list's filters."""
+    conditions: list[ColumnElement[bool]] = []
+    if filters.name is not None:
+        conditions.append(agents.c.name == filters.name)
+    if filters.query_text:
+        conditions.append(agents.c.name.icontains(filters.query_text, autoescape=True))
+    if filters.tags:
+        tags = list(filters.tags)
+        conditions.append(agents.c.tags.contains(tags) if filters.match_all_tags else agents.c.tags.overlap(tags))
+    if not filters.show_hidden:
+        conditions.append(agents.c.hidden.is_(False))
     for name in ("template_id", "base_template_id", "deployment_id", "project_id", "created_by_id"):
-        if (value := getattr(wanted, name)) is not None:
-            chosen.append(agents.c[name] == value)
-    if wanted.identity_id is not None:
-        chosen.append(_serves(agent_identities.c.identity_id == wanted.identity_id))
-    if wanted.identifier_keys:
-        chosen.append(_serves(identities.c.identifier_key.in_(wanted.identifier_keys)))
-    if wanted.last_stop_reason is not None:
-        chosen.append(_of_last_run(runs.c.stop_reason) == wanted.last_stop_reason)
-    return chosen
+        if (value := getattr(filters, name)) is not None:
+            conditions.append(agents.c[name] == value)
+    if filters.identity_id is not None:
+        conditions.append(_serves(agent_identities.c.identity_id == filters.identity_id))
+    if filters.identifier_keys:
+        conditions.append(_serves(identities.c.identifier_key.in_(filters.identifier_keys)))
+    if filters.last_stop_reason is not None:
+        conditions.append(_of_last_run(runs.c.stop_reason) == filters.last_stop_reason)
+    return conditions
 
 
-def ordered_by(wanted: AgentList) -> ColumnElement[Any]:
+def order_time(filters: AgentList) -> ColumnElement[Any]:
     """The time by which a list is ordered, named as the order is."""
-    if wanted.order_by == "last_run_completion":
+    if filters.order_by == "last_run_completion":
         # Agents that never ran come as if they had before all others.
         completed = func.coalesce(_of_last_run(runs.c.completed_at), func.to_timestamp(0))
-        return type_coerce(completed, agents.c.created_at.type).label(wanted.order_by)
-    return agents.c[wanted.order_by]
+        return type_coerce(completed, agents.c.created_at.type).label(filters.order_by)
+    return agents.c[filters.order_by]
 
 
-def whole(found: Select[Any]) -> Select[Any]:
+def whole(query: Select[Any]) -> Select[Any]:
     """The agents that `found` selects, in no order.
 
     Each with its window, its last run, what waits there, whom it serves and what it manages.
     """
-    rows = found.subquery("found")
+    rows = query.subquery("found")
     last, window, waiting = _last_run(rows).lateral("last_run"), window_of(rows), _waiting(rows)
     joined = rows.outerjoin(last, true()).outerjoin(window, true()).outerjoin(waiting, true())
     others = identities_of_agent(rows), managed_by_agent(rows)
@@ -195,7 +195,7 @@ def parameter(table: Table, name: str, column: str = "") -> BindParameter[Any]:
     return bindparam(f"given_{name}", type_=table.c[column or name].type)
 
 
-def given(**values: Any) -> dict[str, Any]:
+def parameters(**values: Any) -> dict[str, Any]:
     """Parameters for statements that are built once."""
     return {f"given_{name}": value for name, value in values.items()}
 

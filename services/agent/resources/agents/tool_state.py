@@ -30,7 +30,7 @@ class StoredAgentStates:
 
 
 def state_of(agent: Agent, view: MemoryView, tools: Sequence[ToolInfo]) -> dict[str, Any]:
-    """What is known here of the reference's AgentState."""
+    """Returns as much of the reference's AgentState as is known here."""
     settings = agent.settings
     blocks = list(map(_block, view.blocks))
     return {

@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 
-class NotPosted(Exception):
+class PostFailed(Exception):
     """No answer came; the text is a sentence."""
 
 
@@ -18,7 +18,7 @@ class Poster(Protocol):
 
 
 class CallbackLog(Protocol):
-    """What became of callbacks."""
+    """The outcomes of callbacks."""
 
     async def note(self, organization_id: UUID, run_id: UUID, status_code: int | None, error: str | None) -> None:
         """Keeps it with the run, if that is still there."""

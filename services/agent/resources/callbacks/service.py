@@ -16,7 +16,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.resources.callbacks.ports import CallbackLog, NotPosted, Poster
+from services.agent.resources.callbacks.ports import CallbackLog, Poster, PostFailed
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import Unavailable
 from services.common.ids import to_public
@@ -55,13 +55,13 @@ class Callbacks:
         }
         try:
             status_code = await self.poster.post(order.payload["url"], body, headers)
-        except NotPosted as problem:
+        except PostFailed as problem:
             return None, str(problem)
         return status_code, None if 200 <= status_code < 300 else f"the callback was answered with {status_code}"
 
 
 def body_of(run_id: UUID, payload: Mapping[str, Any]) -> bytes:
-    """What is sent for an order; `payload` is as migration 0005 writes it."""
+    """Returns the body of a callback; `payload` is as migration 0005 writes it."""
     agent_id, conversation_id, error = payload["agent_id"], payload["conversation_id"], payload["error"]
     body = {
         "run_id": to_public("run", run_id),

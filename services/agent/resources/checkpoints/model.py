@@ -16,7 +16,7 @@ LABEL_CHARACTERS = 80
 
 
 class CheckpointKind(StrEnum):
-    """What is complete at a checkpoint."""
+    """The part of a run that is complete at a checkpoint."""
 
     INPUT = "input"
     STEP = "step"
@@ -80,7 +80,7 @@ def with_edits(checkpoint: Checkpoint, edits: Iterable[Edit]) -> Checkpoint:
 
 
 def label_of(kind: CheckpointKind, message: Message, said: str) -> str:
-    """What a checkpoint is known by; `said`: what the user said to its run."""
+    """The message that ends at a checkpoint; `said`: the user's message to its run."""
     if kind is CheckpointKind.STEP:
         names = [part.name for part in message.parts if isinstance(part, Return)]
         return _shortened(", ".join(dict.fromkeys(names)))
@@ -105,7 +105,7 @@ class Segment:
 
 
 def cut_at(segments: Sequence[Segment], log_id: UUID, seq: int) -> tuple[Segment, ...] | None:
-    """What a conversation shows up to a message, and it; None where it does not show that message."""
+    """Returns the ranges of logs that a conversation shows up to a message; None where it does not show it."""
     for number, segment in enumerate(segments):
         inside = segment.from_seq <= seq and (segment.to_seq is None or seq <= segment.to_seq)
         if segment.log_id == log_id and inside:

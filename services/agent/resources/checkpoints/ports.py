@@ -1,4 +1,4 @@
-"""What time travel needs from outside, as Protocols over plain values."""
+"""The ports of checkpoints, and the values that they take."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Inherited:
-    """What an agent was made with out of another: the last message they share, its copies of blocks, the archives."""
+class Inheritance:
+    """The parts that a fork has of its agent: the last message they share, its copies of blocks, the archives."""
 
     message_id: UUID
     block_ids: tuple[UUID, ...]
@@ -80,7 +80,7 @@ class AgentFork:
     # Of the source; None for the source's own name and " (fork)".
     conversation_id: UUID
     name: str | None
-    inherited: Inherited
+    inheritance: Inheritance
 
 
 class CheckpointStore(Protocol):
@@ -129,8 +129,8 @@ class CheckpointStore(Protocol):
         """Stores an agent with a default conversation that begins so; False as above."""
         ...
 
-    async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
-        """What an agent was made with; None for one that is no fork."""
+    async def inheritance(self, organization_id: UUID, agent_id: UUID) -> Inheritance | None:
+        """Returns what a fork has of its agent; None for an agent that is no fork."""
         ...
 
 
@@ -144,8 +144,8 @@ class BlockSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What came of restoring: labels by id, those that other agents see as well, those that are gone."""
+class RestoreResult:
+    """The outcome of a restore: labels by id, those that other agents see as well, those that are gone."""
 
     labels: Mapping[UUID, str]
     shared: frozenset[UUID]
@@ -165,7 +165,7 @@ class VersionedMemories(Protocol):
 
     async def restore(
         self, agent_id: UUID, conversation_id: UUID, versions: Mapping[UUID, int], request_id: str
-    ) -> Restored:
+    ) -> RestoreResult:
         """Sets blocks back. Raises NotFound (BLOCK_VERSION_NOT_FOUND)."""
         ...
 

@@ -64,7 +64,7 @@ def conversation_list(request: conversation_service_pb2.ListConversationsRequest
 
 
 def fork(request: conversation_service_pb2.ForkConversationRequest) -> Fork:
-    """What to fork. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the fork that a request asks for. Raises InvalidArgument (INVALID_ID)."""
     agent_id, source_id = place(request)
     return Fork(
         new_id=new_id(request.new_conversation_id),
@@ -87,6 +87,6 @@ def place(request: Any) -> tuple[UUID | None, UUID]:
     return agent_id, agent_id
 
 
-def new_id(given: str) -> UUID:
+def new_id(text: str) -> UUID:
     """The id that a client minted, or else a new one. Raises InvalidArgument (INVALID_ID)."""
-    return from_public("conv", given) if given else uuid7()
+    return from_public("conv", text) if text else uuid7()

@@ -1,4 +1,4 @@
-"""What the administration of conversations needs from outside, as Protocols over plain values."""
+"""The ports of conversations: their store, their eraser, and their copies of blocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class ConversationStore(Protocol):
         """The messages that a turn would begin with, oldest first."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: ConversationList) -> PageOf[Conversation]:
+    async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
         """One page. Raises NotFound (CONVERSATION_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
@@ -97,7 +97,7 @@ class ConversationEraser(Protocol):
         """Whether there is such a conversation, deleted or not."""
         ...
 
-    async def stopped(self, organization_id: UUID, conversation_id: UUID) -> bool:
+    async def stop(self, organization_id: UUID, conversation_id: UUID) -> bool:
         """Asks its runs to stop; whether none is running any more."""
         ...
 
@@ -120,7 +120,7 @@ class ConversationMemories(Protocol):
         """
         ...
 
-    async def isolated(self, agent_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
+    async def isolated_block_ids(self, agent_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
         """The copies that a conversation has."""
         ...
 

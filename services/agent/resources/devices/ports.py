@@ -1,4 +1,4 @@
-"""What the registry of devices keeps, as Protocols over plain values."""
+"""The port of devices, and the values that it takes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Source = Literal["local", "remote"]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a device says when it registers. `device_id`: its own name for itself."""
+    """The registration of a device. `device_id`: its own name for itself."""
 
     organization_id: UUID
     user_id: UUID
@@ -88,7 +88,7 @@ class DeviceStore(Protocol):
         """By its own name. Raises NotFound (DEVICE_NOT_FOUND)."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: DeviceList) -> PageOf[Device]:
+    async def list(self, organization_id: UUID, filters: DeviceList) -> PageOf[Device]:
         """A page, the newest first. Raises NotFound (DEVICE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 
@@ -110,12 +110,12 @@ class DeviceStore(Protocol):
         """These are still there."""
         ...
 
-    async def stirring(self, connections: Collection[Connection]) -> Sequence[Connection]:
+    async def to_wake(self, connections: Collection[Connection]) -> Sequence[Connection]:
         """Those of them for which messages wait, or which are over."""
         ...
 
-    async def waiting(self, connection: Connection) -> Sequence[UUID] | None:
-        """What waits for a device, the oldest first; None: the connection is over."""
+    async def waiting_ids(self, connection: Connection) -> Sequence[UUID] | None:
+        """Returns the messages that wait for a device, oldest first; None: the connection is over."""
         ...
 
     async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.common.paging import Page
+from services.common.refusals import Refused
 from services.common.storable import parsed
 
 LONGEST = 256
@@ -63,7 +63,7 @@ def properties(text: str) -> tuple[Property, ...]:
     return checked
 
 
-def merged(before: Sequence[Property], new: Sequence[Property]) -> tuple[Property, ...]:
+def merge_properties(before: Sequence[Property], new: Sequence[Property]) -> tuple[Property, ...]:
     """Returns `before` with `new` set by their keys; new keys come last. Raises Refused (IDENTITY_INVALID)."""
     by_key = {each["key"]: each for each in (*before, *new)}
     if len(by_key) > MOST_PROPERTIES:

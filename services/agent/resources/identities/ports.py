@@ -1,4 +1,4 @@
-"""What identities and groups need from outside, as Protocols over plain values; see resources/agents/ports.py."""
+"""The ports of identities: their store, and the blocks about them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -19,7 +19,7 @@ class IdentityStore(Protocol):
         """The id of the identity that has a key in a project."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
+    async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
         """One page. Raises NotFound (IDENTITY_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -15,32 +15,32 @@ def agents_of(rows: FromClause) -> ColumnElement[Any]:
     """Ids of the agents that serve the identity of a row, in the order of attachment."""
     link = agent_identities
     ordered = postgresql.aggregate_order_by(link.c.agent_id, link.c.attached_at, link.c.agent_id)
-    found = (
+    agent_ids = (
         select(func.array_agg(ordered))
         .where(link.c.organization_id == rows.c.organization_id, link.c.identity_id == rows.c.id)
         .correlate(rows)
         .scalar_subquery()
     )
-    return type_coerce(found, postgresql.ARRAY(Uuid)).label("agent_ids")
+    return type_coerce(agent_ids, postgresql.ARRAY(Uuid)).label("agent_ids")
 
 
 def members_of(rows: FromClause) -> ColumnElement[Any]:
     """Ids of the members of the group of a row, in order."""
     member = group_agents
-    found = (
+    agent_ids = (
         select(func.array_agg(postgresql.aggregate_order_by(member.c.agent_id, member.c.position)))
         .where(member.c.organization_id == rows.c.organization_id, member.c.group_id == rows.c.id)
         .correlate(rows)
         .scalar_subquery()
     )
-    return type_coerce(found, postgresql.ARRAY(Uuid)).label("agent_ids")
+    return type_coerce(agent_ids, postgresql.ARRAY(Uuid)).label("agent_ids")
 
 
 def identities_of_agent(rows: FromClause) -> ColumnElement[Any]:
-    """Whom the agent of a row serves: a JSON array, null for nobody."""
+    """Returns the identities that the agent of a row serves: a JSON array, null for none."""
     link = agent_identities
     objects = func.jsonb_build_object(*_pairs(identities.c, *names_in(Identity, identities.c.keys())))
-    found = (
+    array = (
         select(func.jsonb_agg(postgresql.aggregate_order_by(objects, link.c.attached_at, link.c.identity_id)))
         .select_from(
             link.join(
@@ -52,13 +52,13 @@ def identities_of_agent(rows: FromClause) -> ColumnElement[Any]:
         .correlate(rows)
         .scalar_subquery()
     )
-    return type_coerce(found, postgresql.JSONB).label("identities")
+    return type_coerce(array, postgresql.JSONB).label("identities")
 
 
 def managed_by_agent(rows: FromClause) -> ColumnElement[Any]:
     """The newest group that the agent of a row manages, as a JSON object; null for none."""
     names = names_in(Group, groups.c.keys())
-    found = (
+    group = (
         select(func.jsonb_build_object(*_pairs(groups.c, *names), "agent_ids", members_of(groups)))
         .where(groups.c.organization_id == rows.c.organization_id, groups.c.manager_agent_id == rows.c.id)
         .order_by(groups.c.created_at.desc(), groups.c.id.desc())
@@ -66,7 +66,7 @@ def managed_by_agent(rows: FromClause) -> ColumnElement[Any]:
         .correlate(rows)
         .scalar_subquery()
     )
-    return type_coerce(found, postgresql.JSONB).label("managed_group")
+    return type_coerce(group, postgresql.JSONB).label("managed_group")
 
 
 def _pairs(columns: Any, *names: str) -> list[Any]:

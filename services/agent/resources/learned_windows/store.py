@@ -1,4 +1,4 @@
-"""What models' windows turned out to be. The turn path writes and reads them itself; see LEARN_WINDOW in sql.py."""
+"""Windows of models as calls showed them. The turn path writes and reads them itself; see LEARN_WINDOW in sql.py."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

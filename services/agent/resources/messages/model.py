@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import orjson
 
 from services.agent.core.messages import Call, Image, Message, Part, Reasoning, Text
-from services.agent.core.refusals import Refused
+from services.common.refusals import Refused
 
 # What a message is shown as.
 Kind = Literal["system", "user", "assistant", "reasoning"]
@@ -15,7 +15,7 @@ Kind = Literal["system", "user", "assistant", "reasoning"]
 SPEAKING, SPOKEN = "send_message", "message"
 
 
-def edited(message: Message, kind: Kind, said: Sequence[Part]) -> Message:
+def edit(message: Message, kind: Kind, content: Sequence[Part]) -> Message:
     """The message with another text: `said` is text, of a user's message pictures, too.
 
     Raises Refused (MESSAGE_INVALID) where it has no text of that kind.
@@ -24,15 +24,15 @@ def edited(message: Message, kind: Kind, said: Sequence[Part]) -> Message:
         case "user" | "system":
             if message.role != kind:
                 raise _other_kind(message, kind)
-            return replace(message, parts=tuple(said))
+            return replace(message, parts=tuple(content))
         case "assistant":
-            return replace(message, parts=_assistant(message, _text(said)))
+            return replace(message, parts=_assistant(message, _text(content)))
         case "reasoning":
             thoughts = [part for part in message.parts if isinstance(part, Reasoning)]
             if message.role != "assistant" or not thoughts:
                 raise _other_kind(message, kind)
             # A signature is of the thoughts that it was made for.
-            new = Reasoning(_text(said), prompted=thoughts[0].prompted)
+            new = Reasoning(_text(content), prompted=thoughts[0].prompted)
             return replace(message, parts=_in_place(message.parts, _is_thought, new))
     assert_never(kind)
 
@@ -74,8 +74,8 @@ def _is_thought(part: Part) -> bool:
     return isinstance(part, Reasoning)
 
 
-def _text(said: Sequence[Part]) -> str:
-    return "".join(part.text for part in said if isinstance(part, Text))
+def _text(content: Sequence[Part]) -> str:
+    return "".join(part.text for part in content if isinstance(part, Text))
 
 
 def _other_kind(message: Message, kind: Kind) -> Refused:

@@ -1,4 +1,4 @@
-"""What reads and changes of stored messages need from outside, as a Protocol. An adapter implements it (adapters/)."""
+"""The ports of stored messages, of histories, and of compiled prompts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class MessageStore(Protocol):
         """The message that is shown under this id."""
         ...
 
-    async def prompted(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
+    async def find_prompt(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
         """The agent and the conversation whose compiled prompt is shown under this id."""
         ...
 

@@ -1,4 +1,4 @@
-"""What readers of runs and steps need from outside, and who calls back when a run has ended, as Protocols.
+"""The port of runs.
 
 Every method takes the tenant first. Runs and steps of deleted agents are not there.
 """
@@ -50,7 +50,7 @@ class StoredRun(RunView):
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What a run has used so far; tokens in the window are None before its first step."""
+    """The tokens of a run so far; tokens in the window are None before its first step."""
 
     usage: Usage
     steps: int
@@ -72,7 +72,7 @@ class RunStore(Protocol):
 
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun: ...
 
-    async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[StoredRun]:
+    async def list(self, organization_id: UUID, filters: RunList) -> PageOf[StoredRun]:
         """One page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -18,7 +18,7 @@ _ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
 
 
 def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSchedule:
-    """What is to be sent. Raises InvalidArgument."""
+    """Returns the schedule to store. Raises InvalidArgument."""
     schedule_id = from_public("schedule", request.schedule_id) if request.schedule_id else uuid7()
     given = request.input
     if any(message.answers for message in given.messages):
@@ -43,7 +43,7 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSched
 def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
     """A schedule as clients see it."""
     options = schedule.options
-    shown = wire.Schedule(
+    message = wire.Schedule(
         id=to_public("schedule", schedule.id),
         agent_id=to_public("agent", schedule.agent_id),
         input=wire.ScheduledInput(
@@ -58,14 +58,14 @@ def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
         created_at=timestamp(schedule.created_at),
     )
     if schedule.when.cron is not None:
-        shown.time.cron_expression = schedule.when.cron
+        message.time.cron_expression = schedule.when.cron
     if schedule.when.at is not None:
-        shown.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
+        message.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
     if schedule.next_at is not None:
-        shown.next_at.CopyFrom(timestamp(schedule.next_at))
+        message.next_at.CopyFrom(timestamp(schedule.next_at))
     if schedule.last_at is not None:
-        shown.last_at.CopyFrom(timestamp(schedule.last_at))
-    return shown
+        message.last_at.CopyFrom(timestamp(schedule.last_at))
+    return message
 
 
 def _when(time: wire.ScheduleTime) -> ScheduleTime:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
-from services.agent.core.refusals import Refused
 from services.agent.core.zones import zone
+from services.common.refusals import Refused
 
 LONGEST_EXPRESSION = 256
 # Further away than anybody plans.
@@ -20,7 +20,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 _FIELDS = 5
 
 
-def checked_time(at: datetime, now: datetime) -> datetime:
+def check_time(at: datetime, now: datetime) -> datetime:
     """A time at which something can be sent once. Raises Refused (SCHEDULE_INVALID)."""
     if at <= now:
         raise _refused(f"scheduled_at must be in the future; {_shown(at)} is over, now is {_shown(now)}")
@@ -29,20 +29,20 @@ def checked_time(at: datetime, now: datetime) -> datetime:
     return at
 
 
-def checked_cron(expression: str, timezone: str, now: datetime) -> datetime:
+def check_cron(expression: str, timezone: str, now: datetime) -> datetime:
     """When an expression comes first. Raises Refused (SCHEDULE_INVALID) where it is none, or never comes."""
-    shown = expression[:LONGEST_EXPRESSION]
+    beginning = expression[:LONGEST_EXPRESSION]
     if len(expression) > LONGEST_EXPRESSION:
         raise _refused(f"cron_expression has {len(expression)} characters; at most {LONGEST_EXPRESSION}")
     if len(expression.split()) != _FIELDS:
         sentence = "minute, hour, day of the month, month and day of the week, for example '0 9 * * MON'"
-        raise _refused(f"cron_expression {shown!r} must have five fields: {sentence}")
+        raise _refused(f"cron_expression {beginning!r} must have five fields: {sentence}")
     try:
         first = next_time(expression, timezone, now)
     except CronSimError as error:
-        raise _refused(f"cron_expression {shown!r} cannot be used: {str(error).lower()}") from None
+        raise _refused(f"cron_expression {beginning!r} cannot be used: {str(error).lower()}") from None
     if first is None:
-        raise _refused(f"cron_expression {shown!r} never comes")
+        raise _refused(f"cron_expression {beginning!r} never comes")
     return first
 
 

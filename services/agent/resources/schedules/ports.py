@@ -1,4 +1,4 @@
-"""What schedules need from outside, as Protocols over plain values."""
+"""The ports of schedules, and the values that they take."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ScheduleTime:
 
 @dataclass(frozen=True, slots=True)
 class NewSchedule:
-    """What is to be sent, for whom, and when."""
+    """A schedule to store."""
 
     organization_id: UUID
     user_id: UUID
@@ -82,7 +82,7 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """What became of something that was due. `successor`: the run that has the turn by that, and the replica to drive
+    """The outcome of a due schedule. `successor`: the run that has the turn by that, and the replica to drive
     it (None: any); None where nothing was begun, or it waits in line."""
 
     organization_id: UUID

@@ -33,7 +33,7 @@ def step_list(request: step_service_pb2.ListStepsRequest) -> StepList:
 
 
 def feedback_of(request: step_service_pb2.SetStepFeedbackRequest) -> Feedback:
-    """What a person says of a step."""
+    """Returns a person's opinion of a step."""
     return Feedback(request.HasField("feedback"), _FEEDBACK.get(request.feedback), tuple(request.add_tags))
 
 
@@ -64,8 +64,8 @@ def step_to_proto(step: StepView) -> run_pb2.Step:
 
 def step_metrics_to_proto(step: StepView) -> run_pb2.StepMetrics:
     """How long a step took, as far as it was measured."""
-    asked = asked_at(step)
-    start = None if asked is None else nanoseconds(asked)
+    began_at = asked_at(step)
+    start = None if began_at is None else nanoseconds(began_at)
     return run_pb2.StepMetrics(
         step_id=to_public("step", step.id),
         run_id=to_public("run", step.run_id),
@@ -80,9 +80,9 @@ def step_metrics_to_proto(step: StepView) -> run_pb2.StepMetrics:
     )
 
 
-def trace_to_proto(found: StepTrace) -> run_pb2.ProviderTrace:
-    """What a provider was sent and what it answered."""
-    step, trace = found.step, orjson.loads(found.trace)
+def trace_to_proto(step_trace: StepTrace) -> run_pb2.ProviderTrace:
+    """Returns a provider's request and answer."""
+    step, trace = step_trace.step, orjson.loads(step_trace.trace)
     return run_pb2.ProviderTrace(
         id=to_public("provider_trace", step.id),
         step_id=to_public("step", step.id),
@@ -90,7 +90,7 @@ def trace_to_proto(found: StepTrace) -> run_pb2.ProviderTrace:
         agent_id=to_public("agent", step.agent_id),
         request_json=_object(trace.get("request"), "body"),
         response_json=_object(trace.get("response"), "events"),
-        created_at=timestamp(found.created_at),
+        created_at=timestamp(step_trace.created_at),
         model_handle=step.model_handle,
         llm_request_ns=step.metrics.get("llm_request_ns"),
     )

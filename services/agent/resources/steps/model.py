@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from services.agent.core.refusals import Refused
+from services.common.refusals import Refused
 
 MOST_TAGS = 100
 LONGEST_TAG = 200
 
 
-def tagged(tags: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
+def with_tags(tags: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     """Both together, each once, in the order they came. Raises Refused (FEEDBACK_INVALID)."""
     for tag in added:
         if not tag or len(tag) > LONGEST_TAG or "\0" in tag:

@@ -56,7 +56,7 @@ class StepList:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What a person thought of a step. `changes`: whether `value` is to be stored; None takes back what was said."""
+    """A person's opinion of a step. `changes`: whether `value` is to be stored; None takes back what was said."""
 
     changes: bool
     value: str | None
@@ -65,7 +65,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """What a provider was sent for a step and what it answered, as JSON: {"request", "response"}."""
+    """A provider's request for a step and its answer, as JSON: {"request", "response"}."""
 
     step: StepView
     trace: str
@@ -77,7 +77,7 @@ class StepStore(Protocol):
 
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView: ...
 
-    async def list(self, organization_id: UUID, wanted: StepList) -> PageOf[StepView]:
+    async def list(self, organization_id: UUID, filters: StepList) -> PageOf[StepView]:
         """One page. Raises NotFound (STEP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 

@@ -5,7 +5,6 @@ from typing import Any
 from loci.agent.v1 import step_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2_grpc
 from services.agent.convert.messages import messages_to_proto
-from services.agent.convert.refusals import refusals
 from services.agent.resources.steps.convert import (
     feedback_of,
     step_list,
@@ -35,26 +34,23 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
 
     async def ListSteps(self, request: wire.ListStepsRequest, context: Any) -> wire.ListStepsResponse:
         """One page."""
-        with refusals():
-            found = await self._steps.list(current().organization_id, step_list(request))
-        return wire.ListStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
+        steps = await self._steps.list(current().organization_id, step_list(request))
+        return wire.ListStepsResponse(steps=map(step_to_proto, steps.items), next_page_token=steps.next_token)
 
     async def ListStepMessages(
         self, request: wire.ListStepMessagesRequest, context: Any
     ) -> wire.ListStepMessagesResponse:
         """A page of its messages."""
         step_id = from_public("step", request.step_id)
-        with refusals():
-            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
-            found = await self._steps.messages(current().organization_id, step_id, wanted)
-        shown = [piece for message in found.items for piece in messages_to_proto(message)]
-        return wire.ListStepMessagesResponse(messages=shown, next_page_token=found.next_token)
+        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
+        stored = await self._steps.messages(current().organization_id, step_id, wanted)
+        messages = [piece for message in stored.items for piece in messages_to_proto(message)]
+        return wire.ListStepMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def SetStepFeedback(self, request: wire.SetStepFeedbackRequest, context: Any) -> wire.SetStepFeedbackResponse:
-        """What a person thought of it."""
+        """Stores a person's opinion of a step."""
         step_id = from_public("step", request.step_id)
-        with refusals():
-            step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
+        step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
         return wire.SetStepFeedbackResponse(step=step_to_proto(step))
 
     async def SetStepTransaction(
@@ -71,6 +67,6 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
         return wire.GetStepMetricsResponse(metrics=step_metrics_to_proto(step))
 
     async def GetStepTrace(self, request: wire.GetStepTraceRequest, context: Any) -> wire.GetStepTraceResponse:
-        """What the provider was sent and what it answered."""
-        found = await self._steps.trace(current().organization_id, from_public("step", request.step_id))
-        return wire.GetStepTraceResponse(trace=trace_to_proto(found))
+        """Returns the provider's request and answer."""
+        trace = await self._steps.trace(current().organization_id, from_public("step", request.step_id))
+        return wire.GetStepTraceResponse(trace=trace_to_proto(trace))

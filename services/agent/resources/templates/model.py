@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.model.names import random_name
+from services.common.refusals import Refused
 from services.common.storable import parsed, storable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -74,7 +74,7 @@ class TemplateStore(Protocol):
         ...
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """A name, a random one for none. Raises Refused (TEMPLATE_INVALID)."""
     if not name:
         return f"{random_name().lower()}-{random.randrange(16**6):06x}"

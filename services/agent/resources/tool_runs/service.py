@@ -21,7 +21,7 @@ LONGEST_CHAIN = 8
 
 
 class ToolRuns:
-    """What AgentService.RunAgentTool does. `signer`: for a tool that calls a tool, whose chain is one longer."""
+    """Runs an agent's tools outside of turns. `signer`: for a tool that calls a tool, whose chain is one longer."""
 
     def __init__(self, agents: AgentStore, runs: RunStore, runners: dispatch.ToolRunners, signer: Signer) -> None:
         self._agents = agents
@@ -30,7 +30,7 @@ class ToolRuns:
         self._signer = signer
 
     async def run(self, caller: CallContext, agent_id: UUID, tool_name: str, arguments: str, key: str) -> ToolResult:
-        """What came of it; what goes wrong in the tool is in the return.
+        """Returns the outcome; an error of the tool is in its return.
 
         Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND), PermissionDenied (TOOL_APPROVAL_REQUIRED),
         FailedPrecondition (CHAIN_TOO_LONG).

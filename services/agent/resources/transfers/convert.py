@@ -1,4 +1,4 @@
-"""What is moved in and out <-> protobuf."""
+"""Imports and exports <-> protobuf."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -93,7 +93,7 @@ class Frames:
         self._bytes += size
 
     def rest(self) -> Iterator[wire.StreamStoredMessagesResponse]:
-        """What is left."""
+        """Returns the last frame, if anything is left."""
         if self._messages:
             yield wire.StreamStoredMessagesResponse(messages=self._messages)
         self._messages, self._bytes = [], 0
@@ -155,10 +155,10 @@ def _time(sent: Any) -> datetime | None:
     if not cast(_Timed, sent).HasField("created_at"):
         return None
     try:
-        made: datetime = sent.created_at.ToDatetime(UTC)
+        moment: datetime = sent.created_at.ToDatetime(UTC)
     except (ValueError, OverflowError):
         raise InvalidArgument("created_at is no time", reason="IMPORT_INVALID") from None
-    return made
+    return moment
 
 
 def _ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
@@ -173,8 +173,8 @@ def _messages(sent: wire.ImportedMessages) -> ImportedMessages:
         raise invalid(f"a frame has {len(sent.messages)} messages; at most {MOST_MESSAGES} are taken at once")
     named = sent.conversation_id
     prefix = "agent" if named.startswith("agent-") else "conv"
-    said = [(_message(message), message.in_context) for message in sent.messages]
-    return ImportedMessages(from_public(prefix, named), said)
+    messages = [(_message(message), message.in_context) for message in sent.messages]
+    return ImportedMessages(from_public(prefix, named), messages)
 
 
 def _message(sent: wire.StoredMessage) -> Message:

@@ -57,8 +57,8 @@ def has_base_rules(agent_type: str) -> bool:
 
 def with_base_rules(rules: Sequence[ToolRule], tool_names: Iterable[str]) -> tuple[ToolRule, ...]:
     """The rules and those of the base tools among `tool_names`, but for tools whose end the rules speak of."""
-    told = {rule.tool_name for rule in rules if isinstance(rule, ExitLoop | ContinueLoop)}
-    added = (_base_rule(name) for name in tool_names if name not in told)
+    ruled = {rule.tool_name for rule in rules if isinstance(rule, ExitLoop | ContinueLoop)}
+    added = (_base_rule(name) for name in tool_names if name not in ruled)
     return (*rules, *(rule for rule in added if rule is not None))
 
 

@@ -1,4 +1,4 @@
-"""What an agent is, and what may be set on it. Pure.
+"""Agents and their settings. Pure.
 
 values = check(values)                     what a client sets, by field (checks.py)
 settings = begin(values, ...)              a new agent's settings, defaults filled in
@@ -162,7 +162,7 @@ def with_tools(settings: AgentSettings, tool_ids: Iterable[UUID]) -> AgentSettin
 
 
 def settings_of(agent: Agent) -> Settings:
-    """What is done for an agent outside of a run goes by; a run keeps those it began with."""
+    """Returns the settings for work outside of a run; a run keeps those with which it began."""
     settings = agent.settings
     return Settings(
         agent_version=agent.version,
@@ -209,9 +209,9 @@ def _stored(values: SettingValues, agent_type: str, defaults: Defaults) -> dict[
     return stored
 
 
-def _limit(wanted: int | None, window: int) -> int:
-    if wanted is None:
+def _limit(limit: int | None, window: int) -> int:
+    if limit is None:
         return min(window, LARGEST_DEFAULT_WINDOW)
-    if wanted > window:
-        raise invalid("context_window_limit", f"is {wanted}; the model's window has {window} tokens")
-    return wanted
+    if limit > window:
+        raise invalid("context_window_limit", f"is {limit}; the model's window has {window} tokens")
+    return limit
