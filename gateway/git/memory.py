@@ -57,7 +57,7 @@ async def load(loci: Services, agent: agent_pb2.Agent) -> Repository:
 
 
 async def apply(loci: Services, repository: Repository, changes: Sequence[Change]) -> None:
-    """Makes the changes. Raises Refused when one of them is not taken: what was done before it is taken back."""
+    """Makes the changes. Raises PushRefused when one of them is not taken: what was done before it is taken back."""
     blocks, undo = loci.peers.blocks, list[Callable[[], Awaitable[object]]]()
     attachments: list[tuple[str, str]] = []
 

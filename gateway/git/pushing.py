@@ -30,7 +30,7 @@ class Change:
 
 
 def changes(history: History, push: Push) -> list[Change]:
-    """Returns what a push changes, by label. Raises Refused, and packs.BadPack."""
+    """Returns what a push changes, by label. Raises PushRefused, and packs.BadPack."""
     if push.ref != BRANCH:
         raise PushRefused(f"there is one branch, {BRANCH.decode().removeprefix('refs/heads/')}")
     if push.new == NOBODY:
@@ -68,7 +68,7 @@ def _check_follows(history: History, objects: Mapping[bytes, ShaFile], new: byte
 
 
 def _files(objects: Mapping[bytes, ShaFile], root: bytes) -> dict[str, bytes]:
-    """Contents by path. Raises Refused."""
+    """Returns contents by path. Raises PushRefused."""
     files: dict[str, bytes] = {}
     pending = [("", root)]
     visited = 0

@@ -97,8 +97,8 @@ def page_request(
     page = PageRequest(page_size=page_size(limit, default_size), page_token=page_token)
     if before is not None:
         page.before = str(before)
-    if (after := after or cursor) is not None:
-        page.after = str(after)
+    if (start := cursor if after is None else after) is not None:
+        page.after = str(start)
     if order is not None:
         set_order(page, ascending=order == "asc")
     return page

@@ -19,7 +19,7 @@ _SPECIAL_UNICAST = [ipaddress.IPv6Network(network) for network in ("2001::/23", 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-class Refused(Exception):
+class AddressRefused(Exception):
     """The address is not one that may be called; the text is a sentence for whoever supplied it."""
 
 

@@ -20,6 +20,7 @@ from services.common.errors import (
     STATUS_METADATA_KEY,
     Cancelled,
     Internal,
+    InvalidArgument,
     LociError,
     ResourceExhausted,
     Unauthenticated,
@@ -29,6 +30,7 @@ from services.common.errors import (
     to_status,
 )
 from services.common.methods import Handler, Methods
+from services.common.refusals import Refused
 
 logger = logging.getLogger(__name__)
 
@@ -172,6 +174,8 @@ async def _abort(context: _Context, error: BaseException, span: Span, method: st
 def _as_loci_error(error: BaseException, method: str) -> LociError:
     if isinstance(error, LociError):
         return error
+    if isinstance(error, Refused):
+        return InvalidArgument(error.message, reason=error.reason)
     if isinstance(error, grpc.RpcError):
         return from_rpc(error)
     if isinstance(error, NotImplementedError):

@@ -14,7 +14,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from services.common.addresses import ALLOW, Address, Refused, is_public, plain
+from services.common.addresses import ALLOW, Address, AddressRefused, is_public, plain
 from services.common.resolving import resolve
 
 LONGEST_URL = 2_048
@@ -24,28 +24,28 @@ _NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9
 
 
 def check_url(url: str, *, allow_private: bool) -> httpx.URL:
-    """The parsed URL, judged by its text alone. Raises Refused.
+    """The parsed URL, judged by its text alone. Raises AddressRefused.
 
     https, without a user or password. With `allow_private` also http to this machine, and private addresses.
     """
     if len(url) > LONGEST_URL:
-        raise Refused(f"the URL is longer than {LONGEST_URL} characters")
+        raise AddressRefused(f"the URL is longer than {LONGEST_URL} characters")
     try:
         parsed = httpx.URL(url)
         host, port = _host(parsed), parsed.port
     except (httpx.InvalidURL, UnicodeError):
-        raise Refused("this is not a URL; expected for example https://example.com/hook") from None
+        raise AddressRefused("this is not a URL; expected for example https://example.com/hook") from None
     if parsed.scheme not in {"https", "http"} or not host:
-        raise Refused("the URL must begin with https:// and name a host")
+        raise AddressRefused("the URL must begin with https:// and name a host")
     if parsed.userinfo:
-        raise Refused("the URL must not hold a user name or password")
+        raise AddressRefused("the URL must not hold a user name or password")
     literal = _literal(host)
     if literal is None and not _NAME.fullmatch(host):
-        raise Refused(f"{host[:80]!r} is not the name of a host")
+        raise AddressRefused(f"{host[:80]!r} is not the name of a host")
     if port is not None and not 0 < port < 65_536:
-        raise Refused(f"{port} is not a port")
+        raise AddressRefused(f"{port} is not a port")
     if parsed.scheme == "http" and not (allow_private and _names_this_machine(host)):
-        raise Refused(f"the URL must begin with https:// (http:// only to this machine, where {ALLOW}=1 is set)")
+        raise AddressRefused(f"the URL must begin with https:// (http:// only to this machine, where {ALLOW}=1 is set)")
     if literal is not None:
         _check_address(parsed, literal, allow_private=allow_private)
     elif not allow_private and host.rstrip(".").lower().rpartition(".")[2] == "localhost":
@@ -54,7 +54,7 @@ def check_url(url: str, *, allow_private: bool) -> httpx.URL:
 
 
 class OutwardTransport(httpx.AsyncBaseTransport):
-    """Sends a request to an address that was checked. Raises httpx.ConnectError (from Refused) for any other."""
+    """Sends a request to an address that was checked. Raises httpx.ConnectError (from AddressRefused) for any other."""
 
     def __init__(self, *, allow_private: bool, trusted: ssl.SSLContext | None = None) -> None:
         self._allow_private = allow_private
@@ -68,7 +68,7 @@ class OutwardTransport(httpx.AsyncBaseTransport):
         url, host = request.url, _host(request.url)
         try:
             addresses = await self._addresses(url)
-        except Refused as refused:
+        except AddressRefused as refused:
             raise httpx.ConnectError(str(refused), request=request) from refused
         request.extensions = {**request.extensions, "sni_hostname": host}
         for place, address in enumerate(addresses, start=1):
@@ -121,7 +121,7 @@ def _trusted() -> ssl.SSLContext:
 
 def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> None:
     if url.scheme == "http" and not plain(address).is_loopback:
-        raise Refused(f"{url.host} is not this machine, so the URL must begin with https://")
+        raise AddressRefused(f"{url.host} is not this machine, so the URL must begin with https://")
     if not allow_private and not is_public(address):
         raise _private(url.host)
 
@@ -131,8 +131,8 @@ def _host(url: httpx.URL) -> str:
     return url.raw_host.decode("ascii")
 
 
-def _private(host: str) -> Refused:
-    return Refused(f"{host} is not a public address; set {ALLOW}=1 on the server to allow it")
+def _private(host: str) -> AddressRefused:
+    return AddressRefused(f"{host} is not a public address; set {ALLOW}=1 on the server to allow it")
 
 
 def _literal(host: str) -> Address | None:

@@ -6,7 +6,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from services.common.addresses import Address, Refused
+from services.common.addresses import Address, AddressRefused
 
 # Names of users are resolved apart: one that never answers holds its thread for half a minute, and would keep from
 # their work all who use the common ones.
@@ -14,10 +14,10 @@ _RESOLVING = ThreadPoolExecutor(64, "resolving")
 
 
 async def resolve(host: str) -> list[Address]:
-    """The addresses of a name, each once. Raises Refused when it has none."""
+    """The addresses of a name, each once. Raises AddressRefused when it has none."""
     try:
         asking = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
         found = await asyncio.get_running_loop().run_in_executor(_RESOLVING, asking)
     except (OSError, UnicodeError):
-        raise Refused(f"{host} cannot be resolved") from None
+        raise AddressRefused(f"{host} cannot be resolved") from None
     return list(dict.fromkeys(ipaddress.ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found))

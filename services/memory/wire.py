@@ -1,7 +1,6 @@
 """The parts of messages that servicers share: ids, JSON, times, and refusals as statuses."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -12,8 +11,8 @@ import orjson
 from services.common.codec import Codec
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
+from services.common.refusals import Refused
 from services.common.storable import storable
-from services.memory.core.errors import Refused
 from services.memory.core.rules import JsonObject
 
 D = TypeVar("D")
@@ -106,12 +105,3 @@ def moment(message: Any, name: str) -> datetime | None:
     except (ValueError, OverflowError):
         raise InvalidArgument(f"{name} is not a time between the years 1 and 9999", reason="TIME_INVALID") from None
     return moment
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Raises InvalidArgument for what breaks a rule."""
-    try:
-        yield
-    except Refused as refused:
-        raise InvalidArgument(refused.message, reason=refused.reason) from None

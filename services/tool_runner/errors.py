@@ -1,20 +1,8 @@
-"""Errors that several RPCs raise, and the status of a refusal."""
+"""Errors that several RPCs raise."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
-from services.common.errors import AlreadyExists, InvalidArgument, NotFound
-from services.tool_runner.core.model import Refused
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Turns refusals within into INVALID_ARGUMENT: who breaks a rule is at fault."""
-    try:
-        yield
-    except Refused as refused:
-        raise InvalidArgument(refused.message, reason=refused.reason) from None
+from services.common.errors import AlreadyExists, NotFound
 
 
 def no_such_tool(tool_id: UUID) -> NotFound:

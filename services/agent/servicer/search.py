@@ -4,7 +4,6 @@ from itertools import chain, islice
 from typing import Any
 
 from loci.agent.v1 import message_service_pb2 as wire
-from services.agent.convert.refusals import refusals
 from services.agent.convert.search import hits_to_proto, message_query, searched_in
 from services.agent.recall.searching import Search
 from services.common.context import current
@@ -19,10 +18,9 @@ class MessageSearchRpcs:
     async def SearchMessages(self, request: wire.SearchMessagesRequest, context: Any) -> wire.SearchMessagesResponse:
         """The best messages, `limit` at most as clients see them."""
         organization_id = current().organization_id
-        with refusals():
-            agent_id, conversation_id = searched_in(request)
-            query = message_query(request)
-            scope = await self._search.scope(organization_id, agent_id, conversation_id)
-            found, silent = await self._search.find(scope, query)
+        agent_id, conversation_id = searched_in(request)
+        query = message_query(request)
+        scope = await self._search.scope(organization_id, agent_id, conversation_id)
+        found, silent = await self._search.find(scope, query)
         hits = chain.from_iterable(map(hits_to_proto, found))
         return wire.SearchMessagesResponse(hits=islice(hits, query.limit), without_vectors=silent)

@@ -74,9 +74,8 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
         agent_id = wire.agent_id(request.agent_id)
         is_open = request.is_open if request.HasField("is_open") else None
         await self._with_file_ids(agent_id, request.page)
-        with wire.refusals():
-            page = page_by_id(request.page, "file", _FILES_PER_PAGE, ascending=True)
-            result = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
+        page = page_by_id(request.page, "file", _FILES_PER_PAGE, ascending=True)
+        result = await self._agent_files.list(current().organization_id, agent_id, page, is_open=is_open)
         return folder_pb.ListAgentFilesResponse(
             files=[agent_file_message(agent_id, file) for file in result.items],
             next_page_token=result.next_token,
@@ -98,8 +97,7 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
     async def OpenFile(self, request: folder_pb.OpenFileRequest, context: Any) -> folder_pb.OpenFileResponse:
         agent_id, file_id = wire.agent_id(request.agent_id), from_public("file", request.file_id)
         limits = file_limits(request.limits)
-        with wire.refusals():
-            opening = await self._agent_files.open(current().organization_id, agent_id, [FileRange(file_id)], limits)
+        opening = await self._agent_files.open(current().organization_id, agent_id, [FileRange(file_id)], limits)
         return folder_pb.OpenFileResponse(closed_names=opening.closed)
 
     async def CloseFile(self, request: folder_pb.CloseFileRequest, context: Any) -> folder_pb.CloseFileResponse:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
+from services.common.refusals import Refused
 from services.memory.agent_files.model import FileRange, Opening
 from services.memory.agent_tools.model import CallRecord, ToolCall
-from services.memory.core.errors import Refused
 from services.memory.core.file_text.grep import MOST_CONTEXT, Grep, compile_pattern, render_result
 from services.memory.core.file_text.lookup import KnownFile, named, spellings
 from services.memory.core.file_text.views import View

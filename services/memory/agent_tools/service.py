@@ -10,6 +10,7 @@ from functools import partial
 
 from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
 from services.common.ids import uuid7
+from services.common.refusals import Refused
 from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, ToolResult, ValueEdit
@@ -19,7 +20,7 @@ from services.memory.blocks.conflicts import EditRetries, retry_on_conflict
 from services.memory.blocks.model import Block, BlockDraft, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.patches import Plan
-from services.memory.core.errors import DuplicateCall, Refused, VersionConflict
+from services.memory.core.errors import DuplicateCall, VersionConflict
 from services.memory.core.ports.agents import AgentStore, CopyStore
 from services.memory.core.ports.calls import CallStore
 from services.memory.core.tools import memory_tool

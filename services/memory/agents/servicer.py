@@ -75,8 +75,7 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
     ) -> agent_pb.CreateAgentMemoryResponse:
         caller = current()
         agent_id = wire.agent_id(request.agent_id)
-        with wire.refusals():
-            drafts = [validate(block_draft(draft, id_needed=True)) for draft in request.blocks]
+        drafts = [validate(block_draft(draft, id_needed=True)) for draft in request.blocks]
         block_ids = [wire.block_id(text) for text in request.block_ids]
         await self._store.create(caller.organization_id, caller.user_id, agent_id, drafts, block_ids)
         memory = await self._store.memory(caller.organization_id, agent_id)

@@ -47,8 +47,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
         self, request: archive_pb.CreateArchiveRequest, context: Any
     ) -> archive_pb.CreateArchiveResponse:
         caller = current()
-        with wire.refusals():
-            draft = validate_draft(archive_draft(request.archive))
+        draft = validate_draft(archive_draft(request.archive))
         if draft.embedding and not draft.dimensions:
             await self._embedder.check(draft.embedding, _CHECK_SECONDS)
         archive = await self._archives.create(caller.organization_id, caller.user_id, draft)
@@ -61,12 +60,11 @@ class ArchiveServicer(EmbeddingChangeServicer):
     async def ListArchives(
         self, request: archive_pb.ListArchivesRequest, context: Any
     ) -> archive_pb.ListArchivesResponse:
-        with wire.refusals():
-            filters, page = (
-                _LISTS.decode(request),
-                page_by_id(request.page, "archive", _ARCHIVES_PER_PAGE, ascending=True),
-            )
-            result = await self._lists.archives(current().organization_id, filters, page)
+        filters, page = (
+            _LISTS.decode(request),
+            page_by_id(request.page, "archive", _ARCHIVES_PER_PAGE, ascending=True),
+        )
+        result = await self._lists.archives(current().organization_id, filters, page)
         return archive_pb.ListArchivesResponse(
             archives=[archive_message(archive) for archive in result.items], next_page_token=result.next_token
         )
@@ -75,8 +73,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
         self, request: archive_pb.UpdateArchiveRequest, context: Any
     ) -> archive_pb.UpdateArchiveResponse:
         caller, archive_id = current(), wire.archive_id(request.archive_id)
-        with wire.refusals():
-            changes = validate_changes(wire.changes(_SETTINGS, request.archive, request.update_mask.paths))
+        changes = validate_changes(wire.changes(_SETTINGS, request.archive, request.update_mask.paths))
         archive = await self._archives.update(caller.organization_id, caller.user_id, archive_id, changes)
         return archive_pb.UpdateArchiveResponse(archive=archive_message(archive))
 

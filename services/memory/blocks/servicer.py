@@ -40,9 +40,8 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         return block_pb.GetBlockResponse(block=convert.block_message(block))
 
     async def ListBlocks(self, request: block_pb.ListBlocksRequest, context: Any) -> block_pb.ListBlocksResponse:
-        with wire.refusals():
-            page = page_by_id(request.page, "block", _BLOCKS_PER_PAGE, ascending=True)
-            result = await self._lists.blocks(current().organization_id, convert.block_list(request), page)
+        page = page_by_id(request.page, "block", _BLOCKS_PER_PAGE, ascending=True)
+        result = await self._lists.blocks(current().organization_id, convert.block_list(request), page)
         return block_pb.ListBlocksResponse(
             blocks=[convert.block_message(block) for block in result.items], next_page_token=result.next_token
         )
@@ -55,29 +54,26 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def ListBlockTags(
         self, request: block_pb.ListBlockTagsRequest, context: Any
     ) -> block_pb.ListBlockTagsResponse:
-        with wire.refusals():
-            allow(request.page, "page_size", "after", "before", "order")
-            page = page_by(request.page, storable, _BLOCKS_PER_PAGE, ascending=True)
+        allow(request.page, "page_size", "after", "before", "order")
+        page = page_by(request.page, storable, _BLOCKS_PER_PAGE, ascending=True)
         tags = await self._lists.block_tags(current().organization_id, page, storable(request.query_text))
         return block_pb.ListBlockTagsResponse(tags=tags)
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:
         caller = current()
-        with wire.refusals():
-            draft = validate(convert.block_draft(request.block))
+        draft = validate(convert.block_draft(request.block))
         block = await self._store.create(caller.organization_id, caller.user_id, draft)
         return block_pb.CreateBlockResponse(block=convert.block_message(block))
 
     async def UpdateBlock(self, request: block_pb.UpdateBlockRequest, context: Any) -> block_pb.UpdateBlockResponse:
         caller = current()
-        with wire.refusals():
-            block = await self._service.update(
-                caller.organization_id,
-                caller.user_id,
-                convert.block_key(request.key),
-                convert.block_changes(request.block, request.update_mask.paths),
-                convert.expected_version(request),
-            )
+        block = await self._service.update(
+            caller.organization_id,
+            caller.user_id,
+            convert.block_key(request.key),
+            convert.block_changes(request.block, request.update_mask.paths),
+            convert.expected_version(request),
+        )
         return block_pb.UpdateBlockResponse(block=convert.block_message(block))
 
     async def DeleteBlock(self, request: block_pb.DeleteBlockRequest, context: Any) -> block_pb.DeleteBlockResponse:
@@ -103,9 +99,8 @@ class BlockServicer(block_grpc.BlockServiceServicer):
     async def ListBlockVersions(
         self, request: block_pb.ListBlockVersionsRequest, context: Any
     ) -> block_pb.ListBlockVersionsResponse:
-        with wire.refusals():
-            page = page_by(request.page, version_of, _BLOCKS_PER_PAGE)
-            result = await self._lists.versions(current().organization_id, wire.block_id(request.block_id), page)
+        page = page_by(request.page, version_of, _BLOCKS_PER_PAGE)
+        result = await self._lists.versions(current().organization_id, wire.block_id(request.block_id), page)
         return block_pb.ListBlockVersionsResponse(
             versions=[convert.version_message(version) for version in result.items],
             next_page_token=result.next_token,

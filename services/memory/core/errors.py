@@ -2,8 +2,6 @@
 
 from uuid import UUID
 
-from services.common.refusals import Refused as Refused
-
 
 class VersionConflict(Exception):
     """Somebody changed the block since it was read; read again. Never leaves the service."""

@@ -13,7 +13,6 @@ from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
 from services.common.page_requests import page_by_id
 from services.common.paging import Moment, PageOf, moment_token
-from services.memory import wire
 from services.memory.core.ports.files import FileStore, IngestionStore
 from services.memory.core.ports.folders import FolderStore
 from services.memory.files.model import File, OnDuplicate, UploadRequest
@@ -53,10 +52,9 @@ class FileServicer(folder_grpc.FolderServiceServicer):
         if first is None or not first.HasField("header"):
             raise InvalidArgument("an upload begins with its header", reason="FILE_INVALID")
         try:
-            with wire.refusals():
-                file, is_new = await self._uploads.take(
-                    caller.organization_id, caller.user_id, upload_request(first.header), _data(request_iterator)
-                )
+            file, is_new = await self._uploads.take(
+                caller.organization_id, caller.user_id, upload_request(first.header), _data(request_iterator)
+            )
         finally:
             # grpc.aio tells callers who are still sending of a failure within, not of what they are answered.
             async for _ in request_iterator:
@@ -79,10 +77,9 @@ class FileServicer(folder_grpc.FolderServiceServicer):
 
     async def ListFiles(self, request: folder_pb.ListFilesRequest, context: Any) -> folder_pb.ListFilesResponse:
         organization_id = current().organization_id
-        with wire.refusals():
-            page = page_by_id(request.page, "file", _PER_PAGE, ascending=True)
-            folder_id = from_public("source", request.folder_id)
-            result = await self._files.list(organization_id, folder_id, page, unfinished=request.unfinished)
+        page = page_by_id(request.page, "file", _PER_PAGE, ascending=True)
+        folder_id = from_public("source", request.folder_id)
+        result = await self._files.list(organization_id, folder_id, page, unfinished=request.unfinished)
         if request.include_content:
             return await self._with_contents(organization_id, result)
         return folder_pb.ListFilesResponse(

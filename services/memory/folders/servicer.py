@@ -48,8 +48,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
         self, request: folder_pb.CreateFolderRequest, context: Any
     ) -> folder_pb.CreateFolderResponse:
         caller = current()
-        with wire.refusals():
-            draft = validate_folder(folder_draft(request.folder))
+        draft = validate_folder(folder_draft(request.folder))
         if draft.embedding:
             await self._embedder.check(draft.embedding, _CHECK_SECONDS)
         folder = await self._folders.create(caller.organization_id, caller.user_id, draft)
@@ -60,9 +59,8 @@ class FolderServicer(AgentFileServicer, FileServicer):
         return folder_pb.GetFolderResponse(folder=folder_message(folder))
 
     async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
-        with wire.refusals():
-            page = page_by_id(request.page, "source", _PER_PAGE, ascending=True)
-            result = await self._folders.list(current().organization_id, wire.text(request, "name"), page)
+        page = page_by_id(request.page, "source", _PER_PAGE, ascending=True)
+        result = await self._folders.list(current().organization_id, wire.text(request, "name"), page)
         return folder_pb.ListFoldersResponse(
             folders=[folder_message(folder) for folder in result.items], next_page_token=result.next_token
         )
@@ -77,8 +75,7 @@ class FolderServicer(AgentFileServicer, FileServicer):
         self, request: folder_pb.UpdateFolderRequest, context: Any
     ) -> folder_pb.UpdateFolderResponse:
         caller, folder_id = current(), from_public("source", request.folder_id)
-        with wire.refusals():
-            changes = validate_changes(wire.changes(_SETTINGS, request.folder, request.update_mask.paths))
+        changes = validate_changes(wire.changes(_SETTINGS, request.folder, request.update_mask.paths))
         folder = await self._folders.update(caller.organization_id, caller.user_id, folder_id, changes)
         return folder_pb.UpdateFolderResponse(folder=folder_message(folder))
 

@@ -7,9 +7,9 @@ from enum import IntEnum
 from typing import Any
 from uuid import UUID, uuid5
 
+from services.common.refusals import Refused
 from services.common.storable import storable, storable_json
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.errors import Refused
 from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to, unique_tags
 from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
 

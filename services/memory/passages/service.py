@@ -9,9 +9,10 @@ from uuid import UUID
 from services.common import words
 from services.common.errors import Aborted
 from services.common.ids import uuid7
+from services.common.refusals import Refused
 from services.memory.agent_tools.model import CallRecord
 from services.memory.archives.model import Archive, EmbeddingModel
-from services.memory.core.errors import ArchiveConflict, Refused
+from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ports.archives import ArchiveStore
 from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.passages import PassageStore

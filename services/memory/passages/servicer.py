@@ -9,9 +9,9 @@ from services.common.codec import Codec
 from services.common.context import current
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
+from services.common.refusals import Refused
 from services.common.storable import storable
 from services.memory import wire
-from services.memory.core.errors import Refused
 from services.memory.core.ports.passages import PassageLists, PassageStore
 from services.memory.core.ranking.search import Hit
 from services.memory.core.rules import unique_tags
@@ -53,12 +53,11 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
     async def ListPassages(
         self, request: passage_pb.ListPassagesRequest, context: Any
     ) -> passage_pb.ListPassagesResponse:
-        with wire.refusals():
-            filters, page = (
-                passage_list(request),
-                page_by_id(request.page, "passage", _PASSAGES_PER_PAGE, ascending=True),
-            )
-            result = await self._lists.passages(current().organization_id, filters, page)
+        filters, page = (
+            passage_list(request),
+            page_by_id(request.page, "passage", _PASSAGES_PER_PAGE, ascending=True),
+        )
+        result = await self._lists.passages(current().organization_id, filters, page)
         return passage_pb.ListPassagesResponse(
             passages=[passage_message(passage) for passage in result.items],
             next_page_token=result.next_token,
@@ -73,10 +72,9 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
     async def SearchPassages(
         self, request: passage_pb.SearchPassagesRequest, context: Any
     ) -> passage_pb.SearchPassagesResponse:
-        with wire.refusals():
-            place = place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id)
-            query = passage_query(request)
-            result = await self._search.search(current().organization_id, place, query)
+        place = place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id)
+        query = passage_query(request)
+        result = await self._search.search(current().organization_id, place, query)
         return passage_pb.SearchPassagesResponse(
             hits=[hit_message(hit) for hit in result.hits], without_vectors=result.without_vectors
         )
@@ -85,19 +83,17 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
         self, request: passage_pb.CreatePassagesRequest, context: Any
     ) -> passage_pb.CreatePassagesResponse:
         caller = current()
-        with wire.refusals():
-            passages = await self._passages.insert(
-                caller.organization_id,
-                caller.user_id,
-                target(request),
-                [passage_draft(draft) for draft in request.passages],
-                storable(request.embedding),
-            )
+        passages = await self._passages.insert(
+            caller.organization_id,
+            caller.user_id,
+            target(request),
+            [passage_draft(draft) for draft in request.passages],
+            storable(request.embedding),
+        )
         return passage_pb.CreatePassagesResponse(passages=[passage_message(one) for one in passages])
 
     async def GetPassage(self, request: passage_pb.GetPassageRequest, context: Any) -> passage_pb.GetPassageResponse:
-        with wire.refusals():
-            place = place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id)
+        place = place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id)
         passage = await self._store.get(current().organization_id, place, wire.passage_id(request.passage_id))
         return passage_pb.GetPassageResponse(passage=passage_message(passage))
 
@@ -105,17 +101,15 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
         self, request: passage_pb.UpdatePassageRequest, context: Any
     ) -> passage_pb.UpdatePassageResponse:
         caller, passage_id = current(), wire.passage_id(request.passage_id)
-        with wire.refusals():
-            place = place_of(agent_id=request.agent_id, archive_id=request.archive_id)
-            changes = wire.changes(_SETTINGS, request.passage, request.update_mask.paths)
-            passage = await self._passages.update(caller.organization_id, caller.user_id, place, passage_id, changes)
+        place = place_of(agent_id=request.agent_id, archive_id=request.archive_id)
+        changes = wire.changes(_SETTINGS, request.passage, request.update_mask.paths)
+        passage = await self._passages.update(caller.organization_id, caller.user_id, place, passage_id, changes)
         return passage_pb.UpdatePassageResponse(passage=passage_message(passage))
 
     async def DeletePassage(
         self, request: passage_pb.DeletePassageRequest, context: Any
     ) -> passage_pb.DeletePassageResponse:
-        with wire.refusals():
-            place = place_of(agent_id=request.agent_id, archive_id=request.archive_id)
+        place = place_of(agent_id=request.agent_id, archive_id=request.archive_id)
         await self._store.delete(current().organization_id, place, wire.passage_id(request.passage_id))
         return passage_pb.DeletePassageResponse()
 

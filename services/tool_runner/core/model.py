@@ -7,8 +7,6 @@ from enum import IntEnum, StrEnum
 from typing import Any, TypedDict
 from uuid import UUID
 
-from services.common.refusals import Refused as Refused
-
 JsonObject = dict[str, Any]
 
 DEFAULT_RETURN_CHARS = 50_000

@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from services.common.refusals import Refused
 from services.tool_runner.core.job import Language
-from services.tool_runner.core.model import Refused, Tool
+from services.tool_runner.core.model import Tool
 
 REASON = "REQUIREMENTS_INVALID"
 MOST = 100

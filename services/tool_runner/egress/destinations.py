@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.addresses import ALLOW, Address, Refused, is_public, plain
+from services.common.addresses import ALLOW, Address, AddressRefused, is_public, plain
 from services.common.resolving import resolve
 from services.tool_runner.egress.streams import Socket
 
@@ -67,17 +67,17 @@ class Destinations:
         try:
             async with asyncio.timeout(_RESOLVE_SECONDS):
                 addresses = await resolve(host)
-        except Refused as missing:
+        except AddressRefused as missing:
             raise Unreachable(str(missing)) from None
         except TimeoutError:
             raise Unreachable(f"{host} was not resolved within {_RESOLVE_SECONDS:g} s") from None
         for address in () if origin.is_loci else addresses:
             if any(plain(address) in network for network in _NEVER):
-                raise Refused(f"{host} is at {address}, which no tool may reach")
+                raise AddressRefused(f"{host} is at {address}, which no tool may reach")
             if not (self._allow_private or origin.vouched or is_public(address)):
-                raise Refused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
+                raise AddressRefused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
             if await self._is_own(plain(address), port):
-                raise Refused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
+                raise AddressRefused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
         return addresses[:_MOST_TRIED]
 
     async def dial(self, addresses: Sequence[Address], origin: Origin) -> Socket:
@@ -120,7 +120,7 @@ class Destinations:
 async def _resolve(host: str) -> list[Address]:
     try:
         return [plain(address) for address in await resolve(host)]
-    except Refused:
+    except AddressRefused:
         return []
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from services.common.addresses import Address, Refused
+from services.common.addresses import Address, AddressRefused
 from services.tool_runner.core.job import MIB
 from services.tool_runner.core.network_policy import LOCI, Policy, refusal
 from services.tool_runner.core.ports import Connection
@@ -113,7 +113,7 @@ class Proxy:
                     if request.method == b"CONNECT" and tunnel is None:
                         return await self._tunnel(tool, request)
                     await self._send_on(tool, request, tunnel, kept)
-                except (Refused, CannotBeSent) as refused:
+                except (AddressRefused, CannotBeSent) as refused:
                     await tool.answer(403, str(refused))
                 except Unreachable as problem:
                     await tool.answer(502, str(problem))
@@ -146,7 +146,7 @@ class Proxy:
             return rewrite.for_loci(target, headers, self._call.token, self._gateway.path.rstrip("/"))
         held = self._secrets_of(origin)
         if not origin.tls and not targets.is_here(origin.host) and rewrite.would_replace(target, headers, held):
-            raise Refused(f"a secret is not sent in clear: use https://{origin.host}")
+            raise AddressRefused(f"a secret is not sent in clear: use https://{origin.host}")
         return rewrite.with_secrets(target, headers, held)
 
     # Tunnels ----------------------------------------------------------------------------------------------
@@ -204,14 +204,14 @@ class Proxy:
             return self._loci(port)
         entry = self._call.policy.meaning(host, port)
         if entry is None:
-            raise Refused(refusal(host, port))
+            raise AddressRefused(refusal(host, port))
         return Origin(host, port, tls, vouched=entry.vouched)
 
     def _loci(self, port: int) -> Origin:
         if port != 80:
-            raise Refused("Loci is http://loci, at no other port and not https://")
+            raise AddressRefused("Loci is http://loci, at no other port and not https://")
         if not self._call.token or not self._gateway.hostname:
-            raise Refused("this call may not call Loci: only a tool that an agent calls in a run may")
+            raise AddressRefused("this call may not call Loci: only a tool that an agent calls in a run may")
         tls = self._gateway.scheme == "https"
         return Origin(self._gateway.hostname, self._gateway.port or (443 if tls else 80), tls, is_loci=True)
 
@@ -223,9 +223,11 @@ class Proxy:
 
     def _check_limits(self) -> None:
         if self._open > MOST_CONNECTIONS:
-            raise Refused(f"a call may have {MOST_CONNECTIONS} connections at once")
+            raise AddressRefused(f"a call may have {MOST_CONNECTIONS} connections at once")
         if self._is_spent():
-            raise Refused(f"this call has sent and received {self._limits.bytes_per_call // MIB} MiB, and may no more")
+            raise AddressRefused(
+                f"this call has sent and received {self._limits.bytes_per_call // MIB} MiB, and may no more"
+            )
 
 
 async def _names_only(tool: PrefixedStream, host: str) -> bool:

@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from services.common.addresses import Refused
+from services.common.addresses import AddressRefused
 from services.tool_runner.core.network_policy import canonical
 from services.tool_runner.egress.destinations import Origin
 
@@ -17,18 +17,18 @@ def check(method: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Raises Refused for a request whose end is not plain, or that asks to be shown what it says."""
     names = [name for name, _ in headers]
     if b"transfer-encoding" in names and b"content-length" in names:
-        raise Refused("a request has either a content-length or a transfer-encoding")
+        raise AddressRefused("a request has either a content-length or a transfer-encoding")
     if method in {b"TRACE", b"CONNECT"}:
-        raise Refused(f"{method.decode()} is not passed on")
+        raise AddressRefused(f"{method.decode()} is not passed on")
 
 
 def absolute(target: bytes) -> tuple[str, int, bytes]:
     """Returns host, port and origin-form of `http://host/path`. Raises Refused."""
     found = _ABSOLUTE.fullmatch(target)
     if found is None:
-        raise Refused("this is a proxy: ask it for http://host/path, or CONNECT host:443")
+        raise AddressRefused("this is a proxy: ask it for http://host/path, or CONNECT host:443")
     if found[1].lower() != b"http":
-        raise Refused("https:// goes through the proxy by CONNECT")
+        raise AddressRefused("https:// goes through the proxy by CONNECT")
     host, port = _split(found[2])
     path = found[3] or b"/"
     return host, port or 80, path if path.startswith(b"/") else b"/" + path
@@ -38,20 +38,20 @@ def authority(target: bytes) -> tuple[str, int]:
     """Returns host and port of a CONNECT. Raises Refused."""
     host, port = _split(target)
     if port is None:
-        raise Refused("CONNECT needs a port: host:443")
+        raise AddressRefused("CONNECT needs a port: host:443")
     return host, port
 
 
 def within(target: bytes, headers: Iterable[tuple[bytes, bytes]], tunnel: Origin) -> bytes:
     """Returns the target of a request in a tunnel, which must be for the tunnel's host. Raises Refused."""
     if not target.startswith(b"/") and target != b"*":
-        raise Refused("within a tunnel a request asks for a path")
+        raise AddressRefused("within a tunnel a request asks for a path")
     shown = "loci" if tunnel.is_loci else tunnel.host
     for name, value in headers:
         if name == b"host":
             host, port = _split(value)
             if host != shown or (port is not None and not tunnel.is_loci and port != tunnel.port):
-                raise Refused(f"this tunnel leads to {shown}, and the request is for {host}")
+                raise AddressRefused(f"this tunnel leads to {shown}, and the request is for {host}")
     return target
 
 
@@ -82,8 +82,8 @@ def _split(text: bytes) -> tuple[str, int | None]:
     found = _AUTHORITY.fullmatch(shown)
     host = canonical(found[1]) if found else None
     if found is None or host is None:
-        raise Refused(f"{shown[:80]!r} is not the name of a host, nor an address in its usual form")
+        raise AddressRefused(f"{shown[:80]!r} is not the name of a host, nor an address in its usual form")
     port = None if found[2] is None else int(found[2])
     if port is not None and not 0 < port < 65_536:
-        raise Refused(f"{port} is not a port")
+        raise AddressRefused(f"{port} is not a port")
     return host, port

@@ -10,7 +10,7 @@ from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.page_requests import allow, page_by_id
 from services.common.paging import Page
-from services.tool_runner.core.model import Refused
+from services.common.refusals import Refused
 from services.tool_runner.environments.model import Change, Draft, Owner, SandboxConfig, Scope, Variable
 from services.tool_runner.tools.model import DEFAULT_SIZE
 

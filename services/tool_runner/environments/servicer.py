@@ -11,7 +11,6 @@ from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.environments import convert
 from services.tool_runner.environments.model import Scope, Variable
 from services.tool_runner.environments.service import EnvironmentService
-from services.tool_runner.errors import refusals
 
 
 class EnvironmentServicer(grpc.EnvironmentServiceServicer):
@@ -22,25 +21,22 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
 
     async def SetEnvironment(self, request: wire.SetEnvironmentRequest, context: Any) -> wire.SetEnvironmentResponse:
         caller = current()
-        with refusals():
-            owner = convert.owner(request.owner, Scope.AGENT, Scope.TOOL)
-            drafts = [convert.draft(message) for message in request.variables]
-            found = await self._admin.set(caller.organization_id, caller.user_id, owner, drafts)
+        owner = convert.owner(request.owner, Scope.AGENT, Scope.TOOL)
+        drafts = [convert.draft(message) for message in request.variables]
+        found = await self._admin.set(caller.organization_id, caller.user_id, owner, drafts)
         return wire.SetEnvironmentResponse(variables=map(self._message, found))
 
     async def BatchGetEnvironments(
         self, request: wire.BatchGetEnvironmentsRequest, context: Any
     ) -> wire.BatchGetEnvironmentsResponse:
-        with refusals():
-            owners = convert.owners(request.owners)
+        owners = convert.owners(request.owners)
         found = await self._admin.batch(current().organization_id, owners)
         return wire.BatchGetEnvironmentsResponse(variables=map(self._message, found))
 
     async def PurgeEnvironment(
         self, request: wire.PurgeEnvironmentRequest, context: Any
     ) -> wire.PurgeEnvironmentResponse:
-        with refusals():
-            owner = convert.owner(request.owner, Scope.AGENT)
+        owner = convert.owner(request.owner, Scope.AGENT)
         erased = await self._admin.purge(current().organization_id, owner)
         return wire.PurgeEnvironmentResponse(erased=erased)
 
@@ -48,47 +44,42 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
         self, request: wire.CreateSandboxConfigRequest, context: Any
     ) -> wire.CreateSandboxConfigResponse:
         caller = current()
-        with refusals():
-            made = await self._admin.create_config(
-                caller.organization_id, caller.user_id, request.type, request.config_json
-            )
+        made = await self._admin.create_config(
+            caller.organization_id, caller.user_id, request.type, request.config_json
+        )
         return wire.CreateSandboxConfigResponse(sandbox_config=convert.config_message(made))
 
     async def EnsureSandboxConfig(
         self, request: wire.EnsureSandboxConfigRequest, context: Any
     ) -> wire.EnsureSandboxConfigResponse:
         caller = current()
-        with refusals():
-            found = await self._admin.ensure_config(caller.organization_id, caller.user_id, request.type)
+        found = await self._admin.ensure_config(caller.organization_id, caller.user_id, request.type)
         return wire.EnsureSandboxConfigResponse(sandbox_config=convert.config_message(found))
 
     async def ListSandboxConfigs(
         self, request: wire.ListSandboxConfigsRequest, context: Any
     ) -> wire.ListSandboxConfigsResponse:
-        with refusals():
-            page = convert.page(request.page, "sandbox")
-            found = await self._admin.configs(current().organization_id, request.type, page.after, page.size)
+        page = convert.page(request.page, "sandbox")
+        found = await self._admin.configs(current().organization_id, request.type, page.after, page.size)
         return wire.ListSandboxConfigsResponse(sandbox_configs=map(convert.config_message, found))
 
     async def UpdateSandboxConfig(
         self, request: wire.UpdateSandboxConfigRequest, context: Any
     ) -> wire.UpdateSandboxConfigResponse:
         caller, config_id = current(), convert.config_id(request.id)
-        with refusals():
-            changed = await self._admin.update_config(
-                caller.organization_id, caller.user_id, config_id, request.config_json
-            )
+        changed = await self._admin.update_config(
+            caller.organization_id, caller.user_id, config_id, request.config_json
+        )
         return wire.UpdateSandboxConfigResponse(sandbox_config=convert.config_message(changed))
 
     async def InstallSandboxPackages(
         self, request: wire.InstallSandboxPackagesRequest, context: Any
     ) -> wire.InstallSandboxPackagesResponse:
         config_id = convert.config_id(request.id)
-        with refusals():
-            try:
-                config = await self._admin.install_packages(current().organization_id, config_id)
-            except SandboxUnavailable as error:
-                raise FailedPrecondition(str(error), reason="SANDBOX_UNAVAILABLE") from None
+        try:
+            config = await self._admin.install_packages(current().organization_id, config_id)
+        except SandboxUnavailable as error:
+            raise FailedPrecondition(str(error), reason="SANDBOX_UNAVAILABLE") from None
         return wire.InstallSandboxPackagesResponse(sandbox_config=convert.config_message(config))
 
     async def DeleteSandboxConfig(
@@ -99,24 +90,21 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
 
     async def CreateVariable(self, request: wire.CreateVariableRequest, context: Any) -> wire.CreateVariableResponse:
         caller, config_id = current(), convert.config_id(request.sandbox_config_id)
-        with refusals():
-            made = await self._admin.create_variable(
-                caller.organization_id, caller.user_id, config_id, convert.draft(request.variable)
-            )
+        made = await self._admin.create_variable(
+            caller.organization_id, caller.user_id, config_id, convert.draft(request.variable)
+        )
         return wire.CreateVariableResponse(variable=self._message(made))
 
     async def ListVariables(self, request: wire.ListVariablesRequest, context: Any) -> wire.ListVariablesResponse:
         config_id = convert.config_id(request.sandbox_config_id)
-        with refusals():
-            page = convert.page(request.page, "sandbox-env")
+        page = convert.page(request.page, "sandbox-env")
         found = await self._admin.variables(current().organization_id, config_id, page.after, page.size)
         return wire.ListVariablesResponse(variables=map(self._message, found))
 
     async def UpdateVariable(self, request: wire.UpdateVariableRequest, context: Any) -> wire.UpdateVariableResponse:
         caller, variable_id = current(), convert.variable_id(request.id)
         change = convert.change(request.variable, request.update_mask.paths)
-        with refusals():
-            changed = await self._admin.update_variable(caller.organization_id, caller.user_id, variable_id, change)
+        changed = await self._admin.update_variable(caller.organization_id, caller.user_id, variable_id, change)
         return wire.UpdateVariableResponse(variable=self._message(changed))
 
     async def DeleteVariable(self, request: wire.DeleteVariableRequest, context: Any) -> wire.DeleteVariableResponse:

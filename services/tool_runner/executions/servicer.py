@@ -8,7 +8,6 @@ from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import execution_service_pb2_grpc as execution_grpc
 from services.common.context import current
 from services.common.errors import InvalidArgument
-from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert
 from services.tool_runner.executions.files.service import Files
 from services.tool_runner.executions.ports import ReceiptLists
@@ -31,8 +30,7 @@ class ExecutionServicer(execution_grpc.ExecutionServiceServicer):
     async def ExecuteTool(
         self, request: execution_pb.ExecuteToolRequest, context: Any
     ) -> execution_pb.ExecuteToolResponse:
-        with refusals():
-            call = convert.call(request)
+        call = convert.call(request)
         receipt = await self._executor.execute(current().organization_id, call)
         return execution_pb.ExecuteToolResponse(receipt=convert.receipt_message(receipt))
 
@@ -53,8 +51,7 @@ class ExecutionServicer(execution_grpc.ExecutionServiceServicer):
     async def ListReceipts(
         self, request: execution_pb.ListReceiptsRequest, context: Any
     ) -> execution_pb.ListReceiptsResponse:
-        with refusals():
-            page = await self._lists.receipts(current().organization_id, convert.receipt_filter(request))
+        page = await self._lists.receipts(current().organization_id, convert.receipt_filter(request))
         return execution_pb.ListReceiptsResponse(
             receipts=map(convert.receipt_message, page.items), next_page_token=page.next_token
         )
@@ -69,8 +66,7 @@ class ExecutionServicer(execution_grpc.ExecutionServiceServicer):
 
     async def RunSource(self, request: execution_pb.RunSourceRequest, context: Any) -> execution_pb.RunSourceResponse:
         organization_id = current().organization_id
-        with refusals():
-            tool = await tool_of(self._maker, organization_id, draft(request.tool), request.function_name)
+        tool = await tool_of(self._maker, organization_id, draft(request.tool), request.function_name)
         receipt = await self._executor.execute(organization_id, convert.source_call(request, tool.id), tool)
         return execution_pb.RunSourceResponse(receipt=convert.receipt_message(receipt))
 
@@ -82,13 +78,11 @@ class ExecutionServicer(execution_grpc.ExecutionServiceServicer):
         if first is None or first.WhichOneof("part") != "name":
             raise InvalidArgument("the first message must have the name", reason="EXECUTION_FILE_INVALID")
         chunks = (request.chunk async for request in requests)
-        with refusals():
-            file = await self._files.keep(caller.organization_id, caller.user_id, first.name, chunks)
+        file = await self._files.keep(caller.organization_id, caller.user_id, first.name, chunks)
         return execution_pb.UploadFileResponse(file=convert.file_message(file))
 
     async def ListFiles(self, request: execution_pb.ListFilesRequest, context: Any) -> execution_pb.ListFilesResponse:
-        with refusals():
-            page = await self._files.list(current().organization_id, convert.file_filter(request))
+        page = await self._files.list(current().organization_id, convert.file_filter(request))
         return execution_pb.ListFilesResponse(
             files=map(convert.file_message, page.items), next_page_token=page.next_token
         )

@@ -4,7 +4,8 @@ import json
 from typing import Protocol
 from uuid import UUID, uuid5
 
-from services.tool_runner.core.model import Refused, Tool, ToolChanges
+from services.common.refusals import Refused
+from services.tool_runner.core.model import Tool, ToolChanges
 
 # Whatever arguments there are: the function itself says which it takes.
 _ANY = {"type": "object", "properties": {}, "additionalProperties": True}

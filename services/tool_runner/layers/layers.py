@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from services.common.errors import FailedPrecondition
+from services.common.refusals import Refused
 from services.tool_runner.core import requirements as needs
 from services.tool_runner.core.job import MIB, Job, Language, Layer, SandboxUnavailable
-from services.tool_runner.core.model import Refused, Tool
+from services.tool_runner.core.model import Tool
 from services.tool_runner.core.ports import Ends, Process, Sandbox, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.layers import install_job

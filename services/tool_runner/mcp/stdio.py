@@ -6,9 +6,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import UUID
 
 from services.common.errors import FailedPrecondition
+from services.common.refusals import Refused
 from services.tool_runner.core import requirements
 from services.tool_runner.core.job import Job, Language, Layer, Limits, Mode, SandboxUnavailable
-from services.tool_runner.core.model import Refused
 from services.tool_runner.core.ports import Ends, Layers, Process, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.egress.protocol import placeholders

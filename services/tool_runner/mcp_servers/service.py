@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from services.common.addresses import Refused as AddressRefused
+from services.common.addresses import AddressRefused
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.late import imported
+from services.common.refusals import Refused
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.core.masking import Mask
-from services.tool_runner.core.model import Refused, Tool
+from services.tool_runner.core.model import Tool
 from services.tool_runner.mcp.client import McpClient, Target, stdio_disabled
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem

@@ -12,7 +12,6 @@ from services.common.context import CallContext, current
 from services.common.errors import DeadlineExceeded, FailedPrecondition, Internal, LociError, NotFound, Unavailable
 from services.common.ids import to_public
 from services.tool_runner.core.model import Tool
-from services.tool_runner.errors import refusals
 from services.tool_runner.executions import convert as convert_executions
 from services.tool_runner.executions.service import ExecutionService
 from services.tool_runner.mcp.client import Target
@@ -168,8 +167,7 @@ def _without_id(tool: Tool) -> Any:
 def _statuses() -> Iterator[None]:
     """Turns problems of a server, and refusals, into statuses."""
     try:
-        with refusals():
-            yield
+        yield
     except McpProblem as problem:
         raise _status(problem) from None
 

@@ -8,8 +8,9 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import AlreadyExists
+from services.common.refusals import Refused
 from services.common.sealing import Sealer, Unreadable
-from services.tool_runner.core.model import Refused, Tool
+from services.tool_runner.core.model import Tool
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import INVALID, Server, Status
 from services.tool_runner.mcp_servers.ports import SyncOutcome

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, NotFound
+from services.common.refusals import Refused
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core import network_policy, requirements
@@ -15,7 +16,6 @@ from services.tool_runner.core.model import (
     DEFAULT_RETURN_CHARS,
     MOST_RETURN_CHARS,
     JsonObject,
-    Refused,
     Tool,
     ToolChanges,
     ToolType,

@@ -7,7 +7,6 @@ from loci.tool.v1 import tool_service_pb2_grpc as tool_grpc
 from services.common.context import CallContext, current
 from services.common.ids import uuid7
 from services.common.page_requests import page_by_id
-from services.tool_runner.errors import refusals
 from services.tool_runner.tools import convert
 from services.tool_runner.tools.model import DEFAULT_SIZE
 from services.tool_runner.tools.ports import Lists
@@ -31,17 +30,15 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
 
     async def ListTools(self, request: tool_pb.ListToolsRequest, context: Any) -> tool_pb.ListToolsResponse:
         caller = await self._caller()
-        with refusals():
-            filters, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
-            result = await self._lists.tools(caller.organization_id, filters, page)
+        filters, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
+        result = await self._lists.tools(caller.organization_id, filters, page)
         return tool_pb.ListToolsResponse(
             tools=[convert.tool_message(tool) for tool in result.items], next_page_token=result.next_token
         )
 
     async def BatchGetTools(self, request: tool_pb.BatchGetToolsRequest, context: Any) -> tool_pb.BatchGetToolsResponse:
         caller = await self._caller()
-        with refusals():
-            ids, names = convert.batch(request)
+        ids, names = convert.batch(request)
         tools, missing_ids, missing_names = await self._catalogue.batch(caller.organization_id, ids, names)
         return tool_pb.BatchGetToolsResponse(
             tools=[convert.tool_message(tool) for tool in tools],
@@ -52,26 +49,23 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
     async def CreateTool(self, request: tool_pb.CreateToolRequest, context: Any) -> tool_pb.CreateToolResponse:
         caller = await self._caller()
         tool_id = convert.tool_id(request.tool_id) if request.tool_id else uuid7()
-        with refusals():
-            draft = convert.draft(request.tool)
-            tool = await self._catalogue.create(caller.organization_id, caller.user_id, tool_id, draft)
+        draft = convert.draft(request.tool)
+        tool = await self._catalogue.create(caller.organization_id, caller.user_id, tool_id, draft)
         self._search.hear(caller)
         return tool_pb.CreateToolResponse(tool=convert.tool_message(tool))
 
     async def UpsertTool(self, request: tool_pb.UpsertToolRequest, context: Any) -> tool_pb.UpsertToolResponse:
         caller = await self._caller()
-        with refusals():
-            draft = convert.draft(request.tool)
-            tool = await self._catalogue.upsert(caller.organization_id, caller.user_id, uuid7(), draft)
+        draft = convert.draft(request.tool)
+        tool = await self._catalogue.upsert(caller.organization_id, caller.user_id, uuid7(), draft)
         self._search.hear(caller)
         return tool_pb.UpsertToolResponse(tool=convert.tool_message(tool))
 
     async def UpdateTool(self, request: tool_pb.UpdateToolRequest, context: Any) -> tool_pb.UpdateToolResponse:
         caller = await self._caller()
         tool_id = convert.tool_id(request.tool_id)
-        with refusals():
-            changes = convert.changes(request.tool, request.update_mask.paths)
-            tool = await self._catalogue.update(caller.organization_id, caller.user_id, tool_id, changes)
+        changes = convert.changes(request.tool, request.update_mask.paths)
+        tool = await self._catalogue.update(caller.organization_id, caller.user_id, tool_id, changes)
         self._search.hear(caller)
         return tool_pb.UpdateToolResponse(tool=convert.tool_message(tool))
 
@@ -82,25 +76,22 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
 
     async def CountTools(self, request: tool_pb.CountToolsRequest, context: Any) -> tool_pb.CountToolsResponse:
         caller = await self._caller()
-        with refusals():
-            filters = convert.tool_filter(request.filter)
+        filters = convert.tool_filter(request.filter)
         return tool_pb.CountToolsResponse(count=await self._lists.count(caller.organization_id, filters))
 
     async def SearchTools(self, request: tool_pb.SearchToolsRequest, context: Any) -> tool_pb.SearchToolsResponse:
         caller = await self._caller()
-        with refusals():
-            hits, mode = await self._search.find(caller, search_convert.query(request))
+        hits, mode = await self._search.find(caller, search_convert.query(request))
         return search_convert.response(hits, mode)
 
     async def GenerateToolSchema(
         self, request: tool_pb.GenerateToolSchemaRequest, context: Any
     ) -> tool_pb.GenerateToolSchemaResponse:
         current()
-        with refusals():
-            args_schema = convert.args_json_schema(request.args_json_schema_json) or ""
-            schema, takes_agent_state = await self._catalogue.schema_of(
-                request.source_code, request.source_type or "python", args_schema
-            )
+        args_schema = convert.args_json_schema(request.args_json_schema_json) or ""
+        schema, takes_agent_state = await self._catalogue.schema_of(
+            request.source_code, request.source_type or "python", args_schema
+        )
         return tool_pb.GenerateToolSchemaResponse(json_schema_json=schema, takes_agent_state=takes_agent_state)
 
     async def EnsureBaseTools(
@@ -112,11 +103,10 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
 
     async def ImportTool(self, request: tool_pb.ImportToolRequest, context: Any) -> tool_pb.ImportToolResponse:
         caller = await self._caller()
-        with refusals():
-            draft = convert.draft(request.tool)
-            tool = await self._catalogue.import_tool(
-                caller.organization_id, caller.user_id, uuid7(), request.library, request.definition_json, draft
-            )
+        draft = convert.draft(request.tool)
+        tool = await self._catalogue.import_tool(
+            caller.organization_id, caller.user_id, uuid7(), request.library, request.definition_json, draft
+        )
         self._search.hear(caller)
         return tool_pb.ImportToolResponse(tool=convert.tool_message(tool))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from services.common.addresses import Refused
+from services.common.addresses import AddressRefused
 from services.common.outward import check_url, outward_client
 from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.errors import WebError
@@ -46,7 +46,7 @@ class Fetcher:
         try:
             async with asyncio.timeout(_WHOLE_SECONDS):
                 return await self._follow(url)
-        except Refused as refused:
+        except AddressRefused as refused:
             raise WebError(f"{url[:200]} was not fetched: {refused}") from refused
         except BodyTooLarge as unread:
             raise WebError(f"{url[:200]} {unread}") from None
@@ -72,7 +72,7 @@ class Fetcher:
         """Returns the URL to ask: models write http:// for pages that have long been behind https://."""
         try:
             return check_url(url, allow_private=self._allow_private)
-        except Refused:
+        except AddressRefused:
             scheme, separator, rest = url.partition("://")
             if scheme.lower() != "http":
                 raise

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from services.common import outward
-from services.common.addresses import Refused
+from services.common.addresses import AddressRefused
 from services.common.outward import OutwardTransport, outward_client
 from services.common.resolving import resolve
 
@@ -137,7 +137,7 @@ async def test_redirects_are_not_followed_and_checked_where_they_are(monkeypatch
 
 async def test_names_are_resolved() -> None:
     assert ipaddress.ip_address("127.0.0.1") in await resolve("localhost")
-    with pytest.raises(Refused, match="cannot be resolved"):
+    with pytest.raises(AddressRefused, match="cannot be resolved"):
         await resolve("a" * 64 + ".example.com")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from services.common.addresses import Refused
+from services.common.addresses import AddressRefused
 from services.tool_runner.core.ports import Tunnel
 from services.tool_runner.egress import destinations
 from services.tool_runner.egress.certificates import Authority
@@ -175,7 +175,7 @@ async def world(monkeypatch: pytest.MonkeyPatch, chosen: EgressSettings) -> Asyn
         except ValueError:
             pass
         if host not in names:
-            raise Refused(f"{host} cannot be resolved")
+            raise AddressRefused(f"{host} cannot be resolved")
         told = names[host].pop(0) if len(names[host]) > 1 else names[host][0]
         return [ip_address(address) for address in told]
 

@@ -114,8 +114,9 @@ class Kept:
 @pytest.mark.parametrize("mode", Mode)
 def test_numbers_stay_numbers(mode: Mode) -> None:
     codec = Codec(Found, SearchToolsResponse)
-    assert codec.encode(Found(mode)).mode == mode
-    assert codec.decode(SearchToolsResponse(mode=mode)).mode is mode
+    message = codec.encode(Found(mode))
+    assert int(message.mode) == mode
+    assert codec.decode(message).mode is mode
 
 
 def test_json_that_is_a_text_is_kept_as_it_is() -> None:

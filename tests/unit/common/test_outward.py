@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from services.common.addresses import Refused, is_public
+from services.common.addresses import AddressRefused, is_public
 from services.common.outward import OutwardTransport, check_url
 from services.common.resolving import resolve
 
@@ -126,7 +126,7 @@ def test_urls_that_may_be_called(url: str) -> None:
     ],
 )
 def test_urls_that_may_not_be_called(url: str, why: str) -> None:
-    with pytest.raises(Refused, match=re.escape(why)):
+    with pytest.raises(AddressRefused, match=re.escape(why)):
         check_url(url, allow_private=False)
 
 
@@ -137,7 +137,7 @@ def test_private_urls_where_they_are_allowed(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://example.com/", "https://user:secret@127.0.0.1/"])
 def test_what_stays_refused_where_private_urls_are_allowed(url: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         check_url(url, allow_private=True)
 
 

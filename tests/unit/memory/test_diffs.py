@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.common.refusals import Refused
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.diffs import patch
-from services.memory.core.errors import Refused
 
 TEXT = "one\ntwo\nthree\ntwo\nfour"
 

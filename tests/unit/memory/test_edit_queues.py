@@ -9,10 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from services.common.refusals import Refused
 from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.model import CallRecord, ValueChange, ValueEdit
 from services.memory.blocks.model import Block, Operation, Origin
-from services.memory.core.errors import Refused, VersionConflict
+from services.memory.core.errors import VersionConflict
 from tests.unit.memory.test_blocks import BLOCK
 
 TENANT = UUID(int=7)

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from services.common.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.patches import Plan
-from services.memory.core.errors import Refused
 from services.memory.core.tools import memory_tool
 from services.memory.core.tools.arguments import Arguments
 from tests.unit.memory.test_blocks import BLOCK

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 from services.memory.core.vectors import to_embed, unit_vector
 from services.memory.passages.model import (
     PassageDraft,

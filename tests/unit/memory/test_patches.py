@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
+from services.common.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.core.editing import patches
 from services.memory.core.editing.patches import Part, Plan
-from services.memory.core.errors import Refused
 from tests.unit.memory.test_blocks import BLOCK
 
 HUMAN = replace(BLOCK, id=UUID(int=1), label="human", value="one\ntwo", limit=100)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from services.common.refusals import Refused
 from services.tool_runner.core import network_policy
-from services.tool_runner.core.model import Refused, ToolChanges, ToolType
+from services.tool_runner.core.model import ToolChanges, ToolType
 from services.tool_runner.tools.imports import import_tool
 from services.tool_runner.tools.imports.definition import function_name
 

@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from services.common.refusals import Refused
 from services.tool_runner.core.job import ExitReason, Language
-from services.tool_runner.core.model import Refused
 from services.tool_runner.mcp.protocol import results, server_tools
 from services.tool_runner.mcp.protocol.commands import program_of
 from services.tool_runner.mcp.protocol.errors import McpProblem

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from services.tool_runner.core.model import Refused, Tool, ToolType
+from services.common.refusals import Refused
+from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.tools.search.model import (
     Mode,
     ToolQuery,

@@ -7,8 +7,8 @@ from enum import Enum
 from uuid import UUID
 
 from services.agent.core.messages import Message, Role
-from services.agent.core.refusals import Refused
 from services.common.ranking import reciprocal_ranks
+from services.common.refusals import Refused
 from services.common.storable import storable
 
 LONGEST_QUERY = 10_000

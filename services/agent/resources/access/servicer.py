@@ -5,7 +5,6 @@ from typing import Any
 
 from loci.agent.v1 import access_service_pb2 as wire
 from loci.agent.v1 import access_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.access.convert import (
     changes_name,
     key_draft,
@@ -52,8 +51,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         caller = current()
         needs(caller, "admin")
         draft = key_draft(request.key)
-        with refusals():
-            check_key(draft, datetime.now(UTC))
+        check_key(draft, datetime.now(UTC))
         secret, key = await self._credentials.create_key(
             caller.organization_id, caller.user_id, draft, anywhere=is_operator(caller)
         )
@@ -62,10 +60,9 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def ListApiKeys(self, request: wire.ListApiKeysRequest, context: Any) -> wire.ListApiKeysResponse:
         """One page."""
         needs(current(), "admin")
-        with refusals():
-            allow(request.page, "page_size", "page_token")
-            page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
-            keys = await self._credentials.list_keys(current().organization_id, page)
+        allow(request.page, "page_size", "page_token")
+        page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
+        keys = await self._credentials.list_keys(current().organization_id, page)
         return wire.ListApiKeysResponse(keys=map(key_to_proto, keys.items), next_page_token=keys.next_token)
 
     async def DeleteApiKey(self, request: wire.DeleteApiKeyRequest, context: Any) -> wire.DeleteApiKeyResponse:
@@ -83,8 +80,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         caller, now = current(), datetime.now(UTC)
         needs(caller, *_MAKERS)
         draft = token_draft(request, now)
-        with refusals():
-            check_token(draft, now)
+        check_token(draft, now)
         secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, draft)
         return wire.CreateClientTokenResponse(secret=secret, token=token_to_proto(token))
 
@@ -94,9 +90,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """One page."""
         needs(current(), *_MAKERS)
         agent_id = from_public("agent", request.agent_id) if request.HasField("agent_id") else None
-        with refusals():
-            allow(request.page, "page_size")
-            size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
+        allow(request.page, "page_size")
+        size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
         if request.offset < 0:
             raise InvalidArgument("offset is at least 0", reason="PAGE_SIZE_INVALID")
         tokens, more = await self._credentials.list_tokens(current().organization_id, size, request.offset, agent_id)
@@ -114,17 +109,15 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         self, request: wire.CreateOrganizationRequest, context: Any
     ) -> wire.CreateOrganizationResponse:
         """For the operator."""
-        with refusals():
-            organization = await self._tenants.create_organization(current(), request.name)
+        organization = await self._tenants.create_organization(current(), request.name)
         return wire.CreateOrganizationResponse(organization=organizations.encode(organization))
 
     async def ListOrganizations(
         self, request: wire.ListOrganizationsRequest, context: Any
     ) -> wire.ListOrganizationsResponse:
         """One page."""
-        with refusals():
-            allow(request.page, "page_size", "after")
-            page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
+        allow(request.page, "page_size", "after")
+        page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
         listed = await self._tenants.organizations(current(), page.size, page.after)
         return wire.ListOrganizationsResponse(organizations=map(organizations.encode, listed))
 
@@ -134,10 +127,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """Its name."""
         organization_id = from_public("org", request.organization_id)
         _needs_name(request)
-        with refusals():
-            organization = await self._tenants.rename_organization(
-                current(), organization_id, request.organization.name
-            )
+        organization = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
         return wire.UpdateOrganizationResponse(organization=organizations.encode(organization))
 
     async def DeleteOrganization(
@@ -151,16 +141,14 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
         """Of the caller's tenant; the operator may name another."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        with refusals():
-            user = await self._tenants.create_user(current(), request.name, organization_id)
+        user = await self._tenants.create_user(current(), request.name, organization_id)
         return wire.CreateUserResponse(user=users.encode(user))
 
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
         """One page."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        with refusals():
-            allow(request.page, "page_size", "after")
-            page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
+        allow(request.page, "page_size", "after")
+        page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
         listed = await self._tenants.users(current(), page.size, page.after, organization_id)
         return wire.ListUsersResponse(users=map(users.encode, listed))
 
@@ -168,8 +156,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """The name."""
         user_id = from_public("user", request.user_id)
         _needs_name(request)
-        with refusals():
-            user = await self._tenants.rename_user(current(), user_id, request.user.name)
+        user = await self._tenants.rename_user(current(), user_id, request.user.name)
         return wire.UpdateUserResponse(user=users.encode(user))
 
     async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:

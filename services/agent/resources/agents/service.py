@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.catalogues import Catalogues, together, with_their_approvals
 from services.agent.resources.agents.model import settings as agents
 from services.agent.resources.agents.model.base_tools import (
@@ -42,6 +41,7 @@ from services.common.errors import (
     NotFound,
 )
 from services.common.paging import PageBy, PageOf
+from services.common.refusals import Refused
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)

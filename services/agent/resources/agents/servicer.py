@@ -5,7 +5,6 @@ from typing import Any
 
 from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1 import agent_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.convert import (
     agent_list,
     agent_to_proto,
@@ -43,8 +42,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
 
     async def CreateAgent(self, request: wire.CreateAgentRequest, context: Any) -> wire.CreateAgentResponse:
         """Blocks first, the agent's row last."""
-        with refusals():
-            described = await self._agents.create(current(), new_agent(request))
+        described = await self._agents.create(current(), new_agent(request))
         return wire.CreateAgentResponse(agent=agent_to_proto(described))
 
     async def GetAgent(self, request: wire.GetAgentRequest, context: Any) -> wire.GetAgentResponse:
@@ -55,37 +53,33 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
 
     async def ListAgents(self, request: wire.ListAgentsRequest, context: Any) -> wire.ListAgentsResponse:
         """One page."""
-        with refusals():
-            page = await self._agents.list(
-                current().organization_id, agent_list(request), relations=not request.omit_relations
-            )
+        page = await self._agents.list(
+            current().organization_id, agent_list(request), relations=not request.omit_relations
+        )
         return wire.ListAgentsResponse(agents=map(agent_to_proto, page.items), next_page_token=page.next_token)
 
     async def CountAgents(self, request: wire.CountAgentsRequest, context: Any) -> wire.CountAgentsResponse:
         """How many."""
-        with refusals():
-            filters = agent_list(request.filter)
+        filters = agent_list(request.filter)
         return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, filters))
 
     async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
         """One page of names."""
-        with refusals():
-            allow(request.page, "page_size", "after", "before", "order")
-            page = page_by(request.page, storable, _TAGS_PER_PAGE, ascending=True)
+        allow(request.page, "page_size", "after", "before", "order")
+        page = page_by(request.page, storable, _TAGS_PER_PAGE, ascending=True)
         tags = await self._agents.tags(current().organization_id, page, storable(request.query_text))
         return wire.ListAgentTagsResponse(tags=tags)
 
     async def UpdateAgent(self, request: wire.UpdateAgentRequest, context: Any) -> wire.UpdateAgentResponse:
         """Changes the fields of the mask."""
         agent_id = from_public("agent", request.agent_id)
-        with refusals():
-            described = await self._agents.update(
-                current(),
-                agent_id,
-                setting_values(request.agent, request.update_mask.paths),
-                secrets(request),
-                identity_ids(request),
-            )
+        described = await self._agents.update(
+            current(),
+            agent_id,
+            setting_values(request.agent, request.update_mask.paths),
+            secrets(request),
+            identity_ids(request),
+        )
         return wire.UpdateAgentResponse(agent=agent_to_proto(described))
 
     async def DeleteAgent(self, request: wire.DeleteAgentRequest, context: Any) -> wire.DeleteAgentResponse:
@@ -97,8 +91,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     async def AttachTool(self, request: wire.AttachToolRequest, context: Any) -> wire.AttachToolResponse:
         """Adds a tool at the end."""
         agent_id, tool_id = from_public("agent", request.agent_id), from_public("tool", request.tool_id)
-        with refusals():
-            described = await self._agents.attach_tool(current(), agent_id, tool_id)
+        described = await self._agents.attach_tool(current(), agent_id, tool_id)
         return wire.AttachToolResponse(agent=agent_to_proto(described))
 
     async def DetachTool(self, request: wire.DetachToolRequest, context: Any) -> wire.DetachToolResponse:
@@ -110,8 +103,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
     async def AttachFolder(self, request: wire.AttachFolderRequest, context: Any) -> wire.AttachFolderResponse:
         """A folder, and the tools for its files."""
         agent_id, folder_id = from_public("agent", request.agent_id), from_public("source", request.folder_id)
-        with refusals():
-            described = await self._folders.attach(current(), agent_id, folder_id)
+        described = await self._folders.attach(current(), agent_id, folder_id)
         return wire.AttachFolderResponse(agent=agent_to_proto(described))
 
     async def DetachFolder(self, request: wire.DetachFolderRequest, context: Any) -> wire.DetachFolderResponse:

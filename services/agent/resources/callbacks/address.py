@@ -1,6 +1,6 @@
 """The check of callback URLs."""
 
-from services.common.addresses import Refused
+from services.common.addresses import AddressRefused
 from services.common.errors import InvalidArgument
 from services.common.late import imported
 
@@ -10,5 +10,5 @@ async def check_callback(url: str, *, allow_private: bool) -> None:
     outward = await imported("services.common.outward")
     try:
         outward.check_url(url, allow_private=allow_private)
-    except Refused as refused:
+    except AddressRefused as refused:
         raise InvalidArgument(f"`callback_url`: {refused}", reason="CALLBACK_URL_INVALID") from None

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.model.checks import check
 from services.agent.resources.agents.model.state import AgentState
 from services.agent.resources.agents.ports import AgentStore
@@ -36,6 +35,7 @@ from services.common.context import CallContext
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from services.common.ids import uuid7
 from services.common.paging import PageOf
+from services.common.refusals import Refused
 from services.common.storable import storable
 
 # With these the memory service has made nothing.

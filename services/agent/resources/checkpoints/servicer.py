@@ -4,7 +4,6 @@ from typing import Any
 
 from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1 import checkpoint_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.checkpoints.convert import (
     CHECKPOINTS_PER_PAGE,
     checkpoint_ref,
@@ -29,12 +28,11 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
     async def ListCheckpoints(self, request: wire.ListCheckpointsRequest, context: Any) -> wire.ListCheckpointsResponse:
         """One page."""
         place = where(request)
-        with refusals():
-            allow(request.page, "page_size", "page_token", "after")
-            page = page_by(request.page, checkpoint_ref, CHECKPOINTS_PER_PAGE)
-            listed = await self._checkpoints.list(
-                current().organization_id, place, size=page.size, token=page.token, after=page.after
-            )
+        allow(request.page, "page_size", "page_token", "after")
+        page = page_by(request.page, checkpoint_ref, CHECKPOINTS_PER_PAGE)
+        listed = await self._checkpoints.list(
+            current().organization_id, place, size=page.size, token=page.token, after=page.after
+        )
         checkpoints = [checkpoint_to_proto(each, place.conversation_id) for each in listed.items]
         return wire.ListCheckpointsResponse(checkpoints=checkpoints, next_page_token=listed.next_token)
 
@@ -53,34 +51,31 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
 
     async def ListRewinds(self, request: wire.ListRewindsRequest, context: Any) -> wire.ListRewindsResponse:
         """One page."""
-        with refusals():
-            allow(request.page, "page_size", "page_token")
-            page = page_by_id(request.page, "rewind", CHECKPOINTS_PER_PAGE)
-            rewinds = await self._checkpoints.rewinds(
-                current().organization_id, where(request), size=page.size, token=page.token
-            )
+        allow(request.page, "page_size", "page_token")
+        page = page_by_id(request.page, "rewind", CHECKPOINTS_PER_PAGE)
+        rewinds = await self._checkpoints.rewinds(
+            current().organization_id, where(request), size=page.size, token=page.token
+        )
         return wire.ListRewindsResponse(rewinds=map(rewind_to_proto, rewinds.items), next_page_token=rewinds.next_token)
 
     async def ForkConversationAtCheckpoint(
         self, request: wire.ForkConversationAtCheckpointRequest, context: Any
     ) -> wire.ForkConversationAtCheckpointResponse:
         """A conversation that shares another's messages up to a checkpoint."""
-        with refusals():
-            state = await self._checkpoints.fork(
-                current(),
-                where(request),
-                checkpoint_ref(request.checkpoint_id),
-                new_id(request.new_conversation_id),
-                isolate_blocks=request.isolate_blocks,
-                hidden=request.hidden,
-            )
+        state = await self._checkpoints.fork(
+            current(),
+            where(request),
+            checkpoint_ref(request.checkpoint_id),
+            new_id(request.new_conversation_id),
+            isolate_blocks=request.isolate_blocks,
+            hidden=request.hidden,
+        )
         return wire.ForkConversationAtCheckpointResponse(conversation=conversation_to_proto(state))
 
     async def ForkAgent(self, request: wire.ForkAgentRequest, context: Any) -> wire.ForkAgentResponse:
         """An agent that shares another's past."""
         new_agent_id = from_public("agent", request.new_agent_id) if request.new_agent_id else uuid7()
-        with refusals():
-            described, inheritance = await self._checkpoints.fork_agent(
-                current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name
-            )
+        described, inheritance = await self._checkpoints.fork_agent(
+            current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name
+        )
         return fork_to_proto(described, inheritance)

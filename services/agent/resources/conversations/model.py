@@ -15,8 +15,8 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.core import model_settings
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.model.settings import LARGEST_DEFAULT_WINDOW
+from services.common.refusals import Refused
 from services.common.storable import storable
 
 MOST_CHARACTERS = 100_000

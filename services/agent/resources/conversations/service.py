@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.ports import AgentStore, ModelCatalogue
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.model import Conversation, ConversationSettings, SettingValues
@@ -22,6 +21,7 @@ from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.paging import PageOf
+from services.common.refusals import Refused
 
 # With these the memory service has copied nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound)

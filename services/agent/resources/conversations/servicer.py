@@ -5,7 +5,6 @@ from typing import Any
 
 from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1 import conversation_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.conversations.convert import (
     conversation_list,
     conversation_to_proto,
@@ -31,14 +30,13 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     ) -> wire.CreateConversationResponse:
         """Copies of blocks first, the conversation's row last."""
         conversation_id, agent_id = new_id(request.conversation_id), from_public("agent", request.agent_id)
-        with refusals():
-            state = await self._conversations.create(
-                current(),
-                conversation_id,
-                agent_id,
-                setting_values(request.conversation),
-                request.isolated_block_labels,
-            )
+        state = await self._conversations.create(
+            current(),
+            conversation_id,
+            agent_id,
+            setting_values(request.conversation),
+            request.isolated_block_labels,
+        )
         return wire.CreateConversationResponse(conversation=conversation_to_proto(state))
 
     async def GetConversation(self, request: wire.GetConversationRequest, context: Any) -> wire.GetConversationResponse:
@@ -53,8 +51,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         self, request: wire.ListConversationsRequest, context: Any
     ) -> wire.ListConversationsResponse:
         """One page."""
-        with refusals():
-            page = await self._conversations.list(current().organization_id, conversation_list(request))
+        page = await self._conversations.list(current().organization_id, conversation_list(request))
         conversations = [conversation_to_proto(ConversationState(each)) for each in page.items]
         return wire.ListConversationsResponse(conversations=conversations, next_page_token=page.next_token)
 
@@ -63,10 +60,9 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     ) -> wire.UpdateConversationResponse:
         """Changes the fields of the mask."""
         conversation_id = from_public("conv", request.conversation_id)
-        with refusals():
-            state = await self._conversations.update(
-                current(), conversation_id, setting_values(request.conversation, request.update_mask.paths)
-            )
+        state = await self._conversations.update(
+            current(), conversation_id, setting_values(request.conversation, request.update_mask.paths)
+        )
         return wire.UpdateConversationResponse(conversation=conversation_to_proto(state))
 
     async def DeleteConversation(

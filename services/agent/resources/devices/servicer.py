@@ -7,7 +7,6 @@ from uuid import UUID
 
 from loci.agent.v1 import device_service_pb2 as wire
 from loci.agent.v1 import device_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.core.ports_streams import Notifier
 from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.convert import (
@@ -46,8 +45,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
 
     async def ListDevices(self, request: wire.ListDevicesRequest, context: Any) -> wire.ListDevicesResponse:
         """A page."""
-        with refusals():
-            page = await self._devices.list(current().organization_id, device_list(request))
+        page = await self._devices.list(current().organization_id, device_list(request))
         return wire.ListDevicesResponse(devices=map(device_to_proto, page.items), next_page_token=page.next_token)
 
     async def UpdateDevice(self, request: wire.UpdateDeviceRequest, context: Any) -> wire.UpdateDeviceResponse:

@@ -4,7 +4,6 @@ from typing import Any
 
 from loci.agent.v1 import group_service_pb2 as wire
 from loci.agent.v1 import group_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.groups.convert import drafts, group_list, groups
 from services.agent.resources.groups.service import Groups
 from services.common.context import current
@@ -20,8 +19,7 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
     async def CreateGroup(self, request: wire.CreateGroupRequest, context: Any) -> wire.CreateGroupResponse:
         """Shared blocks first, the group's row last."""
         group_id = from_public("group", request.group_id) if request.group_id else uuid7()
-        with refusals():
-            group = await self._groups.create(current(), group_id, drafts.draft(request.group).values)
+        group = await self._groups.create(current(), group_id, drafts.draft(request.group).values)
         return wire.CreateGroupResponse(group=groups.encode(group))
 
     async def GetGroup(self, request: wire.GetGroupRequest, context: Any) -> wire.GetGroupResponse:
@@ -31,8 +29,7 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
 
     async def ListGroups(self, request: wire.ListGroupsRequest, context: Any) -> wire.ListGroupsResponse:
         """One page."""
-        with refusals():
-            page = await self._groups.list(current().organization_id, group_list(request))
+        page = await self._groups.list(current().organization_id, group_list(request))
         return wire.ListGroupsResponse(groups=map(groups.encode, page.items), next_page_token=page.next_token)
 
     async def CountGroups(self, request: wire.CountGroupsRequest, context: Any) -> wire.CountGroupsResponse:
@@ -42,10 +39,7 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
     async def UpdateGroup(self, request: wire.UpdateGroupRequest, context: Any) -> wire.UpdateGroupResponse:
         """Changes the fields of the mask."""
         group_id = from_public("group", request.group_id)
-        with refusals():
-            group = await self._groups.update(
-                current(), group_id, drafts.draft(request.group, request.update_mask.paths)
-            )
+        group = await self._groups.update(current(), group_id, drafts.draft(request.group, request.update_mask.paths))
         return wire.UpdateGroupResponse(group=groups.encode(group))
 
     async def DeleteGroup(self, request: wire.DeleteGroupRequest, context: Any) -> wire.DeleteGroupResponse:
@@ -56,8 +50,7 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
     async def AttachBlock(self, request: wire.AttachBlockRequest, context: Any) -> wire.AttachBlockResponse:
         """Shares a block."""
         group_id, block_id = from_public("group", request.group_id), from_public("block", request.block_id)
-        with refusals():
-            group = await self._groups.attach_block(current(), group_id, block_id)
+        group = await self._groups.attach_block(current(), group_id, block_id)
         return wire.AttachBlockResponse(group=groups.encode(group))
 
     async def DetachBlock(self, request: wire.DetachBlockRequest, context: Any) -> wire.DetachBlockResponse:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.common.paging import Page
+from services.common.refusals import Refused
 from services.common.storable import parsed
 
 LONGEST = 256

@@ -5,7 +5,6 @@ from typing import Any
 
 from loci.agent.v1 import identity_service_pb2 as wire
 from loci.agent.v1 import identity_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.convert import agent_to_proto
 from services.agent.resources.agents.service import Agents
 from services.agent.resources.identities.convert import drafts, identities, identity_list
@@ -26,8 +25,7 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
     async def CreateIdentity(self, request: wire.CreateIdentityRequest, context: Any) -> wire.CreateIdentityResponse:
         """Blocks first, the identity's row last."""
         identity_id = from_public("identity", request.identity_id) if request.identity_id else uuid7()
-        with refusals():
-            identity = await self._identities.create(current(), identity_id, drafts.draft(request.identity).values)
+        identity = await self._identities.create(current(), identity_id, drafts.draft(request.identity).values)
         return wire.CreateIdentityResponse(identity=identities.encode(identity))
 
     async def GetIdentity(self, request: wire.GetIdentityRequest, context: Any) -> wire.GetIdentityResponse:
@@ -38,8 +36,7 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
 
     async def ListIdentities(self, request: wire.ListIdentitiesRequest, context: Any) -> wire.ListIdentitiesResponse:
         """One page."""
-        with refusals():
-            page = await self._identities.list(current().organization_id, identity_list(request))
+        page = await self._identities.list(current().organization_id, identity_list(request))
         return wire.ListIdentitiesResponse(
             identities=map(identities.encode, page.items), next_page_token=page.next_token
         )
@@ -51,18 +48,16 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
     async def UpdateIdentity(self, request: wire.UpdateIdentityRequest, context: Any) -> wire.UpdateIdentityResponse:
         """Changes the fields of the mask."""
         identity_id = from_public("identity", request.identity_id)
-        with refusals():
-            identity = await self._identities.update(
-                current(), identity_id, drafts.draft(request.identity, request.update_mask.paths)
-            )
+        identity = await self._identities.update(
+            current(), identity_id, drafts.draft(request.identity, request.update_mask.paths)
+        )
         return wire.UpdateIdentityResponse(identity=identities.encode(identity))
 
     async def UpsertIdentity(self, request: wire.UpsertIdentityRequest, context: Any) -> wire.UpsertIdentityResponse:
         """Changes the one that has the key, or creates it."""
         identity_id = from_public("identity", request.identity_id) if request.identity_id else uuid7()
-        with refusals():
-            settings, names = drafts.draft(request.identity).values, drafts.mask(request.update_mask.paths)
-            identity = await self._identities.upsert(current(), identity_id, settings, names)
+        settings, names = drafts.draft(request.identity).values, drafts.mask(request.update_mask.paths)
+        identity = await self._identities.upsert(current(), identity_id, settings, names)
         return wire.UpsertIdentityResponse(identity=identities.encode(identity))
 
     async def DeleteIdentity(self, request: wire.DeleteIdentityRequest, context: Any) -> wire.DeleteIdentityResponse:
@@ -76,10 +71,7 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
     ) -> wire.UpsertIdentityPropertiesResponse:
         """Sets properties by their keys."""
         identity_id = from_public("identity", request.identity_id)
-        with refusals():
-            identity = await self._identities.upsert_properties(
-                current(), identity_id, properties(request.properties_json)
-            )
+        identity = await self._identities.upsert_properties(current(), identity_id, properties(request.properties_json))
         return wire.UpsertIdentityPropertiesResponse(identity=identities.encode(identity))
 
     async def AttachIdentity(self, request: wire.AttachIdentityRequest, context: Any) -> wire.AttachIdentityResponse:

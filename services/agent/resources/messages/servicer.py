@@ -7,9 +7,7 @@ from uuid import UUID
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto, system_message_to_proto
-from services.agent.convert.refusals import refusals
 from services.agent.core.messages import Message, system_message_id
-from services.agent.core.refusals import Refused
 from services.agent.resources.messages.convert import captured_messages, new_text
 from services.agent.resources.messages.model import edit
 from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, MessageStore
@@ -17,6 +15,7 @@ from services.agent.resources.messages.service import message_not_found
 from services.common.context import current
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
+from services.common.refusals import Refused
 
 _MESSAGES_PER_PAGE = 100
 
@@ -31,9 +30,8 @@ class StoredMessageRpcs:
 
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
         """One page of the tenant's."""
-        with refusals():
-            page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
-            stored = await self._stored.all(current().organization_id, page)
+        page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+        stored = await self._stored.all(current().organization_id, page)
         messages = [piece for message in stored.items for piece in messages_to_proto(message)]
         return wire.ListAllMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
@@ -57,11 +55,10 @@ class StoredMessageRpcs:
         caller = current()
         agent_id, message_id = from_public("agent", request.agent_id), from_public("message", request.message_id)
         kind, content = new_text(request)
-        with refusals():
-            _check_stored(agent_id, message_id)
-            message = await self._stored.revise(
-                caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, content)
-            )
+        _check_stored(agent_id, message_id)
+        message = await self._stored.revise(
+            caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, content)
+        )
         return wire.UpdateMessageResponse(messages=messages_to_proto(message))
 
     async def CaptureMessages(self, request: wire.CaptureMessagesRequest, context: Any) -> wire.CaptureMessagesResponse:
@@ -78,10 +75,9 @@ class StoredMessageRpcs:
         agent_id = from_public("agent", request.agent_id)
         named = request.conversation_id
         conversation_id = from_public("conv", named) if named else agent_id
-        with refusals():
-            page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
-            conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
-            messages = await self._history.messages(organization_id, conversation_id, page)
+        page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+        conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
+        messages = await self._history.messages(organization_id, conversation_id, page)
         response = wire.ListMessagesResponse(next_page_token=messages.next_token)
         for message in messages.items:
             response.messages.extend(await self._shown(message, conversation))

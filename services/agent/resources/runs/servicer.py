@@ -7,7 +7,6 @@ from typing import Any
 from loci.agent.v1 import run_service_pb2 as wire
 from loci.agent.v1 import run_service_pb2_grpc
 from services.agent.convert.messages import messages_to_proto
-from services.agent.convert.refusals import refusals
 from services.agent.resources.agents.ports import ToolCatalogue
 from services.agent.resources.runs.convert import (
     called_names,
@@ -43,25 +42,22 @@ class StoredRunRpcs(run_service_pb2_grpc.RunServiceServicer):
 
     async def ListRuns(self, request: wire.ListRunsRequest, context: Any) -> wire.ListRunsResponse:
         """One page."""
-        with refusals():
-            runs = await self._runs.list(current().organization_id, run_list(request))
+        runs = await self._runs.list(current().organization_id, run_list(request))
         return wire.ListRunsResponse(runs=map(stored_run_to_proto, runs.items), next_page_token=runs.next_token)
 
     async def ListRunMessages(self, request: wire.ListRunMessagesRequest, context: Any) -> wire.ListRunMessagesResponse:
         """A page of its messages."""
         run_id = from_public("run", request.run_id)
-        with refusals():
-            wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
-            stored = await self._runs.messages(current().organization_id, run_id, wanted)
+        wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
+        stored = await self._runs.messages(current().organization_id, run_id, wanted)
         messages = [piece for message in stored.items for piece in messages_to_proto(message)]
         return wire.ListRunMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def ListRunSteps(self, request: wire.ListRunStepsRequest, context: Any) -> wire.ListRunStepsResponse:
         """A page of its steps."""
         run_id = from_public("run", request.run_id)
-        with refusals():
-            page = page_by_id(request.page, "step", _PER_PAGE, ascending=True)
-            steps = await self._runs.steps(current().organization_id, run_id, page)
+        page = page_by_id(request.page, "step", _PER_PAGE, ascending=True)
+        steps = await self._runs.steps(current().organization_id, run_id, page)
         return wire.ListRunStepsResponse(steps=map(step_to_proto, steps.items), next_page_token=steps.next_token)
 
     async def GetRunUsage(self, request: wire.GetRunUsageRequest, context: Any) -> wire.GetRunUsageResponse:

@@ -6,7 +6,6 @@ from typing import Any
 
 from loci.agent.v1 import schedule_service_pb2 as wire
 from loci.agent.v1 import schedule_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.callbacks.address import check_callback
 from services.agent.resources.schedules.convert import draft, schedule_to_proto
 from services.agent.resources.schedules.model import check_cron, check_time
@@ -33,8 +32,7 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         new = draft(request, current())
         if new.options.callback_url is not None:
             await check_callback(new.options.callback_url, allow_private=self._allow_private_urls)
-        with refusals():
-            schedule = await self._schedules.create(new, _first)
+        schedule = await self._schedules.create(new, _first)
         self._on_planned()
         return wire.CreateScheduleResponse(schedule=schedule_to_proto(schedule))
 
@@ -46,9 +44,8 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
     async def ListSchedules(self, request: wire.ListSchedulesRequest, context: Any) -> wire.ListSchedulesResponse:
         """A page."""
         agent_id = from_public("agent", request.agent_id)
-        with refusals():
-            page = page_by_id(request.page, "schedule", _PER_PAGE, ascending=True)
-            schedules = await self._schedules.list(current().organization_id, agent_id, page)
+        page = page_by_id(request.page, "schedule", _PER_PAGE, ascending=True)
+        schedules = await self._schedules.list(current().organization_id, agent_id, page)
         return wire.ListSchedulesResponse(
             schedules=map(schedule_to_proto, schedules.items), next_page_token=schedules.next_token
         )

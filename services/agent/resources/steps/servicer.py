@@ -5,7 +5,6 @@ from typing import Any
 from loci.agent.v1 import step_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2_grpc
 from services.agent.convert.messages import messages_to_proto
-from services.agent.convert.refusals import refusals
 from services.agent.resources.steps.convert import (
     feedback_of,
     step_list,
@@ -35,8 +34,7 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
 
     async def ListSteps(self, request: wire.ListStepsRequest, context: Any) -> wire.ListStepsResponse:
         """One page."""
-        with refusals():
-            steps = await self._steps.list(current().organization_id, step_list(request))
+        steps = await self._steps.list(current().organization_id, step_list(request))
         return wire.ListStepsResponse(steps=map(step_to_proto, steps.items), next_page_token=steps.next_token)
 
     async def ListStepMessages(
@@ -44,17 +42,15 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
     ) -> wire.ListStepMessagesResponse:
         """A page of its messages."""
         step_id = from_public("step", request.step_id)
-        with refusals():
-            wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
-            stored = await self._steps.messages(current().organization_id, step_id, wanted)
+        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
+        stored = await self._steps.messages(current().organization_id, step_id, wanted)
         messages = [piece for message in stored.items for piece in messages_to_proto(message)]
         return wire.ListStepMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def SetStepFeedback(self, request: wire.SetStepFeedbackRequest, context: Any) -> wire.SetStepFeedbackResponse:
         """Stores a person's opinion of a step."""
         step_id = from_public("step", request.step_id)
-        with refusals():
-            step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
+        step = await self._steps.set_feedback(current().organization_id, step_id, feedback_of(request))
         return wire.SetStepFeedbackResponse(step=step_to_proto(step))
 
     async def SetStepTransaction(

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.model.names import random_name
+from services.common.refusals import Refused
 from services.common.storable import parsed, storable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")

@@ -6,7 +6,6 @@ import orjson
 
 from loci.agent.v1 import template_service_pb2 as wire
 from loci.agent.v1 import template_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.templates import model as templates
 from services.agent.resources.templates.model import NewTemplate, Template, TemplateStore
 from services.common.codec import Codec
@@ -24,14 +23,13 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
 
     async def CreateTemplate(self, request: wire.CreateTemplateRequest, context: Any) -> wire.CreateTemplateResponse:
         """With its first version."""
-        with refusals():
-            new = NewTemplate(
-                id=from_public("template", request.template_id) if request.template_id else uuid7(),
-                name=templates.check_name(request.name),
-                description=templates.words(request.description if request.HasField("description") else None),
-                project_id=templates.words(request.project_id if request.HasField("project_id") else None),
-                agent_file=templates.agent_file(request.agent_file_json),
-            )
+        new = NewTemplate(
+            id=from_public("template", request.template_id) if request.template_id else uuid7(),
+            name=templates.check_name(request.name),
+            description=templates.words(request.description if request.HasField("description") else None),
+            project_id=templates.words(request.project_id if request.HasField("project_id") else None),
+            agent_file=templates.agent_file(request.agent_file_json),
+        )
         template = await self._store.create(current().organization_id, current().user_id, new)
         return wire.CreateTemplateResponse(template=_templates.encode(template))
 
@@ -47,8 +45,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
 
     async def UpdateTemplate(self, request: wire.UpdateTemplateRequest, context: Any) -> wire.UpdateTemplateResponse:
         """Replaces the version that is worked on."""
-        with refusals():
-            file = templates.agent_file(request.agent_file_json)
+        file = templates.agent_file(request.agent_file_json)
         caller = current()
         updated = await self._store.update(
             caller.organization_id, caller.user_id, request.name, file, save=request.save_existing
@@ -59,8 +56,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         self, request: wire.SaveTemplateVersionRequest, context: Any
     ) -> wire.SaveTemplateVersionResponse:
         """The next version."""
-        with refusals():
-            message = templates.words(request.message if request.HasField("message") else None)
+        message = templates.words(request.message if request.HasField("message") else None)
         caller = current()
         saved = await self._store.save(caller.organization_id, caller.user_id, request.name, message)
         return wire.SaveTemplateVersionResponse(template=_templates.encode(saved))

@@ -12,7 +12,6 @@ from typing import assert_never
 from uuid import UUID
 
 from services.agent.core.messages import Message
-from services.agent.core.refusals import Refused
 from services.agent.resources.agents.catalogues import Catalogues
 from services.agent.resources.agents.model import settings as agents
 from services.agent.resources.agents.model.checks import SettingValues, check
@@ -33,6 +32,7 @@ from services.agent.resources.transfers.ports import ImportWriter, TransferMemor
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
 from services.common.ids import uuid7
+from services.common.refusals import Refused
 from services.common.storable import storable
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,6 @@ from typing import Any
 
 from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.agent.v1 import transfer_service_pb2_grpc
-from services.agent.convert.refusals import refusals
 from services.agent.resources.transfers.convert import Frames, import_part, stored_to_proto
 from services.agent.resources.transfers.model import ImportPart
 from services.agent.resources.transfers.service import Transfers
@@ -23,16 +22,14 @@ class TransferServicer(transfer_service_pb2_grpc.TransferServiceServicer):
         self, request_iterator: AsyncIterator[wire.ImportAgentsRequest], context: Any
     ) -> wire.ImportAgentsResponse:
         """All of it or nothing."""
-        with refusals():
-            imported = await self._transfers.import_agents(current(), _parts(request_iterator))
+        imported = await self._transfers.import_agents(current(), _parts(request_iterator))
         agent_ids = (to_public("agent", each) for each in imported.agent_ids)
         return wire.ImportAgentsResponse(agent_ids=agent_ids, messages=imported.messages)
 
     async def BatchFindAgents(self, request: wire.BatchFindAgentsRequest, context: Any) -> wire.BatchFindAgentsResponse:
         """Those that are there."""
-        with refusals():
-            agent_ids = [from_public("agent", each) for each in request.agent_ids]
-            found = await self._transfers.find(current().organization_id, agent_ids)
+        agent_ids = [from_public("agent", each) for each in request.agent_ids]
+        found = await self._transfers.find(current().organization_id, agent_ids)
         return wire.BatchFindAgentsResponse(agent_ids=(to_public("agent", each) for each in found))
 
     async def StreamStoredMessages(

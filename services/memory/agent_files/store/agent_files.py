@@ -8,11 +8,11 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import FailedPrecondition, NotFound
+from services.common.refusals import Refused
 from services.memory.agent_files.model import FileLimits, FileRange, Opening
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import keep_record
-from services.memory.core.errors import Refused
 from services.memory.core.file_text.views import OpenFile, files_to_close
 from services.memory.folders.model import Folder
 from services.memory.folders.store import FOLDER_COLUMNS, FOLDER_JOIN, folder_of_row, no_such_folder

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from services.common.refusals import Refused
 from services.common.storable import storable
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
 from services.memory.core.editing.occurrences import count_and_lines, starts
-from services.memory.core.errors import Refused
 
 # A value up to this long is shown whole to the model after an edit, otherwise the lines around the change.
 _SHOWN_WHOLE = 2_000

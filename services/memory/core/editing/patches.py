@@ -14,11 +14,11 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
+from services.common.refusals import Refused
 from services.common.storable import storable
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits
-from services.memory.core.errors import Refused
 
 # Possessive: of a line of blanks it is soon known that it names nothing.
 _HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) Block: *+(.*\S)\s*$")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from services.memory.core.errors import Refused
+from services.common.refusals import Refused
 
 
 class FileFormat(StrEnum):

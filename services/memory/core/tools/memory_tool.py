@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
+from services.common.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.edits import Edit
 from services.memory.core.editing.patches import Plan
-from services.memory.core.errors import Refused
 from services.memory.core.tools.arguments import Arguments
 
 # It stands in the prompt beside the text, which has a limit.

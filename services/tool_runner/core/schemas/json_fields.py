@@ -2,7 +2,7 @@
 
 import json
 
-from services.tool_runner.core.model import Refused
+from services.common.refusals import Refused
 
 
 def json_object(text: str, name: str) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from services.common.refusals import Refused
 from services.tool_runner.core.job import Language
-from services.tool_runner.core.model import Refused
 from services.tool_runner.mcp_servers.model import INVALID
 
 # By what people write: the words of the command, and whose packages they are.

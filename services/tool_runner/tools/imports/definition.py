@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from services.tool_runner.core.model import JsonObject, Refused, ToolChanges, ToolType
+from services.common.refusals import Refused
+from services.tool_runner.core.model import JsonObject, ToolChanges, ToolType
 
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 48, 20_000
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -9,8 +9,9 @@ from math import hypot, isfinite
 from uuid import UUID
 
 from services.common.ranking import reciprocal_ranks
+from services.common.refusals import Refused
 from services.common.words import to_find
-from services.tool_runner.core.model import Refused, Tool, ToolType
+from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.storable import storable
 
 LONGEST_QUERY = 10_000

@@ -15,7 +15,6 @@ from services.agent.adapters.due_schedules import PostgresDue, run_of
 from services.agent.adapters.journal import LONGEST_LINE
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message, Text
-from services.agent.core.refusals import Refused
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, NewSchedule, Schedule, ScheduleTime
 from services.agent.resources.schedules.scheduler import Scheduler
 from services.agent.resources.schedules.store import PostgresSchedules
@@ -24,6 +23,7 @@ from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
 from services.common.migrate import migrate
 from services.common.paging import Page
+from services.common.refusals import Refused
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, world_on
 

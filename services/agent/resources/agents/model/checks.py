@@ -7,11 +7,11 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from services.agent.core import model_settings
-from services.agent.core.refusals import Refused
 from services.agent.core.rules.rule_json import rules_from_json
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.agent.resources.agents.model.base_tools import BASE_TOOLS
+from services.common.refusals import Refused
 from services.common.storable import parsed
 
 MOST_TOOLS = 1_000

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from uuid import UUID
 
-from services.tool_runner.core.model import KeptFile, Refused
+from services.common.refusals import Refused
+from services.tool_runner.core.model import KeptFile
 
 INPUTS = "/inputs"
 LONGEST_NAME = 255

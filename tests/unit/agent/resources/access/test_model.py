@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 
 from services.agent.bootstrap import _SERVICES
-from services.agent.core.refusals import Refused
 from services.agent.resources.access.model import (
     OWN,
     READ,
@@ -25,6 +24,7 @@ from services.agent.resources.access.model import (
     new_token,
     right_of,
 )
+from services.common.refusals import Refused
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loci.agent.v1 import agent_pb2
-from services.agent.core.refusals import Refused
 from services.agent.core.rules.tool_rules import ExitLoop, RunFirst
 from services.agent.resources.agents.convert import setting_values
 from services.agent.resources.agents.model.checks import check, tool_rules
@@ -24,6 +23,7 @@ from services.agent.resources.agents.model.settings import (
     with_tools,
 )
 from services.common.errors import InvalidArgument
+from services.common.refusals import Refused
 
 DEFAULTS = Defaults("loci/demo", "loci/hash")
 ONE, TWO = UUID(int=1), UUID(int=2)

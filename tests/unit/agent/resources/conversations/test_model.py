@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from loci.agent.v1 import conversation_pb2
-from services.agent.core.refusals import Refused
 from services.agent.resources.conversations.convert import setting_values
 from services.agent.resources.conversations.model import (
     MOST_CHARACTERS,
@@ -21,6 +20,7 @@ from services.agent.resources.conversations.model import (
     window_model,
 )
 from services.common.errors import InvalidArgument
+from services.common.refusals import Refused
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from loci.agent.v1.group_pb2 import Group
-from services.agent.core.refusals import Refused
 from services.agent.resources.groups.convert import drafts
 from services.common.errors import InvalidArgument
+from services.common.refusals import Refused
 
 
 def test_what_is_stored() -> None:

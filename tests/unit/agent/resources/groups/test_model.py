@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.groups.model import GroupSettings, change, check
 from services.common.drafts import Draft
+from services.common.refusals import Refused
 
 ONE, TWO, BLOCK = UUID(int=1), UUID(int=2), UUID(int=3)
 

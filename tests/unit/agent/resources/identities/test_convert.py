@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from loci.agent.v1.identity_pb2 import Identity
-from services.agent.core.refusals import Refused
 from services.agent.resources.identities.convert import drafts
 from services.common.errors import InvalidArgument
+from services.common.refusals import Refused
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 

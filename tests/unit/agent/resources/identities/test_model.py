@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from services.agent.core.refusals import Refused
 from services.agent.resources.identities.model import merge_properties, properties
+from services.common.refusals import Refused
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.agent.core.refusals import Refused
 from services.agent.core.zones import zone
 from services.agent.resources.schedules.model import FURTHEST, check_cron, check_time, next_time, pause
+from services.common.refusals import Refused
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 
