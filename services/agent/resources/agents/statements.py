@@ -25,7 +25,8 @@ from sqlalchemy.dialects import postgresql
 
 from services.agent.postgres.conversations import WINDOW_MESSAGES
 from services.agent.resources.agents.ports import AgentList
-from services.agent.resources.identities.rows import identities_of_agent, managed_by_agent
+from services.agent.resources.groups.rows import managed_by_agent
+from services.agent.resources.identities.rows import identities_of_agent
 from services.agent.resources.tables import (
     MESSAGE_COLUMNS,
     agent_identities,
