@@ -29,12 +29,12 @@ users = Codec(User, wire.User)
 
 
 def key_to_proto(key: ApiKey) -> wire.ApiKey:
-    """A key as its tenant sees it."""
+    """Returns a key as its tenant sees it."""
     return _keys.encode(key, role=wire.Role.Value(_PREFIX + key.role.upper().replace("-", "_")))
 
 
 def key_draft(key: wire.ApiKey) -> KeyDraft:
-    """A key as asked for. Raises InvalidArgument (INVALID_ID, API_KEY_INVALID, TIME_INVALID)."""
+    """Returns a key as asked for. Raises InvalidArgument (INVALID_ID, API_KEY_INVALID, TIME_INVALID)."""
     if key.role not in wire.Role.values():
         raise InvalidArgument(f"{key.role} is no role", reason="API_KEY_INVALID")
     role = wire.Role.Name(key.role or wire.ROLE_DEVELOPER).removeprefix(_PREFIX).lower().replace("_", "-")
@@ -49,7 +49,7 @@ def key_draft(key: wire.ApiKey) -> KeyDraft:
 
 
 def token_to_proto(token: ClientToken) -> wire.ClientToken:
-    """A token as its tenant sees it."""
+    """Returns a token as its tenant sees it."""
     policy = [
         wire.AgentAccess(agent_id=to_public("agent", agent_id), access=access) for agent_id, access in token.policy
     ]
@@ -59,7 +59,7 @@ def token_to_proto(token: ClientToken) -> wire.ClientToken:
 
 
 def token_draft(request: wire.CreateClientTokenRequest, now: datetime) -> TokenDraft:
-    """A token as asked for. Raises InvalidArgument (INVALID_ID, TIME_INVALID)."""
+    """Returns a token as asked for. Raises InvalidArgument (INVALID_ID, TIME_INVALID)."""
     policy = [AgentAccess(from_public("agent", each.agent_id), tuple(each.access)) for each in request.policy]
     return TokenDraft(request.hostname, merge_policy(policy), _moment(request, "expires_at") or now + TOKEN_LIFE)
 
@@ -74,7 +74,7 @@ def principal_to_proto(principal: Principal) -> wire.AuthenticateResponse:
 
 
 def changes_name(paths: Sequence[str]) -> bool:
-    """Whether the name is to change. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
+    """Returns whether the name is to change. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
     for path in paths:
         if path != "name":
             raise InvalidArgument(f"{path!r} cannot be updated", reason="UPDATE_MASK_INVALID")

@@ -20,7 +20,7 @@ class StoredAgentStates:
         self._tools = tools
 
     async def of(self, site: CallSite) -> str:
-        """See ports.AgentStates.of."""
+        """See core.ports.AgentStates.of."""
         agent, view, tools = await asyncio.gather(
             self._agents.get(site.organization_id, site.agent_id),
             self._memory.view(site.agent_id, site.conversation_id),

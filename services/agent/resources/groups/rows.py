@@ -12,7 +12,7 @@ from services.common.records import names_in
 
 
 def members_of(rows: FromClause) -> ColumnElement[Any]:
-    """Ids of the members of the group of a row, in order."""
+    """Returns ids of the members of the group of a row, in order."""
     member = group_agents
     agent_ids = (
         select(func.array_agg(postgresql.aggregate_order_by(member.c.agent_id, member.c.position)))
@@ -24,7 +24,7 @@ def members_of(rows: FromClause) -> ColumnElement[Any]:
 
 
 def managed_by_agent(rows: FromClause) -> ColumnElement[Any]:
-    """The newest group that the agent of a row manages, as a JSON object; null for none."""
+    """Returns the newest group that the agent of a row manages, as a JSON object; null for none."""
     names = names_in(Group, groups.c.keys())
     group = (
         select(func.jsonb_build_object(*json_pairs(groups.c, *names), "agent_ids", members_of(groups)))

@@ -87,7 +87,7 @@ class PostgresGroups:
 
 
 def group_not_found(group_id: UUID) -> NotFound:
-    """The error for a group that is not there."""
+    """Returns the error for a group that is not there."""
     return NotFound(f"Group group-{group_id} not found", reason="GROUP_NOT_FOUND")
 
 

@@ -12,7 +12,7 @@ from services.common.records import names_in
 
 
 def agents_of(rows: FromClause) -> ColumnElement[Any]:
-    """Ids of the agents that serve the identity of a row, in the order of attachment."""
+    """Returns ids of the agents that serve the identity of a row, in the order of attachment."""
     link = agent_identities
     ordered = postgresql.aggregate_order_by(link.c.agent_id, link.c.attached_at, link.c.agent_id)
     agent_ids = (

@@ -43,7 +43,7 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSched
 
 
 def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
-    """A schedule as clients see it."""
+    """Returns a schedule as clients see it."""
     options = schedule.options
     message = _schedules.encode(
         schedule,
