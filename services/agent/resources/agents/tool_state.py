@@ -12,7 +12,7 @@ from services.agent.resources.agents.ports import AgentStore
 
 
 class StoredAgentStates:
-    """`ports.AgentStates`, read when such a tool is called, and only then."""
+    """`core.ports.AgentStates`, read when such a tool is called, and only then."""
 
     def __init__(self, agents: AgentStore, memory: Memory, tools: Tools) -> None:
         self._agents = agents

@@ -28,7 +28,7 @@ BEGINNING, END = Place(-2, 0), Place(2**31 - 1, 0)
 
 
 class PostgresHistory:
-    """`resources.agents.ports.History`."""
+    """`resources.messages.ports.History`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = autocommit(engine)

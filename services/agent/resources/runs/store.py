@@ -27,7 +27,7 @@ _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.complet
 
 
 class PostgresRuns:
-    """`resources.callbacks.ports.RunStore`."""
+    """`resources.runs.ports.RunStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = autocommit(engine)

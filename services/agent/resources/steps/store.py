@@ -28,7 +28,7 @@ _KEYSET = Keyset(steps, "step")
 
 
 class PostgresSteps:
-    """`resources.callbacks.ports.StepStore`."""
+    """`resources.steps.ports.StepStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
