@@ -155,7 +155,7 @@ def agent_not_found(agent_id: UUID) -> NotFound:
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
-    """Returns a row of `agents`, with what `agent_statements.whole` adds to it where the query has its columns."""
+    """Returns a row of `agents`, with what `statements.whole` adds to it where the query has its columns."""
     settings = replace(record(AgentSettings, row), tool_rules=rules_from_json(row["tool_rules"]))
     return Agent(
         id=row["id"],
