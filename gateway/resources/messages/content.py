@@ -1,15 +1,18 @@
-"""The content of messages: text and pictures."""
+"""The content of messages, text and pictures: as clients write it <-> protobuf.
 
-import base64
-import binascii
-from collections.abc import Sequence
+A picture by value is base64 everywhere; here it is checked and measured, and not decoded.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Tag
 
 from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body
+from gateway.rest.convert import Rest
 from loci.agent.v1 import message_pb2
+from services.common.base64_text import canonical, decoded_size
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
@@ -92,9 +95,35 @@ def _image(source: ImageSource) -> message_pb2.ImageContent:
             "messages",
         )
     try:
-        data = base64.b64decode(source.data, validate=True)
-    except binascii.Error:
+        image = image_by_value(source.data, source.media_type)
+    except ValueError:
         raise InvalidRequest("the `data` of an image is not base64", "body", "messages") from None
-    if len(data) > MAX_IMAGE_BYTES:
+    if decoded_size(image.data_base64) > MAX_IMAGE_BYTES:
         raise InvalidRequest("an image is larger than 20 MiB", "body", "messages")
-    return message_pb2.ImageContent(data=data, media_type=source.media_type)
+    return image
+
+
+def image_by_value(data: str, media_type: str) -> message_pb2.ImageContent:
+    """Returns a picture. Raises ValueError where `data` is not base64."""
+    return message_pb2.ImageContent(data_base64=canonical(data), media_type=media_type)
+
+
+def content_to_rest(content: Iterable[message_pb2.ContentPart]) -> Any:
+    """Returns the content of a message: a text where that is all, else parts."""
+    parts = [part_to_rest(part) for part in content]
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
+
+
+def part_to_rest(part: message_pb2.ContentPart) -> Rest:
+    """Returns a text or a picture."""
+    return image_to_rest(part.image) if part.HasField("image") else {"type": "text", "text": part.text}
+
+
+def image_to_rest(image: message_pb2.ImageContent) -> Rest:
+    """Returns a picture."""
+    if image.WhichOneof("source") == "url":
+        return {"type": "image", "source": {"type": "url", "url": image.url}}
+    source = {"type": "base64", "media_type": image.media_type, "data": image.data_base64, "detail": None}
+    return {"type": "image", "source": source}
