@@ -2,8 +2,8 @@
 Anthropic's own API as on others'. Pure.
 
 Sources, read in November 2026: platform.minimax.io/docs/api-reference/text-anthropic-api;
-platform.claude.com/docs/en/build-with-claude/{thinking-troubleshooting,preserved-thinking} and what is new in each model.
-Of a model that is named otherwise nothing is assumed.
+platform.claude.com/docs/en/build-with-claude/{thinking-troubleshooting,preserved-thinking} and what is new in each
+model. Of a model that is named otherwise nothing is assumed.
 """
 
 import re
