@@ -209,7 +209,7 @@ def build(
     scheduler = Scheduler(stores.due, worker.succeed, run_timeout=run_timeout)
     schedules = ScheduleServicer(stores.schedules, scheduler.wake, allow_private_urls=callbacks.allow_private)
     devices = DeviceConnections(stores.devices)
-    tenure.pushed = devices.stir
+    tenure.pushed = devices.wake
     servicers: list[Registration] = [
         (add_AccessServiceServicer_to_server, AccessServicer(stores.credentials, Tenants(stores.tenants))),
         (add_AgentServiceServicer_to_server, AgentServicer(agents, folders, tool_runs, deliveries.wake)),

@@ -6,12 +6,13 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
 
 from gateway.agent_files.templates import TemplateValues
-from gateway.resources.blocks.requests import BlockBody, draft_of
+from gateway.resources.blocks.requests import BlockBody
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
 from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
 from gateway.rest.old_names import BodyWithOldNames
+from gateway.rest.request_model import RequestModel
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
 from services.common.fields import When, enum_numbers, settable
 from services.common.ids import to_public, uuid7
@@ -74,22 +75,21 @@ class ModelConfig(Body):
     max_tokens: int | None = None
 
 
-class AgentSettings(BodyWithOldNames):
-    """The fields that creation and change share."""
+class AgentSettings(
+    BodyWithOldNames,
+    RequestModel,
+    of=agent_pb2.Agent,
+    when=When.CHANGE,
+    leave=("deployment_id", "entity_id"),
+):
+    """What creation and change have in common: what an agent declares, and what is beside it or read here."""
 
     old_names = old_names.AGENT
     name: str | None = None
-    description: str | None = None
-    system: str | None = None
     model: Handle | None = None
     embedding: Handle | None = None
     model_settings: Json | None = None
-    context_window_limit: Positive | None = None
     tags: list[str] | None = None
-    metadata: Json | None = None
-    timezone: str | None = None
-    hidden: bool | None = None
-    response_format: Json | None = None
     project_id: str | None = None
     tool_ids: list[str] | None = None
     block_ids: list[str] | None = None
@@ -100,22 +100,14 @@ class AgentSettings(BodyWithOldNames):
     enable_reasoner: bool | None = deprecated()
     reasoning: bool | None = deprecated()
     parallel_tool_calls: bool | None = deprecated()
-    compaction_settings: Json | None = None
-    max_files_open: Annotated[int, Field(ge=0, le=1000)] | None = None
-    per_file_view_window_char_limit: Positive | None = None
     recall_passages: Annotated[int, Field(ge=0, le=50)] | None = Field(
         None, description="Loci's own: how many passages of its archives each turn is shown for its message."
     )
-    tool_rules: list[Json] | None = None
     folder_ids: list[str] | None = None
     source_ids: list[str] | None = deprecated()
     identity_ids: list[str] | None = None
-    message_buffer_autoclear: bool | None = None
-    enable_sleeptime: bool | None = None
     secrets: dict[str, str] | None = Field(None, repr=False)
     tool_exec_environment_variables: dict[str, str] | None = deprecated()
-    base_template_id: str | None = None
-    template_id: str | None = None
 
 
 class CreateAgent(AgentSettings):
@@ -169,7 +161,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     return agent_service_pb2.CreateAgentRequest(
         agent_id=to_public("agent", uuid7()),
         agent=draft,
-        blocks=[draft_of(block, minted=True) for block in body.memory_blocks or ()],
+        blocks=[block.block() for block in body.memory_blocks or ()],
         block_ids=body.block_ids,
         folder_ids=folder_ids(body),
         tool_names=body.tools,
@@ -180,7 +172,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
 
 
 def filling(body: CreateAgent) -> TemplateValues:
-    """Returns what the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+    """Returns the settings of the agent beside its template. Raises InvalidRequest for one that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
     return TemplateValues(
@@ -258,7 +250,7 @@ def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
 
 
 def _deprecated_settings(body: AgentSettings) -> Json:
-    """Returns what the fields that model_settings replaced mean there."""
+    """Returns the model settings that the fields of before stand for."""
     settings: Json = {}
     llm = body.llm_config
     if llm is not None and llm.handle:

@@ -28,7 +28,7 @@ class GrpcConversationMemories:
         response = await call_idempotent(self._memory.IsolateBlocks, request, timeout=PATIENCE_SECONDS)
         return tuple(from_public("block", block.id) for block in response.blocks)
 
-    async def isolated(self, agent_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
+    async def isolated_block_ids(self, agent_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
         request = agent_memory_service_pb2.GetAgentMemoryRequest(
             agent_id=to_public("agent", agent_id), conversation_id=to_public("conv", conversation_id)
         )

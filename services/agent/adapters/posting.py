@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from services.agent.resources.callbacks.ports import NotPosted
+from services.agent.resources.callbacks.ports import PostFailed
 from services.common.outward import outward_client
 
 # For the whole exchange; well below the lease of an order.
@@ -24,6 +24,6 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, allow_priva
         ):
             return response.status_code
     except (TimeoutError, httpx.TimeoutException):
-        raise NotPosted(f"the callback was not answered within {TIMEOUT_SECONDS:g} s") from None
+        raise PostFailed(f"the callback was not answered within {TIMEOUT_SECONDS:g} s") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise NotPosted(f"the callback could not be made: {error or type(error).__name__}"[:500]) from None
+        raise PostFailed(f"the callback could not be made: {error or type(error).__name__}"[:500]) from None

@@ -56,7 +56,7 @@ class GrpcSharedBlocks:
         self._blocks = block_service_pb2_grpc.BlockServiceStub(channel)
         self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)
 
-    async def attached(self, agent_ids: Sequence[UUID]) -> frozenset[tuple[UUID, UUID]]:
+    async def attachments(self, agent_ids: Sequence[UUID]) -> frozenset[tuple[UUID, UUID]]:
         if not agent_ids:
             return frozenset()
         request = agent_memory_service_pb2.BatchGetAgentMemoryRequest(

@@ -9,7 +9,7 @@ from loci.memory.v1 import agent_memory_service_pb2, agent_memory_service_pb2_gr
 from services.agent.adapters.catalogues import PATIENCE_SECONDS
 from services.agent.adapters.memory import own_id
 from services.agent.resources.checkpoints.model import Edit
-from services.agent.resources.checkpoints.ports import BlockSeen, Restored
+from services.agent.resources.checkpoints.ports import BlockSeen, RestoreResult
 from services.common.channel import call_idempotent
 from services.common.ids import from_public, to_public
 
@@ -46,7 +46,7 @@ class GrpcVersionedMemories:
 
     async def restore(
         self, agent_id: UUID, conversation_id: UUID, versions: Mapping[UUID, int], request_id: str
-    ) -> Restored:
+    ) -> RestoreResult:
         request = agent_memory_service_pb2.RestoreBlocksRequest(
             agent_id=to_public("agent", agent_id),
             conversation_id=own_id(agent_id, conversation_id),
@@ -54,7 +54,7 @@ class GrpcVersionedMemories:
             request_id=request_id,
         )
         response = await call_idempotent(self._memory.RestoreBlocks, request, timeout=PATIENCE_SECONDS)
-        return Restored(
+        return RestoreResult(
             {from_public("block", block.id): block.label for block in response.blocks},
             frozenset(from_public("block", each) for each in response.shared_block_ids),
             frozenset(from_public("block", each) for each in response.missing_block_ids),

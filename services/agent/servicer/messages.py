@@ -19,8 +19,8 @@ from services.agent.recall.searching import Search
 from services.agent.resources.agents.ports import ModelCatalogue
 from services.agent.resources.callbacks.address import check_callback
 from services.agent.resources.messages.ports import CompiledPrompts, History, MessageStore
-from services.agent.resources.messages.servicer import MessageLists, MessagesStored
-from services.agent.servicer.search import MessageSearches
+from services.agent.resources.messages.servicer import StoredMessageRpcs
+from services.agent.servicer.search import MessageSearchRpcs
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import Aborted
@@ -30,7 +30,7 @@ from services.common.ids import to_public
 WITHDRAW_SECONDS = 10.0
 
 
-class MessageServicer(MessageLists, MessagesStored, MessageSearches, message_service_pb2_grpc.MessageServiceServicer):
+class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_grpc.MessageServiceServicer):
     """loci.agent.v1.MessageService; `longest_seconds` bounds every run.
 
     allow_private_urls: callbacks may go to addresses that are not public.
@@ -49,9 +49,8 @@ class MessageServicer(MessageLists, MessagesStored, MessageSearches, message_ser
         longest_seconds: float,
         allow_private_urls: bool = False,
     ) -> None:
-        MessageLists.__init__(self, history, prompts)
-        MessagesStored.__init__(self, stored, history, prompts)
-        MessageSearches.__init__(self, search)
+        StoredMessageRpcs.__init__(self, stored, history, prompts)
+        MessageSearchRpcs.__init__(self, search)
         self._models = models
         self._worker = worker
         self._reader = reader

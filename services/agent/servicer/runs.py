@@ -15,7 +15,7 @@ from services.agent.core.ports_streams import BackgroundRuns
 from services.agent.driving.worker import Worker
 from services.agent.resources.agents.ports import ToolCatalogue
 from services.agent.resources.runs.ports import RunList, RunStore
-from services.agent.resources.runs.servicer import RunQueries
+from services.agent.resources.runs.servicer import StoredRunRpcs
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import FailedPrecondition, NotFound
@@ -26,7 +26,7 @@ from services.common.paging import Page
 MOST_CANCELLED = 1_000
 
 
-class RunServicer(RunQueries):
+class RunServicer(StoredRunRpcs):
     """loci.agent.v1.RunService."""
 
     def __init__(

@@ -9,7 +9,7 @@ from services.agent.recall.searching import Search
 from services.common.context import current
 
 
-class MessageSearches:
+class MessageSearchRpcs:
     """MessageService.SearchMessages."""
 
     def __init__(self, search: Search) -> None:

@@ -177,7 +177,7 @@ class PostgresVectors:
                 }
                 await connection.execute(_STORE, organization_id, list(mine), list(mine.values()), model.id)
 
-    async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
+    async def message_to_embed(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
         """See `resources.messages.embedding.MessageVectorStore`."""
         row = await self._pool.fetchrow(_REVISED, organization_id, message_id)
         return None if row is None else (message_from_row(row), row["embedding"])

@@ -1,4 +1,4 @@
-"""What keys, tokens, tenants and users may look like, and how the secret ones are made. Pure, but for chance."""
+"""Keys, tokens and names of tenants, their rules, and how secrets are made. Pure, but for chance."""
 
 import hashlib
 import secrets
@@ -24,7 +24,7 @@ _SECRET_BYTES = 32
 
 
 class AgentAccess(NamedTuple):
-    """What may be done with one agent: some of ACCESS."""
+    """The rights of a token over one agent: some of ACCESS."""
 
     agent_id: UUID
     access: tuple[str, ...]
@@ -52,35 +52,35 @@ class TokenDraft:
 
 
 def new_key() -> str:
-    """What a key says: 256 random bits after its prefix."""
+    """Returns the secret of a new key: 256 random bits after its prefix."""
     return f"loci-key-{secrets.token_urlsafe(_SECRET_BYTES)}"
 
 
 def new_token(token_id: UUID) -> str:
-    """What a token says: its id, by which it is also known in public, and 256 random bits."""
+    """Returns the secret of a new token: its id, which is public, and 256 random bits."""
     return f"loci-ct-{token_id}-{secrets.token_urlsafe(_SECRET_BYTES)}"
 
 
 def hash_of(secret: str) -> bytes:
-    """By which a credential is found. So much chance needs no salt, and no slow hash."""
+    """Returns the hash by which a credential is found. So much chance needs no salt, and no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def hint_of(secret: str) -> str:
-    """How a key begins, for people who have many."""
+    """Returns how a key begins, for people who have many."""
     return secret[:_HINT]
 
 
-def checked_name(name: str, reason: str) -> str:
+def check_name(name: str, reason: str) -> str:
     """Raises Refused with `reason`."""
     if not 1 <= len(name.strip()) <= _LONGEST_NAME or "\0" in name:
         raise Refused(reason, f"a name has 1 to {_LONGEST_NAME} characters")
     return name.strip()
 
 
-def checked_key(draft: KeyDraft, now: datetime) -> None:
+def check_key(draft: KeyDraft, now: datetime) -> None:
     """Raises Refused (API_KEY_INVALID)."""
-    checked_name(draft.name, "API_KEY_INVALID")
+    check_name(draft.name, "API_KEY_INVALID")
     if draft.agent_ids and draft.role != "agent-only":
         raise _bad_key(f"a key with the role {draft.role} reaches all agents: leave agent_ids out, or use agent-only")
     if len(draft.agent_ids) > _MOST_AGENTS:
@@ -91,7 +91,7 @@ def checked_key(draft: KeyDraft, now: datetime) -> None:
         raise _bad_key("expires_at is over already")
 
 
-def checked_token(draft: TokenDraft, now: datetime) -> None:
+def check_token(draft: TokenDraft, now: datetime) -> None:
     """Raises Refused (CLIENT_TOKEN_INVALID)."""
     if not _is_page(draft.hostname):
         raise _bad_token("hostname is the address of a page, with its scheme: for example https://app.example.com")
@@ -104,12 +104,12 @@ def checked_token(draft: TokenDraft, now: datetime) -> None:
         raise _bad_token("expires_at is over already")
 
 
-def merged(policy: Sequence[AgentAccess]) -> tuple[AgentAccess, ...]:
-    """Each agent and each kind of access once, in the order given."""
-    found: dict[UUID, dict[str, None]] = {}
+def merge_policy(policy: Sequence[AgentAccess]) -> tuple[AgentAccess, ...]:
+    """Returns each agent and each kind of access once, in the order given."""
+    by_agent: dict[UUID, dict[str, None]] = {}
     for agent_id, access in policy:
-        found.setdefault(agent_id, {}).update(dict.fromkeys(access))
-    return tuple(AgentAccess(agent_id, tuple(access)) for agent_id, access in found.items())
+        by_agent.setdefault(agent_id, {}).update(dict.fromkeys(access))
+    return tuple(AgentAccess(agent_id, tuple(access)) for agent_id, access in by_agent.items())
 
 
 def _is_page(hostname: str) -> bool:
@@ -143,7 +143,7 @@ _TOKENS = frozenset({"CreateClientToken", "ListClientTokens", "DeleteClientToken
 
 
 def right_of(method: str) -> str:
-    """What an RPC needs; `method` as gRPC writes it: "/loci.agent.v1.AgentService/GetAgent".
+    """Returns the right that an RPC needs; `method` as gRPC writes it: "/loci.agent.v1.AgentService/GetAgent".
 
     What is not known to be less is WRITE: a new RPC is closed to the lesser roles.
     """
@@ -156,5 +156,5 @@ def right_of(method: str) -> str:
 
 
 def may(role: str, method: str) -> bool:
-    """Whether a role may call an RPC. Roles that are not in the table may call none."""
+    """Returns whether a role may call an RPC. Roles that are not in the table may call none."""
     return right_of(method) in _MAY.get(role, frozenset())

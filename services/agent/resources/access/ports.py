@@ -1,4 +1,4 @@
-"""What access needs from outside, as Protocols over plain values."""
+"""The ports of access: credentials, tenants, and the end of tenants."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class ClientToken:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whom a credential stands for. `token`: of the role "client" alone."""
+    """The caller that a credential stands for. `token`: of the role "client" alone."""
 
     organization_id: UUID
     user_id: UUID
@@ -73,20 +73,20 @@ class CredentialStore(Protocol):
     """Keys and tokens of all tenants."""
 
     async def find(self, credential_hash: bytes) -> Principal | None:
-        """Whom it stands for; None where it is unknown, over, or its tenant or user gone. Notes that it was used."""
+        """Returns its caller; None where it is unknown, over, or its tenant or user is gone. Notes the use."""
         ...
 
     async def create_key(
         self, organization_id: UUID, by: UUID, draft: KeyDraft, *, anywhere: bool
     ) -> tuple[str, ApiKey]:
-        """What the new key says, and the key.
+        """Returns the secret of the new key, and the key.
 
         anywhere: its user may be of another tenant, whose key it then is. Raises NotFound (USER_NOT_FOUND).
         """
         ...
 
     async def list_keys(self, organization_id: UUID, page: Page) -> PageOf[ApiKey]:
-        """One page, oldest first. Raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page, oldest first. Raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def delete_key(self, organization_id: UUID, key_id: UUID, *, anywhere: bool) -> None:
@@ -94,13 +94,13 @@ class CredentialStore(Protocol):
         ...
 
     async def create_token(self, organization_id: UUID, by: UUID, draft: TokenDraft) -> tuple[str, ClientToken]:
-        """What the new token says, and the token. Raises NotFound (AGENT_NOT_FOUND)."""
+        """Returns the secret of the new token, and the token. Raises NotFound (AGENT_NOT_FOUND)."""
         ...
 
     async def list_tokens(
         self, organization_id: UUID, size: int, offset: int, agent_id: UUID | None
     ) -> tuple[Sequence[ClientToken], bool]:
-        """Newest first, those that are not over; and whether there are more."""
+        """Returns those that are not over, newest first; and whether there are more."""
         ...
 
     async def delete_token(self, organization_id: UUID, token_id: UUID) -> None:
@@ -112,11 +112,11 @@ class TenantStore(Protocol):
     """Organizations and their users. Deleted ones are not there. `within`: only this tenant; None: all."""
 
     async def create_organization(self, name: str) -> Organization:
-        """With one user, of the same UUID."""
+        """Creates a tenant with one user of the same UUID."""
         ...
 
     async def list_organizations(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[Organization]:
-        """Oldest first. Raises NotFound (ORGANIZATION_NOT_FOUND) for an unknown cursor."""
+        """Returns one page, oldest first. Raises NotFound (ORGANIZATION_NOT_FOUND) for an unknown cursor."""
         ...
 
     async def rename_organization(self, organization_id: UUID, name: str) -> Organization:
@@ -132,7 +132,7 @@ class TenantStore(Protocol):
         ...
 
     async def list_users(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[User]:
-        """Oldest first. Raises NotFound (USER_NOT_FOUND) for an unknown cursor."""
+        """Returns one page, oldest first. Raises NotFound (USER_NOT_FOUND) for an unknown cursor."""
         ...
 
     async def rename_user(self, within: UUID | None, user_id: UUID, name: str) -> User:
@@ -145,7 +145,7 @@ class TenantStore(Protocol):
 
 
 class TenantPeers(Protocol):
-    """What is left of a deleted tenant in the services behind this one."""
+    """The data of a deleted tenant in the services behind this one."""
 
     async def purge(self) -> bool:
         """Erases it for the tenant of the current context; False while there is some left. May be repeated."""
@@ -153,10 +153,10 @@ class TenantPeers(Protocol):
 
 
 class TenantEraser(Protocol):
-    """What is left of a deleted tenant in this service."""
+    """The data of a deleted tenant in this service."""
 
     async def agents(self, organization_id: UUID, most: int) -> Sequence[UUID]:
-        """Some of its agents that are not deleted yet."""
+        """Returns some of its agents that are not deleted yet."""
         ...
 
     async def erase(self, organization_id: UUID) -> bool:

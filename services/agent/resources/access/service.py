@@ -1,10 +1,10 @@
-"""What may be asked about tenants, users and keys, and by whom; and the end of a tenant."""
+"""Tenants and users: who may do what to them, and the end of a tenant."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from services.agent.resources.access.model import checked_name
+from services.agent.resources.access.model import check_name
 from services.agent.resources.access.ports import Organization, TenantEraser, TenantPeers, TenantStore, User
 from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.agents.ports import AgentStore
@@ -26,7 +26,7 @@ def needs(caller: CallContext, *roles: str) -> None:
 
 
 def is_operator(caller: CallContext) -> bool:
-    """Whether the caller may see and change all tenants."""
+    """Returns whether the caller may see and change all tenants."""
     return caller.role == "admin" and caller.organization_id == DEFAULT
 
 
@@ -39,10 +39,10 @@ class Tenants:
     async def create_organization(self, caller: CallContext, name: str) -> Organization:
         """Raises Refused (ORGANIZATION_INVALID)."""
         _operates(caller)
-        return await self._tenants.create_organization(checked_name(name or random_name(), "ORGANIZATION_INVALID"))
+        return await self._tenants.create_organization(check_name(name or random_name(), "ORGANIZATION_INVALID"))
 
     async def organizations(self, caller: CallContext, size: int, after: UUID | None) -> Sequence[Organization]:
-        """All for the operator, else the caller's own."""
+        """Returns all for the operator, else the caller's own."""
         needs(caller, "admin")
         return await self._tenants.list_organizations(_within(caller), size, after)
 
@@ -51,7 +51,7 @@ class Tenants:
         needs(caller, "admin")
         if organization_id != caller.organization_id:
             _operates(caller)
-        return await self._tenants.rename_organization(organization_id, checked_name(name, "ORGANIZATION_INVALID"))
+        return await self._tenants.rename_organization(organization_id, check_name(name, "ORGANIZATION_INVALID"))
 
     async def delete_organization(self, caller: CallContext, organization_id: UUID) -> Organization:
         """Raises FailedPrecondition (ORGANIZATION_IS_DEFAULT)."""
@@ -61,12 +61,12 @@ class Tenants:
     async def create_user(self, caller: CallContext, name: str, organization_id: UUID | None) -> User:
         """Raises Refused (USER_INVALID)."""
         home = _home(caller, organization_id)
-        return await self._tenants.create_user(home, checked_name(name, "USER_INVALID"))
+        return await self._tenants.create_user(home, check_name(name, "USER_INVALID"))
 
     async def users(
         self, caller: CallContext, size: int, after: UUID | None, organization_id: UUID | None
     ) -> Sequence[User]:
-        """Of one tenant; the operator, naming none, sees all."""
+        """Returns users of one tenant; the operator, naming none, sees all."""
         home = _home(caller, organization_id)
         within = None if organization_id is None and is_operator(caller) else home
         return await self._tenants.list_users(within, size, after)
@@ -74,7 +74,7 @@ class Tenants:
     async def rename_user(self, caller: CallContext, user_id: UUID, name: str) -> User:
         """Raises Refused (USER_INVALID)."""
         needs(caller, "admin")
-        return await self._tenants.rename_user(_within(caller), user_id, checked_name(name, "USER_INVALID"))
+        return await self._tenants.rename_user(_within(caller), user_id, check_name(name, "USER_INVALID"))
 
     async def delete_user(self, caller: CallContext, user_id: UUID) -> User:
         """Raises FailedPrecondition (USER_IS_DEFAULT)."""
@@ -86,7 +86,7 @@ class Tenants:
 
 
 def handlers(eraser: TenantEraser, agents: AgentStore, peers: TenantPeers) -> Mapping[str, Handler]:
-    """What is done for a deleted tenant: each of its agents is deleted as if one by one, then what hangs on none, here
+    """Returns what handles entries about a deleted tenant: each agent is deleted alone, then what has no agent, here
     and in the other services; with the last of its orders goes the tenant itself.
     """
 

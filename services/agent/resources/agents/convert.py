@@ -59,19 +59,19 @@ def agent_to_proto(state: AgentState) -> agent_pb2.Agent:
     if agent.managed_group is not None:
         wire.managed_group.CopyFrom(groups.encode(agent.managed_group))
     if agent.waiting is not None:
-        wire.pending_approval.CopyFrom(_pending(agent.waiting))
+        wire.pending_approval.CopyFrom(_pending_approval(agent.waiting))
     if agent.last_run is not None:
         _put_last_run(wire, agent.last_run)
     return wire
 
 
 def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
-    """A request for an agent. Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID)."""
+    """Returns a request for an agent. Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID)."""
     agent_id = from_public("agent", request.agent_id) if request.agent_id else uuid7()
     return NewAgent(
         agent_id=agent_id,
         settings=setting_values(request.agent),
-        blocks=[_completed(block, agent_id, place) for place, block in enumerate(request.blocks)],
+        blocks=[_complete_block(block, agent_id, place) for place, block in enumerate(request.blocks)],
         block_ids=ids("block", request.block_ids),
         folder_ids=ids("source", request.folder_ids),
         identity_ids=ids("identity", request.agent.identity_ids),
@@ -95,7 +95,7 @@ def setting_values(wire: agent_pb2.Agent, paths: Iterable[str] | None = None) ->
 
 
 def secrets(request: agent_service_pb2.UpdateAgentRequest) -> dict[str, str] | None:
-    """All secrets that there are to be; None where an update leaves them."""
+    """Returns all secrets that there are to be; None where an update leaves them."""
     return dict(request.agent.secrets) if _SECRETS in request.update_mask.paths else None
 
 
@@ -105,13 +105,13 @@ def identity_ids(request: agent_service_pb2.UpdateAgentRequest) -> tuple[UUID, .
 
 
 def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
-    """Which agents to list. Raises Refused, InvalidArgument."""
+    """Returns which agents to list. Raises Refused, InvalidArgument."""
     page = page_by_id(request.page, "agent", _AGENTS_PER_PAGE)
     return _lists.decode(request, page=page, order_by=_ORDERS.get(request.order_by, "created_at"))
 
 
 def stop_reason(word: str | None) -> "agent_pb2.StopReason.ValueType":
-    """A stored stop reason; UNSPECIFIED for none."""
+    """Returns a stored stop reason; UNSPECIFIED for none."""
     return agent_pb2.StopReason.Value(f"STOP_REASON_{(word or 'unspecified').upper()}")
 
 
@@ -123,8 +123,8 @@ def _put_last_run(wire: agent_pb2.Agent, run: LastRun) -> None:
 
 def _compaction(settings: AgentSettings) -> str:
     if settings.compaction_settings:
-        chosen = settings_from_json(settings.compaction_settings)
-        return json_text(settings_to_json(chosen, agent_model=settings.model))
+        compaction = settings_from_json(settings.compaction_settings)
+        return json_text(settings_to_json(compaction, agent_model=settings.model))
     return _usual_compaction(settings.model)
 
 
@@ -133,13 +133,13 @@ def _usual_compaction(model: str) -> str:
     return json_text(settings_to_json(settings_from_json({}), agent_model=model))
 
 
-def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
+def _pending_approval(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     message = waiting.message
     calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
-    shown = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
+    first = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
     wire = agent_pb2.PendingApproval(
-        request_id=to_public("message", piece_id(message.id, shown[1])),
-        otid=shown[0],
+        request_id=to_public("message", piece_id(message.id, first[1])),
+        otid=first[0],
         created_at=timestamp(message.created_at),
         tool_calls_json=json_text(calls),
     )
@@ -152,8 +152,8 @@ def _pending(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     return wire
 
 
-def _completed(block: block_pb2.Block, agent_id: UUID, place: int) -> block_pb2.Block:
-    """A draft with an id, the same when the request is repeated, and with the description of a usual label."""
+def _complete_block(block: block_pb2.Block, agent_id: UUID, place: int) -> block_pb2.Block:
+    """Returns a draft with an id, the same when the request is repeated, and with the description of a usual label."""
     completed = block_pb2.Block()
     completed.CopyFrom(block)
     completed.id = block.id or to_public("block", uuid5(agent_id, f"block-{place}"))

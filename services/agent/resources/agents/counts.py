@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.resources.agents.ports import AgentList
-from services.agent.resources.agents.statements import filters, present
-from services.agent.resources.queries import reading
+from services.agent.resources.agents.statements import conditions_of, present
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents
 from services.common import keyset
 from services.common.paging import PageBy
@@ -18,12 +18,12 @@ class AgentCounts:
     """The part of `resources.agents.ports.AgentStore` that reads no agent whole."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._counting = reading(engine)
+        self._counting = autocommit(engine)
 
-    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
-        found = present(organization_id).where(*filters(wanted)).with_only_columns(func.count())
+    async def count(self, organization_id: UUID, filters: AgentList) -> int:
+        query = present(organization_id).where(*conditions_of(filters)).with_only_columns(func.count())
         async with self._counting.connect() as connection:
-            return int((await connection.execute(found)).scalar_one())
+            return int((await connection.execute(query)).scalar_one())
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         tags = select(func.unnest(agents.c.tags).label("tag")).where(

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Table, Uuid, bindparam, delete, exists, func, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import (
     agents,
     compiled_prompts,
@@ -51,19 +51,19 @@ class PostgresEraser:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def exists(self, organization_id: UUID, agent_id: UUID) -> bool:
         async with self._reading.connect() as connection:
             query = select(exists().where(*_is_agent(organization_id, agent_id)))
             return bool((await connection.execute(query)).scalar_one())
 
-    async def stopped(self, organization_id: UUID, agent_id: UUID) -> bool:
+    async def stop(self, organization_id: UUID, agent_id: UUID) -> bool:
         async with self._engine.begin() as connection:
             return not await stop_runs(connection, organization_id, agent_id)
 
     async def erase(self, organization_id: UUID, agent_id: UUID) -> bool:
-        if not await self.stopped(organization_id, agent_id):
+        if not await self.stop(organization_id, agent_id):
             return False
         await self._erase_messages(organization_id, agent_id)
         # Facts, steps and keys go with their runs.

@@ -12,17 +12,17 @@ from services.agent.resources.tables import agents
 
 async def lock_agents(connection: AsyncConnection, organization_id: UUID, agent_ids: Iterable[UUID]) -> None:
     """Keeps the agents from being deleted before this transaction ends. Raises NotFound (AGENT_NOT_FOUND)."""
-    wanted = tuple(agent_ids)
-    if not wanted:
+    ids = tuple(agent_ids)
+    if not ids:
         return
     # In one order, whatever the request's.
     query = (
         select(agents.c.id)
-        .where(agents.c.organization_id == organization_id, agents.c.id.in_(wanted), agents.c.deleted_at.is_(None))
+        .where(agents.c.organization_id == organization_id, agents.c.id.in_(ids), agents.c.deleted_at.is_(None))
         .order_by(agents.c.id)
         .with_for_update(read=True)
     )
-    found = set((await connection.execute(query)).scalars())
-    for agent_id in wanted:
-        if agent_id not in found:
+    present = set((await connection.execute(query)).scalars())
+    for agent_id in ids:
+        if agent_id not in present:
             raise agent_not_found(agent_id)

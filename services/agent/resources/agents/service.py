@@ -48,7 +48,7 @@ _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPreconditi
 
 
 class Agents:
-    """What AgentService does. `defaults` are the handles of agents whose clients name none."""
+    """Creates, reads, changes and deletes agents. `defaults`: handles of agents whose clients name none."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Agents:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
         values = check(new.settings)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
-            return await self.existing(caller.organization_id, new.agent_id)
+            return await self.get_existing(caller.organization_id, new.agent_id)
         try:
             settings, tools = await self._resolve(caller.organization_id, values, new)
             if new.identity_ids:
@@ -94,7 +94,7 @@ class Agents:
             caller.organization_id, new.agent_id, caller.user_id, settings, new.messages, new.identity_ids
         )
         if agent is None:
-            return await self.existing(caller.organization_id, new.agent_id)
+            return await self.get_existing(caller.organization_id, new.agent_id)
         if new.folder_ids or new.identity_ids:
             return await self.get(caller.organization_id, new.agent_id)
         return AgentState(agent, blocks, [tool.tool for tool in tools])
@@ -188,15 +188,15 @@ class Agents:
 
     # Many ----------------------------------------------------------------------------------------------------------
 
-    async def list(self, organization_id: UUID, wanted: AgentList, *, relations: bool) -> PageOf[AgentState]:
-        """One page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
-        page = await self._store.list(organization_id, wanted)
+    async def list(self, organization_id: UUID, filters: AgentList, *, relations: bool) -> PageOf[AgentState]:
+        """Returns one page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
+        page = await self._store.list(organization_id, filters)
         described = await self._describe(page.items) if relations else map(AgentState, page.items)
         return PageOf(tuple(described), page.next_token)
 
-    async def count(self, organization_id: UUID, wanted: AgentList) -> int:
-        """How many the list would have on all its pages."""
-        return await self._store.count(organization_id, wanted)
+    async def count(self, organization_id: UUID, filters: AgentList) -> int:
+        """Returns how many the list would have on all its pages."""
+        return await self._store.count(organization_id, filters)
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         """Returns a page of the tags of the tenant's agents that hold a text."""
@@ -225,8 +225,8 @@ class Agents:
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
-    async def existing(self, organization_id: UUID, agent_id: UUID) -> AgentState:
-        """The agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
+    async def get_existing(self, organization_id: UUID, agent_id: UUID) -> AgentState:
+        """Returns the agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
         try:
             return await self.get(organization_id, agent_id)
         except NotFound:

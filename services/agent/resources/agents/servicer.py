@@ -15,7 +15,7 @@ from services.agent.resources.agents.convert import (
 )
 from services.agent.resources.agents.folders import AgentFolders
 from services.agent.resources.agents.service import Agents
-from services.agent.resources.tool_runs.convert import direct_key, executed_to_proto
+from services.agent.resources.tool_runs.convert import direct_key, outcome_to_proto
 from services.agent.resources.tool_runs.service import ToolRuns
 from services.common.context import current
 from services.common.ids import from_public
@@ -26,45 +26,45 @@ _TAGS_PER_PAGE = 50
 
 
 class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
-    """loci.agent.v1.AgentService. `deleted` is called when there is something to clear away."""
+    """loci.agent.v1.AgentService. `on_deleted` is called when there is something to clear away."""
 
     def __init__(
         self,
         agents: Agents,
         folders: AgentFolders,
         tool_runs: ToolRuns,
-        deleted: Callable[[], None],
+        on_deleted: Callable[[], None],
     ) -> None:
         self._agents = agents
         self._folders = folders
         self._tool_runs = tool_runs
-        self._deleted = deleted
+        self._on_deleted = on_deleted
 
     async def CreateAgent(self, request: wire.CreateAgentRequest, context: Any) -> wire.CreateAgentResponse:
-        """Blocks first, the agent's row last."""
+        """Creates an agent: its blocks first, its row last."""
         described = await self._agents.create(current(), new_agent(request))
         return wire.CreateAgentResponse(agent=agent_to_proto(described))
 
     async def GetAgent(self, request: wire.GetAgentRequest, context: Any) -> wire.GetAgentResponse:
-        """One agent with blocks and tools."""
+        """Returns one agent with blocks and tools."""
         agent_id = from_public("agent", request.agent_id)
         described = await self._agents.get(current().organization_id, agent_id)
         return wire.GetAgentResponse(agent=agent_to_proto(described))
 
     async def ListAgents(self, request: wire.ListAgentsRequest, context: Any) -> wire.ListAgentsResponse:
-        """One page."""
+        """Returns one page."""
         page = await self._agents.list(
             current().organization_id, agent_list(request), relations=not request.omit_relations
         )
         return wire.ListAgentsResponse(agents=map(agent_to_proto, page.items), next_page_token=page.next_token)
 
     async def CountAgents(self, request: wire.CountAgentsRequest, context: Any) -> wire.CountAgentsResponse:
-        """How many."""
-        wanted = agent_list(request.filter)
-        return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, wanted))
+        """Returns how many agents there are."""
+        filters = agent_list(request.filter)
+        return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, filters))
 
     async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
-        """One page of names."""
+        """Returns one page of names."""
         allow(request.page, "page_size", "after", "before", "order")
         page = page_by(request.page, storable, _TAGS_PER_PAGE, ascending=True)
         tags = await self._agents.tags(current().organization_id, page, storable(request.query_text))
@@ -83,9 +83,9 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         return wire.UpdateAgentResponse(agent=agent_to_proto(described))
 
     async def DeleteAgent(self, request: wire.DeleteAgentRequest, context: Any) -> wire.DeleteAgentResponse:
-        """Gone for readers at once; the rest follows."""
+        """Deletes it for readers at once; the rest follows."""
         await self._agents.delete(current(), from_public("agent", request.agent_id))
-        self._deleted()
+        self._on_deleted()
         return wire.DeleteAgentResponse()
 
     async def AttachTool(self, request: wire.AttachToolRequest, context: Any) -> wire.AttachToolResponse:
@@ -101,13 +101,13 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         return wire.DetachToolResponse(agent=agent_to_proto(described))
 
     async def AttachFolder(self, request: wire.AttachFolderRequest, context: Any) -> wire.AttachFolderResponse:
-        """A folder, and the tools for its files."""
+        """Attaches a folder, and the tools for its files."""
         agent_id, folder_id = from_public("agent", request.agent_id), from_public("source", request.folder_id)
         described = await self._folders.attach(current(), agent_id, folder_id)
         return wire.AttachFolderResponse(agent=agent_to_proto(described))
 
     async def DetachFolder(self, request: wire.DetachFolderRequest, context: Any) -> wire.DetachFolderResponse:
-        """With the last folder the tools go."""
+        """Detaches a folder; with the last one the tools go."""
         agent_id, folder_id = from_public("agent", request.agent_id), from_public("source", request.folder_id)
         described = await self._folders.detach(current(), agent_id, folder_id)
         return wire.DetachFolderResponse(agent=agent_to_proto(described))
@@ -129,4 +129,4 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         """As a call of the agent's model is run, without a turn."""
         agent_id, key = from_public("agent", request.agent_id), direct_key(request.call_key)
         executed = await self._tool_runs.run(current(), agent_id, request.tool_name, request.arguments_json, key)
-        return executed_to_proto(executed)
+        return outcome_to_proto(executed)

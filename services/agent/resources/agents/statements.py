@@ -25,7 +25,8 @@ from sqlalchemy.dialects import postgresql
 
 from services.agent.postgres.conversations import WINDOW_MESSAGES
 from services.agent.resources.agents.ports import AgentList
-from services.agent.resources.identities.rows import identities_of_agent, managed_by_agent
+from services.agent.resources.groups.rows import managed_by_agent
+from services.agent.resources.identities.rows import identities_of_agent
 from services.agent.resources.tables import (
     MESSAGE_COLUMNS,
     agent_identities,
@@ -43,50 +44,50 @@ WAITING = "waiting_"
 
 
 def present(organization_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
-    """The tenant's agents that are not deleted; `columns` of them, or all."""
-    chosen = select(*columns or (agents,))
-    return chosen.where(agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None))
+    """Returns the tenant's agents that are not deleted; `columns` of them, or all."""
+    query = select(*columns or (agents,))
+    return query.where(agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None))
 
 
-def filters(wanted: AgentList) -> list[ColumnElement[bool]]:
-    """What a list asks for, but for its page."""
-    chosen: list[ColumnElement[bool]] = []
-    if wanted.name is not None:
-        chosen.append(agents.c.name == wanted.name)
-    if wanted.query_text:
-        chosen.append(agents.c.name.icontains(wanted.query_text, autoescape=True))
-    if wanted.tags:
-        tags = list(wanted.tags)
-        chosen.append(agents.c.tags.contains(tags) if wanted.match_all_tags else agents.c.tags.overlap(tags))
-    if not wanted.show_hidden:
-        chosen.append(agents.c.hidden.is_(False))
+def conditions_of(filters: AgentList) -> list[ColumnElement[bool]]:
+    """Returns the conditions of a list's filters."""
+    conditions: list[ColumnElement[bool]] = []
+    if filters.name is not None:
+        conditions.append(agents.c.name == filters.name)
+    if filters.query_text:
+        conditions.append(agents.c.name.icontains(filters.query_text, autoescape=True))
+    if filters.tags:
+        tags = list(filters.tags)
+        conditions.append(agents.c.tags.contains(tags) if filters.match_all_tags else agents.c.tags.overlap(tags))
+    if not filters.show_hidden:
+        conditions.append(agents.c.hidden.is_(False))
     for name in ("template_id", "base_template_id", "deployment_id", "project_id", "created_by_id"):
-        if (value := getattr(wanted, name)) is not None:
-            chosen.append(agents.c[name] == value)
-    if wanted.identity_id is not None:
-        chosen.append(_serves(agent_identities.c.identity_id == wanted.identity_id))
-    if wanted.identifier_keys:
-        chosen.append(_serves(identities.c.identifier_key.in_(wanted.identifier_keys)))
-    if wanted.last_stop_reason is not None:
-        chosen.append(_of_last_run(runs.c.stop_reason) == wanted.last_stop_reason)
-    return chosen
+        if (value := getattr(filters, name)) is not None:
+            conditions.append(agents.c[name] == value)
+    if filters.identity_id is not None:
+        conditions.append(_serves(agent_identities.c.identity_id == filters.identity_id))
+    if filters.identifier_keys:
+        conditions.append(_serves(identities.c.identifier_key.in_(filters.identifier_keys)))
+    if filters.last_stop_reason is not None:
+        conditions.append(_of_last_run(runs.c.stop_reason) == filters.last_stop_reason)
+    return conditions
 
 
-def ordered_by(wanted: AgentList) -> ColumnElement[Any]:
-    """The time by which a list is ordered, named as the order is."""
-    if wanted.order_by == "last_run_completion":
+def order_time(filters: AgentList) -> ColumnElement[Any]:
+    """Returns the time by which a list is ordered, named as the order is."""
+    if filters.order_by == "last_run_completion":
         # Agents that never ran come as if they had before all others.
         completed = func.coalesce(_of_last_run(runs.c.completed_at), func.to_timestamp(0))
-        return type_coerce(completed, agents.c.created_at.type).label(wanted.order_by)
-    return agents.c[wanted.order_by]
+        return type_coerce(completed, agents.c.created_at.type).label(filters.order_by)
+    return agents.c[filters.order_by]
 
 
-def whole(found: Select[Any]) -> Select[Any]:
-    """The agents that `found` selects, in no order.
+def whole(query: Select[Any]) -> Select[Any]:
+    """Returns the agents that `found` selects, in no order.
 
     Each with its window, its last run, what waits there, whom it serves and what it manages.
     """
-    rows = found.subquery("found")
+    rows = query.subquery("found")
     last, window, waiting = _last_run(rows).lateral("last_run"), window_of(rows), _waiting(rows)
     joined = rows.outerjoin(last, true()).outerjoin(window, true()).outerjoin(waiting, true())
     others = identities_of_agent(rows), managed_by_agent(rows)
@@ -111,12 +112,12 @@ def _last_run(rows: FromClause) -> Select[Any]:
 
 
 def _of_last_run(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A column of the last run of an agent; null for one that never ran."""
+    """Returns a column of the last run of an agent; null for one that never ran."""
     return _last_run(agents).with_only_columns(column).correlate(agents).scalar_subquery()
 
 
 def _serves(which: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether an agent serves such an identity."""
+    """Returns whether an agent serves such an identity."""
     link = agent_identities
     identity = and_(identities.c.organization_id == link.c.organization_id, identities.c.id == link.c.identity_id)
     of_agent = and_(link.c.organization_id == agents.c.organization_id, link.c.agent_id == agents.c.id)
@@ -124,7 +125,7 @@ def _serves(which: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def _waiting(rows: FromClause) -> FromClause:
-    """The message of the default conversation whose calls wait for the client, and until when."""
+    """Returns the message of the default conversation whose calls wait for the client, and until when."""
     head = conversation_heads
     its_message = and_(messages.c.organization_id == head.c.organization_id, messages.c.id == head.c.pending_message_id)
     return (
@@ -191,12 +192,12 @@ def window_of(rows: FromClause) -> FromClause:
 
 
 def parameter(table: Table, name: str, column: str = "") -> BindParameter[Any]:
-    """A parameter of a statement that is built once, of the type of its column."""
+    """Returns a parameter of a statement that is built once, of the type of its column."""
     return bindparam(f"given_{name}", type_=table.c[column or name].type)
 
 
-def given(**values: Any) -> dict[str, Any]:
-    """Parameters for statements that are built once."""
+def parameters(**values: Any) -> dict[str, Any]:
+    """Returns parameters for statements that are built once."""
     return {f"given_{name}": value for name, value in values.items()}
 
 

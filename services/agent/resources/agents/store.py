@@ -18,10 +18,10 @@ from services.agent.resources.agents.counts import AgentCounts
 from services.agent.resources.agents.eraser import stop_runs
 from services.agent.resources.agents.model.settings import SETTABLE, Agent, AgentSettings, LastRun, PendingApproval
 from services.agent.resources.agents.ports import AgentList
-from services.agent.resources.agents.statements import WAITING, given, present
+from services.agent.resources.agents.statements import WAITING, parameters, present
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, outbox
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
@@ -39,10 +39,10 @@ class PostgresAgents(AgentCounts):
     def __init__(self, engine: AsyncEngine) -> None:
         super().__init__(engine)
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def reserve(self, organization_id: UUID, agent_id: UUID, user_id: UUID) -> bool:
-        values = given(
+        values = parameters(
             organization_id=organization_id,
             id=agent_id,
             reservation=_reservation(agent_id),
@@ -52,7 +52,7 @@ class PostgresAgents(AgentCounts):
             return (await connection.execute(writes.RESERVE, values)).first() is not None
 
     async def release(self, organization_id: UUID, agent_id: UUID) -> None:
-        values = given(organization_id=organization_id, reservation=_reservation(agent_id))
+        values = parameters(organization_id=organization_id, reservation=_reservation(agent_id))
         async with self._reading.connect() as connection:
             await connection.execute(writes.RELEASE, values)
 
@@ -65,7 +65,7 @@ class PostgresAgents(AgentCounts):
         messages: Sequence[Message] = (),
         identity_ids: Sequence[UUID] = (),
     ) -> Agent | None:
-        values = given(
+        values = parameters(
             **agent_columns(settings),
             organization_id=organization_id,
             id=agent_id,
@@ -86,23 +86,23 @@ class PostgresAgents(AgentCounts):
         return replace(agent_from_row(row._asdict()), window=tuple(message.id for message in messages))
 
     async def get(self, organization_id: UUID, agent_id: UUID) -> Agent:
-        values = given(organization_id=organization_id, id=agent_id)
+        values = parameters(organization_id=organization_id, id=agent_id)
         async with self._reading.connect() as connection:
             row = (await connection.execute(reads.GET, values)).first()
         if row is None:
             raise agent_not_found(agent_id)
         return agent_from_row(row._asdict())
 
-    async def list(self, organization_id: UUID, wanted: AgentList) -> PageOf[Agent]:
-        keyset = Keyset(agents, "agent", time=reads.ordered_by(wanted))
-        query = present(organization_id, agents.c.id, keyset.times).where(*reads.filters(wanted))
+    async def list(self, organization_id: UUID, filters: AgentList) -> PageOf[Agent]:
+        keyset = Keyset(agents, "agent", time=reads.order_time(filters))
+        query = present(organization_id, agents.c.id, keyset.times).where(*reads.conditions_of(filters))
         async with self._reading.connect() as connection:
-            chosen = await keyset.page(connection, query, wanted.page, organization_id)
+            page = await keyset.page(connection, query, filters.page, organization_id)
             # In a statement of its own, which never varies: to build it for each page costs more than to run both.
-            values = given(organization_id=organization_id, ids=[row.id for row in chosen.items])
+            values = parameters(organization_id=organization_id, ids=[row.id for row in page.items])
             rows = {row.id: row for row in await connection.execute(reads.MANY, values)}
-        items = (agent_from_row(rows[row.id]._asdict()) for row in chosen.items if row.id in rows)
-        return PageOf(tuple(items), chosen.next_token)
+        items = (agent_from_row(rows[row.id]._asdict()) for row in page.items if row.id in rows)
+        return PageOf(tuple(items), page.next_token)
 
     async def update(
         self, organization_id: UUID, user_id: UUID, before: Agent, settings: AgentSettings
@@ -127,15 +127,15 @@ class PostgresAgents(AgentCounts):
         return replace(after, **{name: getattr(before, name) for name in kept})
 
     async def reset_messages(self, organization_id: UUID, agent_id: UUID) -> Agent:
-        values = given(organization_id=organization_id, id=agent_id)
+        values = parameters(organization_id=organization_id, id=agent_id)
         async with self._engine.begin() as connection:
             head = (await connection.execute(writes.LOCK, values)).first()
             if head is None:
                 raise agent_not_found(agent_id)
-            active = given(organization_id=organization_id, run_id=head.active_run_id)
+            active = parameters(organization_id=organization_id, run_id=head.active_run_id)
             if (await connection.execute(writes.GOES_ON, active)).scalar_one():
                 raise _busy(head.active_run_id)
-            await connection.execute(writes.RESET, values | given(log_id=uuid7()))
+            await connection.execute(writes.RESET, values | parameters(log_id=uuid7()))
         return await self.get(organization_id, agent_id)
 
     async def delete(self, organization_id: UUID, agent_id: UUID, user_id: UUID) -> None:
@@ -144,18 +144,18 @@ class PostgresAgents(AgentCounts):
             if (await connection.execute(tombstone.returning(agents.c.id))).first() is None:
                 raise agent_not_found(agent_id)
             for statement in writes.LEAVING:
-                await connection.execute(statement, given(organization_id=organization_id, id=agent_id))
+                await connection.execute(statement, parameters(organization_id=organization_id, id=agent_id))
             await stop_runs(connection, organization_id, agent_id)
             await _order_purges(connection, organization_id, agent_id, user_id)
 
 
 def agent_not_found(agent_id: UUID) -> NotFound:
-    """The error for an agent that is not there."""
+    """Returns the error for an agent that is not there."""
     return NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
-    """A row of `agents`, with what `agent_statements.whole` adds to it where the query has its columns."""
+    """Returns a row of `agents`, with what `statements.whole` adds to it where the query has its columns."""
     settings = replace(record(AgentSettings, row), tool_rules=rules_from_json(row["tool_rules"]))
     return Agent(
         id=row["id"],
@@ -187,7 +187,7 @@ def _waiting(row: Mapping[str, Any]) -> PendingApproval | None:
 
 
 def agent_columns(settings: AgentSettings) -> dict[str, Any]:
-    """The columns of an agent's row that hold its settings."""
+    """Returns the columns of an agent's row that hold its settings."""
     return columns(settings, SETTABLE) | {"tool_rules": rules_to_json(settings.tool_rules)}
 
 

@@ -68,45 +68,45 @@ def _reserve() -> Any:
         "payload": parameter(outbox, "payload"),
         "not_before": func.now() + text("interval '1 hour'"),
     }
-    made = postgresql.insert(outbox).from_select([*row], select(*row.values()).where(~taken))
-    return made.on_conflict_do_update(
+    reservation = postgresql.insert(outbox).from_select([*row], select(*row.values()).where(~taken))
+    return reservation.on_conflict_do_update(
         index_elements=["organization_id", "id"],
-        set_={"not_before": made.excluded.not_before},
+        set_={"not_before": reservation.excluded.not_before},
         where=outbox.c.attempts == 0,
     ).returning(outbox.c.id)
 
 
 def _insert() -> Select[Any]:
-    """The reservation goes, and out of it the agent and its default conversation come: the commit point."""
+    """Returns what turns the reservation into the agent and its default conversation: the commit point."""
     reservation = _reservation().returning(outbox.c.id).cte("reservation")
     source = select(*(parameter(agents, name) for name in NEW_AGENT)).select_from(reservation)
-    made = insert(agents).from_select([*NEW_AGENT], source).returning(agents).cte("made")
+    agent = insert(agents).from_select([*NEW_AGENT], source).returning(agents).cte("made")
     conversation = _insert_from(
-        made, conversations, id=made.c.id, agent_id=made.c.id, created_by_id=made.c.created_by_id
+        agent, conversations, id=agent.c.id, agent_id=agent.c.id, created_by_id=agent.c.created_by_id
     )
     segment = _insert_from(
-        made,
+        agent,
         conversation_segments,
-        conversation_id=made.c.id,
+        conversation_id=agent.c.id,
         ordinal=literal(0),
         log_id=_LOG_ID,
         from_seq=literal(1),
     )
-    said = _said()
-    count = select(func.count()).select_from(said).scalar_subquery()
+    rows = _message_rows()
+    count = select(func.count()).select_from(rows).scalar_subquery()
     head = _insert_from(
-        made,
+        agent,
         conversation_heads,
-        conversation_id=made.c.id,
+        conversation_id=agent.c.id,
         log_id=_LOG_ID,
         next_seq=count + 1,
-        last_message_at=select(func.max(said.c.created_at)).scalar_subquery(),
+        last_message_at=select(func.max(rows.c.created_at)).scalar_subquery(),
     )
-    return select(made).add_cte(conversation, segment, head, _first_messages(made, said), _served(made))
+    return select(agent).add_cte(conversation, segment, head, _first_messages(agent, rows), _identity_rows(agent))
 
 
-def _said() -> FromClause:
-    """The messages that the conversation begins with, as rows."""
+def _message_rows() -> FromClause:
+    """Returns the messages that the conversation begins with, as rows."""
     columns = [column(name, messages.c[name].type) for name in _SAID]
     rows = func.jsonb_to_recordset(bindparam("given_messages", type_=postgresql.JSONB)).table_valued(
         column("place", Integer),
@@ -118,43 +118,43 @@ def _said() -> FromClause:
     return rows.render_derived(with_types=True)
 
 
-def _first_messages(made: FromClause, said: FromClause) -> Any:
-    more = func.jsonb_array_elements_text(said.c.search_more).column_valued("more")
+def _first_messages(agent: FromClause, rows: FromClause) -> Any:
+    more = func.jsonb_array_elements_text(rows.c.search_more).column_valued("more")
     values: dict[str, ColumnElement[Any]] = {
-        "organization_id": made.c.organization_id,
+        "organization_id": agent.c.organization_id,
         "log_id": _LOG_ID,
-        "seq": said.c.place + 1,
-        "agent_id": made.c.id,
-        "conversation_id": made.c.id,
-        "search": _searchable(said.c.search),
+        "seq": rows.c.place + 1,
+        "agent_id": agent.c.id,
+        "conversation_id": agent.c.id,
+        "search": _searchable(rows.c.search),
         "search_more": select(func.array_agg(_searchable(more))).scalar_subquery(),
-    } | {name: said.c[name] for name in _SAID}
-    source = select(*values.values()).select_from(made.join(said, literal_column("true")))
+    } | {name: rows.c[name] for name in _SAID}
+    source = select(*values.values()).select_from(agent.join(rows, literal_column("true")))
     return insert(messages).from_select([*values], source).cte("made_messages")
 
 
-def _served(made: FromClause) -> Any:
-    """Whom the agent serves, in their order."""
-    wanted = func.unnest(bindparam("given_identity_ids", type_=postgresql.ARRAY(Uuid))).table_valued(
+def _identity_rows(agent: FromClause) -> Any:
+    """Returns the rows of the identities that the agent serves, in their order."""
+    ids = func.unnest(bindparam("given_identity_ids", type_=postgresql.ARRAY(Uuid))).table_valued(
         column("id", Uuid), with_ordinality="place", name="served"
     )
-    served = wanted.render_derived()
-    its_identity = (identities.c.organization_id == made.c.organization_id) & (identities.c.id == served.c.id)
+    served = ids.render_derived()
+    its_identity = (identities.c.organization_id == agent.c.organization_id) & (identities.c.id == served.c.id)
     values = {
-        "organization_id": made.c.organization_id,
-        "agent_id": made.c.id,
+        "organization_id": agent.c.organization_id,
+        "agent_id": agent.c.id,
         "identity_id": identities.c.id,
         # One after the other.
         "attached_at": func.clock_timestamp() + served.c.place * text("interval '1 microsecond'"),
     }
     source = select(*values.values()).select_from(
-        made.join(served, literal_column("true")).join(identities, its_identity)
+        agent.join(served, literal_column("true")).join(identities, its_identity)
     )
     return insert(agent_identities).from_select([*values], source).cte("made_identities")
 
 
-def _leaving() -> Sequence[Delete]:
-    """What a deleted agent is no part of any more; groups that it managed are deleted."""
+def _leave_groups() -> Sequence[Delete]:
+    """Returns what takes a deleted agent out of groups and identities; groups that it managed are deleted."""
     of_tenant = [table.c.organization_id == parameter(agents, "organization_id") for table in (groups, group_agents)]
     return (
         delete(agent_identities).where(
@@ -170,13 +170,13 @@ def _searchable(text: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.to_tsvector("english", text).op("||")(func.to_tsvector("simple", text))
 
 
-def _insert_from(made: FromClause, table: Any, **columns: ColumnElement[Any]) -> Any:
-    source = select(made.c.organization_id, *columns.values())
+def _insert_from(agent: FromClause, table: Any, **columns: ColumnElement[Any]) -> Any:
+    source = select(agent.c.organization_id, *columns.values())
     return insert(table).from_select(["organization_id", *columns], source).cte(f"made_{table.name}")
 
 
 def _lock() -> Select[Any]:
-    """The run that has the turn of an agent's default conversation; nobody else gets the turn now."""
+    """Returns the run that has the turn of an agent's default conversation; nobody else gets the turn now."""
     head = conversation_heads
     its_agent = (agents.c.organization_id == head.c.organization_id) & (agents.c.id == head.c.conversation_id)
     return (
@@ -193,13 +193,13 @@ def _goes_on() -> Select[Any]:
 
 
 def _reset() -> Any:
-    """The conversation goes on in a log of its own that is empty; it has no other segment."""
+    """Returns what lets the conversation go on in an empty log of its own; it has no other segment."""
     head, segment = conversation_heads, conversation_segments
     next_ordinal = (
         select(func.coalesce(func.max(segment.c.ordinal), -1) + 1).where(*_of_agent(segment)).cte("next_ordinal")
     )
     ordinal = select(*next_ordinal.c).scalar_subquery()
-    gone = delete(segment).where(*_of_agent(segment)).cte("gone")
+    closed = delete(segment).where(*_of_agent(segment)).cte("gone")
     row = {
         "organization_id": parameter(agents, "organization_id"),
         "conversation_id": parameter(agents, "id"),
@@ -219,12 +219,12 @@ def _reset() -> Any:
             window_seq=1,
             **dict.fromkeys(nothing, null()),
         )
-        .add_cte(gone, begun)
+        .add_cte(closed, begun)
     )
 
 
 def _of_agent(table: Any) -> tuple[ColumnElement[bool], ...]:
-    """Of an agent's default conversation, which has the agent's id."""
+    """Returns the conditions for an agent's default conversation, which has the agent's id."""
     return (
         table.c.organization_id == parameter(agents, "organization_id"),
         table.c.conversation_id == parameter(agents, "id"),
@@ -238,7 +238,7 @@ RELEASE = _reservation()
 # NEW_AGENT, reservation, log_id, messages (rows of rows.message_to_row), identity_ids
 INSERT = _insert()
 # organization_id, id
-LEAVING = _leaving()
+LEAVING = _leave_groups()
 # organization_id, id
 LOCK = _lock()
 # organization_id, run_id; after LOCK, which may have waited for that run to be there

@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 
-class NotPosted(Exception):
+class PostFailed(Exception):
     """No answer came; the text is a sentence."""
 
 
@@ -13,12 +13,12 @@ class Poster(Protocol):
     """Calls addresses that users supplied."""
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """The status of the answer. Raises NotPosted."""
+        """Returns the status of the answer. Raises PostFailed."""
         ...
 
 
 class CallbackLog(Protocol):
-    """What became of callbacks."""
+    """The outcomes of callbacks."""
 
     async def note(self, organization_id: UUID, run_id: UUID, status_code: int | None, error: str | None) -> None:
         """Keeps it with the run, if that is still there."""

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import orjson
 
-from services.agent.resources.callbacks.ports import CallbackLog, NotPosted, Poster
+from services.agent.resources.callbacks.ports import CallbackLog, Poster, PostFailed
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import Unavailable
 from services.common.ids import to_public
@@ -46,7 +46,7 @@ class Callbacks:
         return True
 
     async def _post(self, order: OutboxEntry, body: bytes) -> tuple[int | None, str | None]:
-        """The status of the answer, and what is wrong."""
+        """Returns the status of the answer, and what is wrong."""
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "loci",
@@ -55,13 +55,13 @@ class Callbacks:
         }
         try:
             status_code = await self.poster.post(order.payload["url"], body, headers)
-        except NotPosted as problem:
+        except PostFailed as problem:
             return None, str(problem)
         return status_code, None if 200 <= status_code < 300 else f"the callback was answered with {status_code}"
 
 
 def body_of(run_id: UUID, payload: Mapping[str, Any]) -> bytes:
-    """What is sent for an order; `payload` is as migration 0005 writes it."""
+    """Returns the body of a callback; `payload` is as migration 0005 writes it."""
     agent_id, conversation_id, error = payload["agent_id"], payload["conversation_id"], payload["error"]
     body = {
         "run_id": to_public("run", run_id),
@@ -82,12 +82,12 @@ def _time(stored: str | None) -> str | None:
 
 
 def error_of(failure: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored failure as clients are told it."""
+    """Returns a stored failure as clients are told it."""
     return {name: failure.get(name) or None for name in ("error_type", "message", "detail", "reason")}
 
 
 def signature(secret: bytes, body: bytes, seconds: int) -> str:
-    """The value of the header X-Loci-Signature."""
+    """Returns the value of the header X-Loci-Signature."""
     digest = hmac.new(secret, b"%d." % seconds + body, hashlib.sha256).hexdigest()
     return f"t={seconds},v1={digest}"
 

@@ -1,4 +1,4 @@
-"""What became of callbacks, in Postgres."""
+"""Outcomes of callbacks in Postgres."""
 
 from uuid import UUID
 

@@ -6,7 +6,7 @@ from loci.agent.v1 import checkpoint_pb2, checkpoint_service_pb2
 from services.agent.resources.agents.convert import agent_to_proto
 from services.agent.resources.agents.model.state import AgentState
 from services.agent.resources.checkpoints.model import Checkpoint, CheckpointKind, CheckpointRef
-from services.agent.resources.checkpoints.ports import Inherited, Rewind, RewoundBlock
+from services.agent.resources.checkpoints.ports import Inheritance, Rewind, RewoundBlock
 from services.agent.resources.checkpoints.service import ConversationRef
 from services.agent.resources.conversations.convert import place
 from services.common.errors import InvalidArgument
@@ -19,7 +19,7 @@ _KINDS = {prefix: kind for kind, prefix in _PREFIXES.items()}
 
 
 def checkpoint_to_proto(checkpoint: Checkpoint, conversation_id: UUID) -> checkpoint_pb2.Checkpoint:
-    """A checkpoint as clients see it."""
+    """Returns a checkpoint as clients see it."""
     ref = checkpoint.ref
     return checkpoint_pb2.Checkpoint(
         id=_public(ref),
@@ -35,7 +35,7 @@ def checkpoint_to_proto(checkpoint: Checkpoint, conversation_id: UUID) -> checkp
 
 
 def rewind_to_proto(rewind: Rewind) -> checkpoint_pb2.Rewind:
-    """A rewind as clients see it."""
+    """Returns a rewind as clients see it."""
     return checkpoint_pb2.Rewind(
         id=to_public("rewind", rewind.id),
         conversation_id=to_public("conv", rewind.conversation_id),
@@ -47,20 +47,20 @@ def rewind_to_proto(rewind: Rewind) -> checkpoint_pb2.Rewind:
     )
 
 
-def fork_to_proto(described: AgentState, inherited: Inherited) -> checkpoint_service_pb2.ForkAgentResponse:
-    """A new agent, and what of it was copied and what is shared."""
+def fork_to_proto(described: AgentState, inheritance: Inheritance) -> checkpoint_service_pb2.ForkAgentResponse:
+    """Returns a new agent, and what of it was copied and what is shared."""
     return checkpoint_service_pb2.ForkAgentResponse(
         agent=agent_to_proto(described),
-        copied_block_ids=[to_public("block", each) for each in inherited.block_ids],
-        shared_archive_ids=[to_public("archive", each) for each in inherited.archive_ids],
+        copied_block_ids=[to_public("block", each) for each in inheritance.block_ids],
+        shared_archive_ids=[to_public("archive", each) for each in inheritance.archive_ids],
         shared_folder_ids=[folder.id for folder in described.folders],
         shared_tool_ids=[to_public("tool", each) for each in described.agent.settings.tool_ids],
-        shared_until_message_id=to_public("message", inherited.message_id),
+        shared_until_message_id=to_public("message", inheritance.message_id),
     )
 
 
 def checkpoint_ref(text: str) -> CheckpointRef:
-    """What a checkpoint's id names. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the run or message that a checkpoint's id names. Raises InvalidArgument (INVALID_ID)."""
     kind = _KINDS.get(text.partition("-")[0])
     if kind is None:
         raise InvalidArgument(
@@ -72,7 +72,7 @@ def checkpoint_ref(text: str) -> CheckpointRef:
 
 
 def where(request: object) -> ConversationRef:
-    """The conversation that a request names. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the conversation that a request names. Raises InvalidArgument (INVALID_ID)."""
     return ConversationRef(*place(request))
 
 

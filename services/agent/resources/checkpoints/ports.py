@@ -1,4 +1,4 @@
-"""What time travel needs from outside, as Protocols over plain values."""
+"""The ports of checkpoints, and the values that they take."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Inherited:
-    """What an agent was made with out of another: the last message they share, its copies of blocks, the archives."""
+class Inheritance:
+    """The parts that a fork has of its agent: the last message they share, its copies of blocks, the archives."""
 
     message_id: UUID
     block_ids: tuple[UUID, ...]
@@ -80,7 +80,7 @@ class AgentFork:
     # Of the source; None for the source's own name and " (fork)".
     conversation_id: UUID
     name: str | None
-    inherited: Inherited
+    inheritance: Inheritance
 
 
 class CheckpointStore(Protocol):
@@ -98,7 +98,7 @@ class CheckpointStore(Protocol):
         token: str = "",
         after: Checkpoint | None = None,
     ) -> PageOf[Checkpoint]:
-        """One page of those that the conversation shows, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page of those that the conversation shows, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def find(self, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
@@ -114,7 +114,7 @@ class CheckpointStore(Protocol):
         ...
 
     async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
-        """One page, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def fork(
@@ -129,8 +129,8 @@ class CheckpointStore(Protocol):
         """Stores an agent with a default conversation that begins so; False as above."""
         ...
 
-    async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
-        """What an agent was made with; None for one that is no fork."""
+    async def inheritance(self, organization_id: UUID, agent_id: UUID) -> Inheritance | None:
+        """Returns what a fork has of its agent; None for an agent that is no fork."""
         ...
 
 
@@ -144,8 +144,8 @@ class BlockSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What came of restoring: labels by id, those that other agents see as well, those that are gone."""
+class RestoreResult:
+    """The outcome of a restore: labels by id, those that other agents see as well, those that are gone."""
 
     labels: Mapping[UUID, str]
     shared: frozenset[UUID]
@@ -156,16 +156,16 @@ class VersionedMemories(Protocol):
     """Blocks and their versions, in the memory service. Every call may be repeated with the same `request_id`."""
 
     async def edits(self, run_ids: Sequence[UUID]) -> Sequence[Edit]:
-        """The versions of blocks that runs made; no call without runs."""
+        """Returns the versions of blocks that runs made; no call without runs."""
         ...
 
     async def blocks(self, agent_id: UUID, conversation_id: UUID) -> Sequence[BlockSeen]:
-        """Those that a conversation sees now."""
+        """Returns those that a conversation sees now."""
         ...
 
     async def restore(
         self, agent_id: UUID, conversation_id: UUID, versions: Mapping[UUID, int], request_id: str
-    ) -> Restored:
+    ) -> RestoreResult:
         """Sets blocks back. Raises NotFound (BLOCK_VERSION_NOT_FOUND)."""
         ...
 
@@ -177,13 +177,13 @@ class VersionedMemories(Protocol):
         source_id: UUID,
         versions: Mapping[UUID, int],
     ) -> tuple[UUID, ...]:
-        """Copies for a conversation what another sees, as it was."""
+        """Copies for a conversation the blocks that another sees, as they were."""
         ...
 
     async def copy(
         self, agent_id: UUID, conversation_id: UUID, target_id: UUID, versions: Mapping[UUID, int], request_id: str
     ) -> tuple[UUID, ...]:
-        """Copies for an agent what a conversation of another sees, as it was."""
+        """Copies for an agent the blocks that a conversation of another sees, as they were."""
         ...
 
     async def share_archives(self, agent_id: UUID, target_id: UUID) -> tuple[UUID, ...]:

@@ -18,11 +18,11 @@ from services.agent.resources.checkpoints.ports import (
     AgentFork,
     BlockSeen,
     CheckpointStore,
-    Inherited,
+    Inheritance,
     NewRewind,
     Outcome,
     Point,
-    Restored,
+    RestoreResult,
     Rewind,
     RewoundBlock,
     Scope,
@@ -40,7 +40,7 @@ from services.common.storable import storable
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
-_NOTHING = Restored({}, frozenset(), frozenset())
+_NOTHING = RestoreResult({}, frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ConversationRef:
 
 
 class Checkpoints:
-    """What CheckpointService does."""
+    """Lists checkpoints, rewinds conversations and forks them."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Checkpoints:
     async def list(
         self, organization_id: UUID, where: ConversationRef, *, size: int, token: str, after: CheckpointRef | None
     ) -> PageOf[Checkpoint]:
-        """One page, newest first: two statements and one RPC. Raises Refused, LociError."""
+        """Returns one page, newest first: two statements and one RPC. Raises Refused, LociError."""
         await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
         last = None
         if after is not None:
@@ -100,7 +100,7 @@ class Checkpoints:
         return await self._store.rewind(new, restore)
 
     async def rewinds(self, organization_id: UUID, where: ConversationRef, *, size: int, token: str) -> PageOf[Rewind]:
-        """One page, newest first. Raises Refused, LociError."""
+        """Returns one page, newest first. Raises Refused, LociError."""
         await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
         return await self._store.rewinds(organization_id, where.conversation_id, size=size, token=token)
 
@@ -137,7 +137,7 @@ class Checkpoints:
 
     async def fork_agent(
         self, caller: CallContext, where: ConversationRef, at: CheckpointRef, new_id: UUID, name: str
-    ) -> tuple[AgentState, Inherited]:
+    ) -> tuple[AgentState, Inheritance]:
         """Makes an agent with a past that it shares. Raises Refused, LociError."""
         organization_id, source_id = caller.organization_id, where.conversation_id
         values = check({"name": storable(name) or None})
@@ -145,7 +145,7 @@ class Checkpoints:
         point = await self._store.find(organization_id, source_id, at)
         if await self._agent_store.reserve(organization_id, new_id, caller.user_id):
             try:
-                inherited = await self._copied(organization_id, agent_id, source_id, new_id, point)
+                inheritance = await self._copy_parts(organization_id, agent_id, source_id, new_id, point)
             except _REFUSALS:
                 await self._agent_store.release(organization_id, new_id)
                 raise
@@ -155,28 +155,28 @@ class Checkpoints:
                 id=new_id,
                 conversation_id=source_id,
                 name=values["name"],
-                inherited=inherited,
+                inheritance=inheritance,
             )
             if await self._store.fork_agent(fork, point):
-                return await self._agents.get(organization_id, new_id), inherited
-        described = await self._agents.existing(organization_id, new_id)
-        found = await self._store.inherited(organization_id, new_id)
-        if found is None:
+                return await self._agents.get(organization_id, new_id), inheritance
+        described = await self._agents.get_existing(organization_id, new_id)
+        existing = await self._store.inheritance(organization_id, new_id)
+        if existing is None:
             sentence = f"The id agent-{new_id} is that of an agent that is no fork; use another."
             raise AlreadyExists(sentence, reason="AGENT_ID_TAKEN")
-        return described, found
+        return described, existing
 
     # Blocks --------------------------------------------------------------------------------------------------------
 
-    async def _copied(
+    async def _copy_parts(
         self, organization_id: UUID, agent_id: UUID, source_id: UUID, new_id: UUID, point: Point
-    ) -> Inherited:
-        """Copies of the blocks as they were, and the archives by reference."""
+    ) -> Inheritance:
+        """Copies the blocks as they were, and attaches the archives."""
         blocks = await self._memories.blocks(agent_id, source_id)
         versions = await self._versions(organization_id, agent_id, source_id, point, blocks)
         copies = await self._memories.copy(agent_id, source_id, new_id, versions, f"fork {new_id}")
         archives = await self._memories.share_archives(agent_id, new_id)
-        return Inherited(point.checkpoint.message.id, copies, archives)
+        return Inheritance(point.checkpoint.message.id, copies, archives)
 
     async def _restore(self, new: NewRewind, agent_id: UUID, point: Point, *, keep: bool) -> Sequence[RewoundBlock]:
         conversation_id = new.conversation_id
@@ -204,7 +204,7 @@ class Checkpoints:
         point: Point,
         blocks: Sequence[BlockSeen],
     ) -> Mapping[UUID, int]:
-        """The versions that the conversation's blocks of today had at the point.
+        """Returns the versions that the conversation's blocks of today had at the point.
 
         What was made by copying when the conversation or its agent was forked has no version of an earlier time: its
         first one, that of the fork, is the nearest.
@@ -213,13 +213,13 @@ class Checkpoints:
         if copies and checkpoint.conversation_id != conversation_id:
             return dict.fromkeys(copies, 1)
         if checkpoint.agent_id != agent_id:
-            inherited = await self._store.inherited(organization_id, agent_id)
-            return dict.fromkeys(() if inherited is None else inherited.block_ids, 1)
+            inheritance = await self._store.inheritance(organization_id, agent_id)
+            return dict.fromkeys(() if inheritance is None else inheritance.block_ids, 1)
         edits = await self._memories.edits(checkpoint.run_ids) if checkpoint.run_ids else ()
         return with_edits(checkpoint, edits).versions
 
 
-def _rewound(block_id: UUID, version: int, seen: Mapping[UUID, BlockSeen], restored: Restored) -> RewoundBlock:
+def _rewound(block_id: UUID, version: int, seen: Mapping[UUID, BlockSeen], restored: RestoreResult) -> RewoundBlock:
     block = seen.get(block_id)
     label = restored.labels.get(block_id, "" if block is None else block.label)
     scope: Scope = "conversation" if block is not None and block.own else "agent"

@@ -26,43 +26,43 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
         self._checkpoints = checkpoints
 
     async def ListCheckpoints(self, request: wire.ListCheckpointsRequest, context: Any) -> wire.ListCheckpointsResponse:
-        """One page."""
+        """Returns one page."""
         place = where(request)
         allow(request.page, "page_size", "page_token", "after")
         page = page_by(request.page, checkpoint_ref, CHECKPOINTS_PER_PAGE)
-        found = await self._checkpoints.list(
+        listed = await self._checkpoints.list(
             current().organization_id, place, size=page.size, token=page.token, after=page.after
         )
-        checkpoints = [checkpoint_to_proto(each, place.conversation_id) for each in found.items]
-        return wire.ListCheckpointsResponse(checkpoints=checkpoints, next_page_token=found.next_token)
+        checkpoints = [checkpoint_to_proto(each, place.conversation_id) for each in listed.items]
+        return wire.ListCheckpointsResponse(checkpoints=checkpoints, next_page_token=listed.next_token)
 
     async def RewindConversation(
         self, request: wire.RewindConversationRequest, context: Any
     ) -> wire.RewindConversationResponse:
-        """The conversation ends earlier; nothing is erased."""
-        made = await self._checkpoints.rewind(
+        """Ends the conversation earlier; erases nothing."""
+        rewind = await self._checkpoints.rewind(
             current(),
             where(request),
             checkpoint_ref(request.checkpoint_id),
             keep_blocks=request.keep_blocks,
             rewind_id=from_public("rewind", request.rewind_id) if request.rewind_id else uuid7(),
         )
-        return wire.RewindConversationResponse(rewind=rewind_to_proto(made))
+        return wire.RewindConversationResponse(rewind=rewind_to_proto(rewind))
 
     async def ListRewinds(self, request: wire.ListRewindsRequest, context: Any) -> wire.ListRewindsResponse:
-        """One page."""
+        """Returns one page."""
         allow(request.page, "page_size", "page_token")
         page = page_by_id(request.page, "rewind", CHECKPOINTS_PER_PAGE)
-        found = await self._checkpoints.rewinds(
+        rewinds = await self._checkpoints.rewinds(
             current().organization_id, where(request), size=page.size, token=page.token
         )
-        return wire.ListRewindsResponse(rewinds=map(rewind_to_proto, found.items), next_page_token=found.next_token)
+        return wire.ListRewindsResponse(rewinds=map(rewind_to_proto, rewinds.items), next_page_token=rewinds.next_token)
 
     async def ForkConversationAtCheckpoint(
         self, request: wire.ForkConversationAtCheckpointRequest, context: Any
     ) -> wire.ForkConversationAtCheckpointResponse:
-        """A conversation that shares another's messages up to a checkpoint."""
-        made = await self._checkpoints.fork(
+        """Creates a conversation that shares another's messages up to a checkpoint."""
+        state = await self._checkpoints.fork(
             current(),
             where(request),
             checkpoint_ref(request.checkpoint_id),
@@ -70,12 +70,12 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
             isolate_blocks=request.isolate_blocks,
             hidden=request.hidden,
         )
-        return wire.ForkConversationAtCheckpointResponse(conversation=conversation_to_proto(made))
+        return wire.ForkConversationAtCheckpointResponse(conversation=conversation_to_proto(state))
 
     async def ForkAgent(self, request: wire.ForkAgentRequest, context: Any) -> wire.ForkAgentResponse:
-        """An agent that shares another's past."""
+        """Creates an agent that shares another's past."""
         new_agent_id = from_public("agent", request.new_agent_id) if request.new_agent_id else uuid7()
-        described, inherited = await self._checkpoints.fork_agent(
+        described, inheritance = await self._checkpoints.fork_agent(
             current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name
         )
-        return fork_to_proto(described, inherited)
+        return fork_to_proto(described, inheritance)

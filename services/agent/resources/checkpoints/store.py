@@ -19,7 +19,7 @@ from services.agent.resources.checkpoints.model import (
     closed,
     cut_at,
 )
-from services.agent.resources.checkpoints.ports import AgentFork, Inherited, NewRewind, Point, Rewind, RewoundBlock
+from services.agent.resources.checkpoints.ports import AgentFork, Inheritance, NewRewind, Point, Rewind, RewoundBlock
 from services.agent.resources.checkpoints.rows import (
     arrays,
     checkpoint_from_row,
@@ -75,8 +75,8 @@ class PostgresCheckpoints:
             head = await connection.fetchrow(sql.LOCK, *ids)
             if head is None:
                 raise conversation_not_found(new.conversation_id)
-            if (made := await connection.fetchrow(sql.REWIND, *ids, new.id)) is not None:
-                return _same(new, rewind_from_row(new.conversation_id, made))
+            if (rewind := await connection.fetchrow(sql.REWIND, *ids, new.id)) is not None:
+                return _same(new, rewind_from_row(new.conversation_id, rewind))
             await _refuse_busy(connection, new.organization_id, head)
             point = await _find(connection, *ids, new.to)
             newest = await connection.fetch(sql.LIST, *ids, *_END, 1)
@@ -112,8 +112,8 @@ class PostgresCheckpoints:
     async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
         last = tuple(moment_of(token)) if token else (None, None)
         rows = await self._pool.fetch(sql.REWINDS, organization_id, conversation_id, *last, size + 1)
-        found = [rewind_from_row(conversation_id, row) for row in rows]
-        return cut(found, Page(size), lambda each: moment_token(Moment(each.created_at, each.id)))
+        listed = [rewind_from_row(conversation_id, row) for row in rows]
+        return cut(listed, Page(size), lambda each: moment_token(Moment(each.created_at, each.id)))
 
     async def fork(
         self, new: NewConversation, source_id: UUID, point: Point, *, reserved: bool, hidden: bool
@@ -133,30 +133,30 @@ class PostgresCheckpoints:
         return None if row is None else conversation_from_row(row)
 
     async def fork_agent(self, fork: AgentFork, point: Point) -> bool:
-        inherited = fork.inherited
+        inheritance = fork.inheritance
         values = (
             fork.conversation_id,
             reservation(fork.id),
             fork.id,
             fork.user_id,
             fork.name,
-            inherited.message_id,
-            list(inherited.block_ids),
-            list(inherited.archive_ids),
+            inheritance.message_id,
+            list(inheritance.block_ids),
+            list(inheritance.archive_ids),
         )
         async with self._pool.acquire() as connection, connection.transaction():
-            made = await connection.fetchval(sql.FORK_AGENT, *_begun(fork.organization_id, point), *values)
-            if made is not None:
+            agent_id = await connection.fetchval(sql.FORK_AGENT, *_begun(fork.organization_id, point), *values)
+            if agent_id is not None:
                 await wait_or_settle(connection, fork.organization_id, fork.id, may_wait=False)
-        return made is not None
+        return agent_id is not None
 
-    async def inherited(self, organization_id: UUID, agent_id: UUID) -> Inherited | None:
+    async def inheritance(self, organization_id: UUID, agent_id: UUID) -> Inheritance | None:
         row = await self._pool.fetchrow(sql.FORKED, organization_id, agent_id)
-        return None if row is None else Inherited(row[0], tuple(row[1]), tuple(row[2]))
+        return None if row is None else Inheritance(row[0], tuple(row[1]), tuple(row[2]))
 
 
 def reservation(new_id: UUID) -> UUID:
-    """The id of the order that sweeps the parts of a new agent or conversation that never came to be."""
+    """Returns the id of the order that sweeps the parts of a new agent or conversation that never came to be."""
     return uuid5(new_id, "reservation")
 
 
@@ -181,7 +181,7 @@ async def _find(connection: Any, organization_id: UUID, conversation_id: UUID, r
 
 
 def _longest(segments: Sequence[Segment], ends: Sequence[tuple[UUID, int]]) -> tuple[Segment, ...]:
-    """What is shown up to the last of these places; nothing where none is shown."""
+    """Returns the ranges of logs up to the last of these places; none where none is shown."""
     found = [before for end in ends if (before := cut_at(segments, *end)) is not None]
     return max(found, key=len, default=())
 
@@ -206,12 +206,12 @@ def _same(new: NewRewind, made: Rewind) -> Rewind:
 
 
 def _end(point: Point) -> Place:
-    """The last message's place among the point's own segments."""
+    """Returns the last message's place among the point's own segments."""
     return Place(len(point.segments) - 1, point.segments[-1].to_seq or 0)
 
 
 def _begun(organization_id: UUID, point: Point) -> tuple[Any, ...]:
-    """The parameters of how a fork begins: $1 to $9."""
+    """Returns the parameters of how a fork begins: $1 to $9."""
     view = point.view
     own = (uuid7(), _end(point).seq + 1)
     return (organization_id, *arrays(point.segments), *own, view.segment, view.seq, view.summary_id)

@@ -54,7 +54,7 @@ def setting_values(wire: conversation_pb2.Conversation, paths: Iterable[str] | N
 
 
 def conversation_list(request: conversation_service_pb2.ListConversationsRequest) -> ConversationList:
-    """Which conversations to list. Raises Refused, InvalidArgument."""
+    """Returns which conversations to list. Raises Refused, InvalidArgument."""
     return _lists.decode(
         request,
         page=page_by_id(request.page, "conv", _CONVERSATIONS_PER_PAGE),
@@ -64,7 +64,7 @@ def conversation_list(request: conversation_service_pb2.ListConversationsRequest
 
 
 def fork(request: conversation_service_pb2.ForkConversationRequest) -> Fork:
-    """What to fork. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the fork that a request asks for. Raises InvalidArgument (INVALID_ID)."""
     agent_id, source_id = place(request)
     return Fork(
         new_id=new_id(request.new_conversation_id),
@@ -76,7 +76,7 @@ def fork(request: conversation_service_pb2.ForkConversationRequest) -> Fork:
 
 
 def place(request: Any) -> tuple[UUID | None, UUID]:
-    """The agent, where it is given, and the conversation; the default one has the agent's id.
+    """Returns the agent, where it is given, and the conversation; the default one has the agent's id.
 
     Raises InvalidArgument (INVALID_ID).
     """
@@ -87,6 +87,6 @@ def place(request: Any) -> tuple[UUID | None, UUID]:
     return agent_id, agent_id
 
 
-def new_id(given: str) -> UUID:
-    """The id that a client minted, or else a new one. Raises InvalidArgument (INVALID_ID)."""
-    return from_public("conv", given) if given else uuid7()
+def new_id(text: str) -> UUID:
+    """Returns the id that a client minted, or else a new one. Raises InvalidArgument (INVALID_ID)."""
+    return from_public("conv", text) if text else uuid7()

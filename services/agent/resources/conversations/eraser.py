@@ -22,12 +22,12 @@ class PostgresConversationEraser:
     async def exists(self, organization_id: UUID, conversation_id: UUID) -> bool:
         return bool(await self._pool.fetchval(sql.EXISTS, organization_id, conversation_id))
 
-    async def stopped(self, organization_id: UUID, conversation_id: UUID) -> bool:
+    async def stop(self, organization_id: UUID, conversation_id: UUID) -> bool:
         async with self._pool.acquire() as connection, connection.transaction():
             return not await stop_runs(connection, organization_id, conversation_id)
 
     async def erase(self, organization_id: UUID, conversation_id: UUID) -> bool:
-        if not await self.stopped(organization_id, conversation_id):
+        if not await self.stop(organization_id, conversation_id):
             return False
         ids = (organization_id, conversation_id)
         await self._erase_in_parts(_MESSAGES_AT_ONCE, sql.ERASE_MESSAGES, *ids, _MESSAGES_AT_ONCE)

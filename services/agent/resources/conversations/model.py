@@ -1,4 +1,4 @@
-"""What a conversation is, and what may be set on it. Pure.
+"""Conversations and their settings. Pure.
 
 values = check(values)                  what a client sets, by field
 settings = begin(values, ...)           a new conversation's settings

@@ -38,7 +38,7 @@ class ConversationState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """What to fork into the conversation `new_id`. `message_id`: the last one to take; None: all."""
+    """A fork into the conversation `new_id`. `message_id`: the last one to take; None: all."""
 
     new_id: UUID
     agent_id: UUID | None
@@ -49,7 +49,7 @@ class Fork:
 
 
 class Conversations:
-    """What ConversationService does."""
+    """Creates, forks, reads, changes and deletes conversations."""
 
     def __init__(
         self,
@@ -112,11 +112,11 @@ class Conversations:
     async def get(self, organization_id: UUID, conversation_id: UUID, *, relations: bool = True) -> ConversationState:
         """Raises NotFound (CONVERSATION_NOT_FOUND)."""
         conversation = await self._store.get(organization_id, conversation_id)
-        return await self._described(organization_id, conversation) if relations else ConversationState(conversation)
+        return await self._describe(organization_id, conversation) if relations else ConversationState(conversation)
 
-    async def list(self, organization_id: UUID, wanted: ConversationList) -> PageOf[Conversation]:
-        """One page. Raises Refused, LociError."""
-        return await self._store.list(organization_id, wanted)
+    async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
+        """Returns one page. Raises Refused, LociError."""
+        return await self._store.list(organization_id, filters)
 
     async def update(self, caller: CallContext, conversation_id: UUID, values: SettingValues) -> ConversationState:
         """Changes settings. Raises Refused, LociError."""
@@ -127,7 +127,7 @@ class Conversations:
         window = await self._window(caller, values, before.settings, agent.settings.model)
         stored = conversations.change(before.settings, values, window=window, now=datetime.now(UTC))
         after = await self._store.update(organization_id, caller.user_id, conversation_id, stored) if stored else before
-        return await self._described(organization_id, after)
+        return await self._describe(organization_id, after)
 
     async def delete(self, caller: CallContext, conversation_id: UUID) -> None:
         """Gone for readers at once; what hangs on it follows by the outbox. Raises NotFound."""
@@ -136,7 +136,7 @@ class Conversations:
     async def recompile(
         self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID, *, dry_run: bool
     ) -> str:
-        """The system prompt; unless `dry_run`, the next turn compiles it anew. Raises NotFound."""
+        """Returns the system prompt; unless `dry_run`, the next turn compiles it anew. Raises NotFound."""
         if agent_id != conversation_id:
             agent_id = (await self._of_agent(organization_id, agent_id, conversation_id)).agent_id
         conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
@@ -150,26 +150,26 @@ class Conversations:
         isolate: Callable[[], Awaitable[tuple[UUID, ...]]],
         insert: Callable[[], Awaitable[Conversation | None]],
     ) -> ConversationState:
-        """Copies of blocks under a reservation, then the row. Raises LociError."""
+        """Stores copies of blocks under a reservation, then the row. Raises LociError."""
         copies: tuple[UUID, ...] = ()
         if new.isolated_labels:
             if not await self._store.reserve(new):
-                return await self._existing(new)
+                return await self._get_existing(new)
             try:
                 copies = await isolate()
             except _REFUSALS:
                 await self._store.release(new)
                 raise
-        made = await insert()
-        if made is None:
-            return await self._existing(new)
+        conversation = await insert()
+        if conversation is None:
+            return await self._get_existing(new)
         window = await self._store.window(new.organization_id, new.id)
-        return ConversationState(made, window, copies)
+        return ConversationState(conversation, window, copies)
 
     async def owner(
         self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID
     ) -> tuple[UUID, tuple[str, ...]]:
-        """The agent of a conversation, and the labels of the copies that it has. Raises NotFound."""
+        """Returns the agent of a conversation, and the labels of the copies that it has. Raises NotFound."""
         if agent_id == conversation_id:
             return (await self._agents.get(organization_id, conversation_id)).id, ()
         source = await self._of_agent(organization_id, agent_id, conversation_id)
@@ -178,15 +178,15 @@ class Conversations:
     async def _isolate(self, new: NewConversation, source_id: UUID | None) -> tuple[UUID, ...]:
         return await self._memories.isolate(new.agent_id, new.id, new.isolated_labels, source_id)
 
-    async def _existing(self, new: NewConversation) -> ConversationState:
+    async def _get_existing(self, new: NewConversation) -> ConversationState:
         try:
-            found = await self._store.get(new.organization_id, new.id)
+            conversation = await self._store.get(new.organization_id, new.id)
         except NotFound:
-            found = None
-        if found is None or found.agent_id != new.agent_id:
+            conversation = None
+        if conversation is None or conversation.agent_id != new.agent_id:
             sentence = f"The id conv-{new.id} is that of a conversation that is not this one; use another."
             raise AlreadyExists(sentence, reason="CONVERSATION_ID_TAKEN")
-        return await self._described(new.organization_id, found)
+        return await self._describe(new.organization_id, conversation)
 
     async def _of_agent(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID) -> Conversation:
         conversation = await self._store.get(organization_id, conversation_id)
@@ -194,11 +194,11 @@ class Conversations:
             raise conversation_not_found(conversation_id)
         return conversation
 
-    async def _described(self, organization_id: UUID, conversation: Conversation) -> ConversationState:
+    async def _describe(self, organization_id: UUID, conversation: Conversation) -> ConversationState:
         window = await self._store.window(organization_id, conversation.id)
         copies: tuple[UUID, ...] = ()
         if conversation.isolated_labels:
-            copies = await self._memories.isolated(conversation.agent_id, conversation.id)
+            copies = await self._memories.isolated_block_ids(conversation.agent_id, conversation.id)
         return ConversationState(conversation, window, copies)
 
     async def _window(
@@ -208,18 +208,18 @@ class Conversations:
         before: ConversationSettings,
         of_agent: str,
     ) -> int:
-        """Tokens of the window of the model after a change; 0 where it does not matter."""
+        """Returns tokens of the window of the model after a change; 0 where it does not matter."""
         model = conversations.window_model(values, before.model, of_agent)
         return 0 if model is None else await self._models.window(caller.organization_id, model)
 
 
 def conversation_not_found(conversation_id: UUID) -> NotFound:
-    """The error for a conversation that is not there."""
+    """Returns the error for a conversation that is not there."""
     return NotFound(f"Conversation conv-{conversation_id} not found", reason="CONVERSATION_NOT_FOUND")
 
 
 def handlers(memories: ConversationMemories, eraser: ConversationEraser) -> Mapping[str, Handler]:
-    """What is done for each kind of order about a conversation; its payload names the agent."""
+    """Returns what handles each kind of outbox entry about a conversation; its payload names the agent."""
 
     def agent_of(order: OutboxEntry) -> UUID:
         return UUID(order.payload["agent_id"])
@@ -232,7 +232,7 @@ def handlers(memories: ConversationMemories, eraser: ConversationEraser) -> Mapp
 
     # A run that still goes on may yet write there.
     async def purge_conversation(order: OutboxEntry) -> bool:
-        if not await eraser.stopped(order.organization_id, order.subject_id):
+        if not await eraser.stop(order.organization_id, order.subject_id):
             return False
         await memories.purge_conversation(agent_of(order), order.subject_id)
         return True

@@ -19,71 +19,71 @@ from services.common.ids import from_public
 
 
 class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServicer):
-    """loci.agent.v1.ConversationService. `deleted` is called when there is something to clear away."""
+    """loci.agent.v1.ConversationService. `on_deleted` is called when there is something to clear away."""
 
-    def __init__(self, conversations: Conversations, deleted: Callable[[], None]) -> None:
+    def __init__(self, conversations: Conversations, on_deleted: Callable[[], None]) -> None:
         self._conversations = conversations
-        self._deleted = deleted
+        self._on_deleted = on_deleted
 
     async def CreateConversation(
         self, request: wire.CreateConversationRequest, context: Any
     ) -> wire.CreateConversationResponse:
-        """Copies of blocks first, the conversation's row last."""
+        """Creates copies of blocks first, the conversation's row last."""
         conversation_id, agent_id = new_id(request.conversation_id), from_public("agent", request.agent_id)
-        made = await self._conversations.create(
+        state = await self._conversations.create(
             current(),
             conversation_id,
             agent_id,
             setting_values(request.conversation),
             request.isolated_block_labels,
         )
-        return wire.CreateConversationResponse(conversation=conversation_to_proto(made))
+        return wire.CreateConversationResponse(conversation=conversation_to_proto(state))
 
     async def GetConversation(self, request: wire.GetConversationRequest, context: Any) -> wire.GetConversationResponse:
-        """One conversation."""
+        """Returns one conversation."""
         conversation_id = from_public("conv", request.conversation_id)
-        found = await self._conversations.get(
+        state = await self._conversations.get(
             current().organization_id, conversation_id, relations=not request.omit_relations
         )
-        return wire.GetConversationResponse(conversation=conversation_to_proto(found))
+        return wire.GetConversationResponse(conversation=conversation_to_proto(state))
 
     async def ListConversations(
         self, request: wire.ListConversationsRequest, context: Any
     ) -> wire.ListConversationsResponse:
-        """One page."""
+        """Returns one page."""
         page = await self._conversations.list(current().organization_id, conversation_list(request))
-        shown = [conversation_to_proto(ConversationState(each)) for each in page.items]
-        return wire.ListConversationsResponse(conversations=shown, next_page_token=page.next_token)
+        conversations = [conversation_to_proto(ConversationState(each)) for each in page.items]
+        return wire.ListConversationsResponse(conversations=conversations, next_page_token=page.next_token)
 
     async def UpdateConversation(
         self, request: wire.UpdateConversationRequest, context: Any
     ) -> wire.UpdateConversationResponse:
         """Changes the fields of the mask."""
         conversation_id = from_public("conv", request.conversation_id)
-        changed = await self._conversations.update(
+        state = await self._conversations.update(
             current(), conversation_id, setting_values(request.conversation, request.update_mask.paths)
         )
-        return wire.UpdateConversationResponse(conversation=conversation_to_proto(changed))
+        return wire.UpdateConversationResponse(conversation=conversation_to_proto(state))
 
     async def DeleteConversation(
         self, request: wire.DeleteConversationRequest, context: Any
     ) -> wire.DeleteConversationResponse:
-        """Gone for readers at once; the rest follows."""
+        """Deletes it for readers at once; the rest follows."""
         await self._conversations.delete(current(), from_public("conv", request.conversation_id))
-        self._deleted()
+        self._on_deleted()
         return wire.DeleteConversationResponse()
 
     async def ForkConversation(
         self, request: wire.ForkConversationRequest, context: Any
     ) -> wire.ForkConversationResponse:
-        """A conversation that shares another's messages."""
-        made = await self._conversations.fork(current(), fork(request))
-        return wire.ForkConversationResponse(conversation=conversation_to_proto(made))
+        """Creates a conversation that shares another's messages."""
+        state = await self._conversations.fork(current(), fork(request))
+        return wire.ForkConversationResponse(conversation=conversation_to_proto(state))
 
     async def RecompileConversation(
         self, request: wire.RecompileConversationRequest, context: Any
     ) -> wire.RecompileConversationResponse:
-        """The system prompt; the next turn compiles it anew."""
+        """Returns the system prompt; the next turn compiles it anew."""
         prompt = await self._conversations.recompile(
             current().organization_id, *place(request), dry_run=request.dry_run
         )

@@ -17,7 +17,7 @@ from services.agent.resources.conversations.eraser import stop_runs
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
 from services.agent.resources.conversations.service import conversation_not_found
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents, conversation_heads, conversations, runs
 from services.common.errors import NotFound
 from services.common.ids import uuid7
@@ -37,7 +37,7 @@ class PostgresConversations:
     def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def reserve(self, new: NewConversation) -> bool:
         payload = {"user_id": str(new.user_id), "agent_id": str(new.agent_id)}
@@ -93,15 +93,15 @@ class PostgresConversations:
         )
         view = window_of(rows)
         async with self._reading.connect() as connection:
-            found = (await connection.execute(select(view).select_from(rows.join(view, true())))).scalar_one_or_none()
-        return tuple(found or ())
+            ids = (await connection.execute(select(view).select_from(rows.join(view, true())))).scalar_one_or_none()
+        return tuple(ids or ())
 
-    async def list(self, organization_id: UUID, wanted: ConversationList) -> PageOf[Conversation]:
-        listed = _listed(organization_id, wanted.order)
-        query = _present(listed).where(*_filters(wanted, listed))
+    async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
+        listed = _listed(organization_id, filters.order)
+        query = _present(listed).where(*_conditions(filters, listed))
         async with self._reading.connect() as connection:
             keyset = Keyset(listed, "conversation", prefix="conv", time=listed.c.time)
-            page = await keyset.page(connection, query, wanted.page, organization_id)
+            page = await keyset.page(connection, query, filters.page, organization_id)
         return page.map(lambda row: conversation_from_row(row._asdict()))
 
     async def update(
@@ -143,7 +143,7 @@ class PostgresConversations:
 
 
 def _of_new(new: NewConversation) -> tuple[Any, ...]:
-    """The parameters that INSERT and FORK share: $1 to $7."""
+    """Returns the parameters that INSERT and FORK share: $1 to $7."""
     reservation = _reservation(new) if new.isolated_labels else None
     ids = (new.organization_id, reservation, new.id, new.agent_id, new.user_id)
     return (*ids, list(new.isolated_labels), uuid7())
@@ -173,7 +173,7 @@ def _listed(organization_id: UUID, by: ConversationOrder) -> Subquery:
 
 
 def _last_completion() -> ColumnElement[Any]:
-    """When the newest run that has ended did so."""
+    """Returns when the newest run that has ended did so."""
     return (
         select(runs.c.completed_at)
         .where(
@@ -193,22 +193,22 @@ def _present(listed: Subquery) -> Select[Any]:
     return select(listed).join(agents, agent).where(listed.c.deleted_at.is_(None), agents.c.deleted_at.is_(None))
 
 
-def _filters(wanted: ConversationList, listed: Subquery) -> list[ColumnElement[bool]]:
-    """What a list asks for, but for its page."""
-    chosen: list[ColumnElement[bool]] = []
-    if wanted.agent_id is not None:
-        chosen.append(listed.c.agent_id == wanted.agent_id)
-    if wanted.archived is not None:
-        chosen.append(listed.c.archived_at.is_not(None) if wanted.archived else listed.c.archived_at.is_(None))
-    if wanted.summary_search:
-        chosen.append(listed.c.summary.icontains(wanted.summary_search, autoescape=True))
-    if not wanted.show_hidden:
-        chosen.append(listed.c.hidden.is_(False))
-    return chosen
+def _conditions(filters: ConversationList, listed: Subquery) -> list[ColumnElement[bool]]:
+    """Returns the conditions of a list's filters."""
+    conditions: list[ColumnElement[bool]] = []
+    if filters.agent_id is not None:
+        conditions.append(listed.c.agent_id == filters.agent_id)
+    if filters.archived is not None:
+        conditions.append(listed.c.archived_at.is_not(None) if filters.archived else listed.c.archived_at.is_(None))
+    if filters.summary_search:
+        conditions.append(listed.c.summary.icontains(filters.summary_search, autoescape=True))
+    if not filters.show_hidden:
+        conditions.append(listed.c.hidden.is_(False))
+    return conditions
 
 
 def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
-    """A row of `conversations`, with `last_message_at`."""
+    """Returns a row of `conversations`, with `last_message_at`."""
     return Conversation(
         id=row["id"],
         agent_id=row["agent_id"],

@@ -35,14 +35,14 @@ class DeviceConnections:
         for event in self._open.values():
             event.set()
 
-    def stir(self, device_id: UUID) -> None:
+    def wake(self, device_id: UUID) -> None:
         """Something waits for a device, which may hang here."""
         for connection, event in self._open.items():
             if connection.device_id == device_id:
                 event.set()
 
     async def messages(self, connection: Connection) -> AsyncGenerator[DeviceMessage]:
-        """What waits for a device, each message once, until closed.
+        """Yields the messages that wait for a device, each once, until closed.
 
         Raises Aborted (DEVICE_REPLACED) when the connection is over by another one, Unavailable when the replica stops.
         """
@@ -52,7 +52,7 @@ class DeviceConnections:
                 event.clear()
                 if self._draining:
                     raise Unavailable("this replica stops; connect again")
-                waiting = await self._store.waiting(connection)
+                waiting = await self._store.waiting_ids(connection)
                 if waiting is None:
                     sentence = "the device has connected or registered anew, so this connection is over"
                     raise Aborted(sentence, reason="DEVICE_REPLACED")
@@ -80,7 +80,7 @@ class DeviceConnections:
             return
         if beats:
             await self._store.beat(tuple(self._open))
-        for connection in await self._store.stirring(tuple(self._open)):
+        for connection in await self._store.to_wake(tuple(self._open)):
             if connection in self._open:
                 self._open[connection].set()
 

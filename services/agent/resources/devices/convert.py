@@ -30,7 +30,7 @@ _devices = Codec(Device, wire.Device)
 
 
 def registration(request: wire.RegisterDeviceRequest, context: CallContext) -> Registration:
-    """What a device says. Raises InvalidArgument."""
+    """Returns the registration of a device. Raises InvalidArgument."""
     device_id = _text("device_id", request.device_id)
     return Registration(
         organization_id=context.organization_id,
@@ -44,7 +44,7 @@ def registration(request: wire.RegisterDeviceRequest, context: CallContext) -> R
 
 
 def changes(request: wire.UpdateDeviceRequest) -> tuple[str | None, Mapping[str, Any]]:
-    """Mode and metadata to set. Raises InvalidArgument."""
+    """Returns mode and metadata to set. Raises InvalidArgument."""
     mode = None
     if request.HasField("current_mode"):
         mode = storable(request.current_mode)
@@ -63,7 +63,7 @@ def device_list(request: wire.ListDevicesRequest) -> DeviceList:
 
 
 def outgoing(request: wire.SendDeviceMessagesRequest) -> Mapping[UUID, Mapping[str, Any]]:
-    """Bodies by their ids. Raises InvalidArgument."""
+    """Returns bodies by their ids. Raises InvalidArgument."""
     count = len(request.messages)
     _check(1 <= count <= MOST_MESSAGES, f"messages must hold 1 to {MOST_MESSAGES} messages, not {count}")
     return {
@@ -72,20 +72,20 @@ def outgoing(request: wire.SendDeviceMessagesRequest) -> Mapping[UUID, Mapping[s
     }
 
 
-def acknowledged(request: wire.AcknowledgeDeviceMessagesRequest) -> list[UUID]:
-    """What the device has got. Raises InvalidArgument."""
+def acknowledged_ids(request: wire.AcknowledgeDeviceMessagesRequest) -> list[UUID]:
+    """Returns the ids of the messages that the device has received. Raises InvalidArgument."""
     count = len(request.message_ids)
     _check(count <= MOST_ACKNOWLEDGED, f"message_ids has {count} ids; at most {MOST_ACKNOWLEDGED}")
     return [from_public("message", each) for each in request.message_ids]
 
 
 def device_to_proto(device: Device) -> wire.Device:
-    """A device as clients see it."""
+    """Returns a device as clients see it."""
     return _devices.encode(device if device.online else replace(device, connected_at=None))
 
 
-def pushed_to_proto(message: DeviceMessage) -> wire.DeviceMessage:
-    """A message as its device sees it."""
+def device_message_to_proto(message: DeviceMessage) -> wire.DeviceMessage:
+    """Returns a message as its device sees it."""
     body = orjson.dumps(message.body).decode()
     created_at = timestamp(message.created_at)
     return wire.DeviceMessage(id=to_public("message", message.id), body_json=body, created_at=created_at)
@@ -100,11 +100,11 @@ def _text(name: str, text: str) -> str:
 def _object(name: str, text: str, longest: int) -> Mapping[str, Any]:
     _check(len(text) <= longest, f"{name} has {len(text)} characters; at most {longest}")
     try:
-        found = parsed(text or "{}")
+        value = parsed(text or "{}")
     except ValueError as error:
         raise InvalidArgument(f"{name} is not JSON: {error}", reason="DEVICE_INVALID") from None
-    _check(isinstance(found, dict), f"{name} must be a JSON object")
-    members: Mapping[str, Any] = found
+    _check(isinstance(value, dict), f"{name} must be a JSON object")
+    members: Mapping[str, Any] = value
     return members
 
 

@@ -1,4 +1,4 @@
-"""What the registry of devices keeps, as Protocols over plain values."""
+"""The port of devices, and the values that it takes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Source = Literal["local", "remote"]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a device says when it registers. `device_id`: its own name for itself."""
+    """The registration of a device. `device_id`: its own name for itself."""
 
     organization_id: UUID
     user_id: UUID
@@ -85,11 +85,11 @@ class DeviceStore(Protocol):
         ...
 
     async def get(self, organization_id: UUID, device_id: str) -> Device:
-        """By its own name. Raises NotFound (DEVICE_NOT_FOUND)."""
+        """Returns a device by its own name. Raises NotFound (DEVICE_NOT_FOUND)."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: DeviceList) -> PageOf[Device]:
-        """A page, the newest first. Raises NotFound (DEVICE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+    async def list(self, organization_id: UUID, filters: DeviceList) -> PageOf[Device]:
+        """Returns a page, the newest first. Raises NotFound (DEVICE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def update(
@@ -99,7 +99,7 @@ class DeviceStore(Protocol):
         ...
 
     async def connect(self, organization_id: UUID, connection_id: UUID) -> tuple[Device, Connection]:
-        """It is connected from now on, by this connection alone."""
+        """Marks it as connected from now on, by this connection alone."""
         ...
 
     async def disconnect(self, connection: Connection) -> None:
@@ -110,16 +110,16 @@ class DeviceStore(Protocol):
         """These are still there."""
         ...
 
-    async def stirring(self, connections: Collection[Connection]) -> Sequence[Connection]:
-        """Those of them for which messages wait, or which are over."""
+    async def to_wake(self, connections: Collection[Connection]) -> Sequence[Connection]:
+        """Returns those of them for which messages wait, or which are over."""
         ...
 
-    async def waiting(self, connection: Connection) -> Sequence[UUID] | None:
-        """What waits for a device, the oldest first; None: the connection is over."""
+    async def waiting_ids(self, connection: Connection) -> Sequence[UUID] | None:
+        """Returns the messages that wait for a device, oldest first; None: the connection is over."""
         ...
 
     async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:
-        """Those messages that still wait, the oldest first."""
+        """Returns those messages that still wait, the oldest first."""
         ...
 
     async def acknowledge(self, organization_id: UUID, connection_id: UUID, ids: Sequence[UUID]) -> None:

@@ -18,7 +18,7 @@ from services.agent.resources.devices.ports import (
     DeviceMessage,
     Registration,
 )
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import devices
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
@@ -35,7 +35,7 @@ class PostgresDevices:
 
     def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def register(self, registration: Registration) -> Device:
         row = await self._pool.fetchrow(
@@ -57,18 +57,18 @@ class PostgresDevices:
             raise NotFound(f"No device {device_id[:80]!r} has registered", reason="DEVICE_NOT_FOUND")
         return _device(row)
 
-    async def list(self, organization_id: UUID, wanted: DeviceList) -> PageOf[Device]:
+    async def list(self, organization_id: UUID, filters: DeviceList) -> PageOf[Device]:
         online: ColumnElement[bool] = literal_column(f"({sql.ONLINE})")
         query = select(devices, online.label("online")).where(devices.c.organization_id == organization_id)
-        if wanted.online_only:
+        if filters.online_only:
             query = query.where(online)
-        if wanted.source is not None:
-            query = query.where(devices.c.source == wanted.source)
-        if wanted.user_id is not None:
-            query = query.where(devices.c.user_id == wanted.user_id)
+        if filters.source is not None:
+            query = query.where(devices.c.source == filters.source)
+        if filters.user_id is not None:
+            query = query.where(devices.c.user_id == filters.user_id)
         async with self._reading.connect() as connection:
-            found = await _KEYSET.page(connection, query, wanted.page, organization_id)
-        return found.map(lambda row: _device(row._mapping))
+            page = await _KEYSET.page(connection, query, filters.page, organization_id)
+        return page.map(lambda row: _device(row._mapping))
 
     async def update(
         self, organization_id: UUID, connection_id: UUID, mode: str | None, metadata: Mapping[str, Any]
@@ -90,10 +90,10 @@ class PostgresDevices:
     async def beat(self, connections: Collection[Connection]) -> None:
         await self._pool.execute(sql.BEAT, *_columns(connections))
 
-    async def stirring(self, connections: Collection[Connection]) -> Sequence[Connection]:
+    async def to_wake(self, connections: Collection[Connection]) -> Sequence[Connection]:
         return [Connection(**row) for row in await self._pool.fetch(sql.STIRRING, *_columns(connections))]
 
-    async def waiting(self, connection: Connection) -> Sequence[UUID] | None:
+    async def waiting_ids(self, connection: Connection) -> Sequence[UUID] | None:
         ids = (connection.organization_id, connection.device_id)
         if await self._pool.fetchval(sql.IS_OVER, *ids, connection.since):
             return None

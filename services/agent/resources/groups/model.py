@@ -113,22 +113,24 @@ def change(before: G, draft: Draft[GroupSettings]) -> G:
 
 
 def invalid(name: str, problem: str) -> Refused:
-    """A refusal that names a field."""
+    """Returns a refusal that names a field."""
     return Refused("GROUP_INVALID", f"{name} {problem}")
 
 
-def _settings(manager_type: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _settings(manager_type: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     known = _SETTINGS[manager_type]
-    found = {name: value for name, value in given.items() if value is not None}
-    for name, value in found.items():
+    checked = {name: value for name, value in settings.items() if value is not None}
+    for name, value in checked.items():
         if name not in known:
             raise invalid(f"manager_config.{name[:80]}", f"is not for the manager type {manager_type}")
         if not known[name](value):
-            wanted = "a text of 1 to 256 characters" if known[name] is _is_token else f"a whole number of 1 to {_MOST}"
-            raise invalid(f"manager_config.{name}", f"must be {wanted}")
+            expected = (
+                "a text of 1 to 256 characters" if known[name] is _is_token else f"a whole number of 1 to {_MOST}"
+            )
+            raise invalid(f"manager_config.{name}", f"must be {expected}")
     if "termination_token" in known:
-        found.setdefault("termination_token", _END)
-    least, most = (found.get(f"{end}_message_buffer_length") for end in ("min", "max"))
+        checked.setdefault("termination_token", _END)
+    least, most = (checked.get(f"{end}_message_buffer_length") for end in ("min", "max"))
     if least is not None and most is not None and least >= most:
         raise invalid("manager_config.min_message_buffer_length", f"must be below the greatest length, {most}")
-    return found
+    return checked

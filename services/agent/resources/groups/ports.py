@@ -15,12 +15,12 @@ class GroupStore(Protocol):
         """Raises NotFound (GROUP_NOT_FOUND)."""
         ...
 
-    async def list(self, organization_id: UUID, wanted: GroupList) -> PageOf[Group]:
-        """One page. Raises NotFound (GROUP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+    async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
+        """Returns one page. Raises NotFound (GROUP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def count(self, organization_id: UUID) -> int:
-        """Hidden ones too."""
+        """Returns how many there are, hidden ones too."""
         ...
 
     async def check_agents(self, organization_id: UUID, agent_ids: frozenset[UUID]) -> None:
@@ -46,8 +46,8 @@ class GroupStore(Protocol):
 class SharedBlocks(Protocol):
     """Blocks of members, in the memory service. Every call may be repeated."""
 
-    async def attached(self, agent_ids: Sequence[UUID]) -> frozenset[tuple[UUID, UUID]]:
-        """Each agent with each block that is attached to it, in one call."""
+    async def attachments(self, agent_ids: Sequence[UUID]) -> frozenset[tuple[UUID, UUID]]:
+        """Returns each agent with each block that is attached to it, in one call."""
         ...
 
     async def attach_block(self, agent_id: UUID, block_id: UUID) -> None:
@@ -55,5 +55,5 @@ class SharedBlocks(Protocol):
         ...
 
     async def detach_block(self, agent_id: UUID, block_id: UUID) -> None:
-        """What is not attached stays so."""
+        """Detaches a block; one that is not attached stays so."""
         ...

@@ -21,7 +21,7 @@ Share = tuple[UUID, UUID]
 
 
 class Groups:
-    """What GroupService does."""
+    """Creates, reads, changes and deletes groups."""
 
     def __init__(self, store: GroupStore, blocks: SharedBlocks) -> None:
         self._store = store
@@ -42,12 +42,12 @@ class Groups:
         """Raises NotFound (GROUP_NOT_FOUND)."""
         return await self._store.get(organization_id, group_id)
 
-    async def list(self, organization_id: UUID, wanted: GroupList) -> PageOf[Group]:
-        """One page in one statement. Raises Refused, NotFound."""
-        return await self._store.list(organization_id, wanted)
+    async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
+        """Returns one page in one statement. Raises Refused, NotFound."""
+        return await self._store.list(organization_id, filters)
 
     async def count(self, organization_id: UUID) -> int:
-        """All of the tenant, hidden ones too."""
+        """Returns all of the tenant, hidden ones too."""
         return await self._store.count(organization_id)
 
     async def update(self, caller: CallContext, group_id: UUID, draft: Draft[GroupSettings]) -> Group:
@@ -92,19 +92,19 @@ class Groups:
         await self._store.check_agents(caller.organization_id, after.agents - before.agents)
         attached = await self._attach(after.shares - before.shares)
         try:
-            changed = await self._store.update(caller.organization_id, caller.user_id, before, after)
+            stored = await self._store.update(caller.organization_id, caller.user_id, before, after)
         except NotFound:
             await self._detach(attached)
             raise
-        if changed is None:
+        if stored is None:
             await self._detach(attached)
         else:
             await self._detach(before.shares - after.shares)
-        return changed
+        return stored
 
     async def _attach(self, shares: frozenset[Share]) -> Sequence[Share]:
         """Attaches what is not; all of it or nothing. What was attached."""
-        there = await self._blocks.attached(sorted({agent_id for agent_id, _ in shares}))
+        there = await self._blocks.attachments(sorted({agent_id for agent_id, _ in shares}))
         done: list[Share] = []
         try:
             for agent_id, block_id in sorted(shares - there):

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
-from services.agent.resources.identities.rows import members_of
-from services.agent.resources.queries import equal_to, matches, reading
+from services.agent.resources.groups.rows import members_of
+from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import group_agents, groups
 from services.common.errors import NotFound
 from services.common.keyset import Keyset
@@ -28,16 +28,16 @@ class PostgresGroups:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, group_id: UUID) -> Group:
         async with self._reading.connect() as connection:
             return await _get(connection, organization_id, group_id)
 
-    async def list(self, organization_id: UUID, wanted: GroupList) -> PageOf[Group]:
-        query = _whole().where(groups.c.organization_id == organization_id, *_filters(wanted))
+    async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
+        query = _whole().where(groups.c.organization_id == organization_id, *_conditions(filters))
         async with self._reading.connect() as connection:
-            page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+            page = await _KEYSET.page(connection, query, filters.page, organization_id)
         return page.map(lambda row: record(Group, row._mapping))
 
     async def count(self, organization_id: UUID) -> int:
@@ -79,15 +79,15 @@ class PostgresGroups:
 
     async def delete(self, organization_id: UUID, group_id: UUID) -> None:
         async with self._reading.connect() as connection:
-            gone = await connection.execute(
+            deleted = await connection.execute(
                 delete(groups).where(*matches(groups, organization_id=organization_id, id=group_id))
             )
-        if not gone.rowcount:
+        if not deleted.rowcount:
             raise group_not_found(group_id)
 
 
 def group_not_found(group_id: UUID) -> NotFound:
-    """The error for a group that is not there."""
+    """Returns the error for a group that is not there."""
     return NotFound(f"Group group-{group_id} not found", reason="GROUP_NOT_FOUND")
 
 
@@ -95,14 +95,14 @@ def _whole() -> Select[Any]:
     return select(groups, members_of(groups))
 
 
-def _filters(wanted: GroupList) -> list[ColumnElement[bool]]:
-    chosen = equal_to(groups, wanted, "manager_type", "project_id", "deployment_id")
-    if wanted.agent_id is not None:
+def _conditions(filters: GroupList) -> list[ColumnElement[bool]]:
+    conditions = equal_to(groups, filters, "manager_type", "project_id", "deployment_id")
+    if filters.agent_id is not None:
         member = group_agents.c.organization_id == groups.c.organization_id, group_agents.c.group_id == groups.c.id
-        chosen.append(exists().where(*member, group_agents.c.agent_id == wanted.agent_id).correlate(groups))
-    if not wanted.show_hidden:
-        chosen.append(groups.c.hidden.is_(False))
-    return chosen
+        conditions.append(exists().where(*member, group_agents.c.agent_id == filters.agent_id).correlate(groups))
+    if not filters.show_hidden:
+        conditions.append(groups.c.hidden.is_(False))
+    return conditions
 
 
 async def _get(connection: AsyncConnection, organization_id: UUID, group_id: UUID) -> Group:

@@ -50,7 +50,7 @@ class IdentityList:
 
 
 def properties(text: str) -> tuple[Property, ...]:
-    """The properties in a client's text; an empty text is none. Raises Refused (IDENTITY_INVALID)."""
+    """Returns the properties in a client's text; an empty text is none. Raises Refused (IDENTITY_INVALID)."""
     try:
         items = parsed(text or "[]")
     except ValueError as error:
@@ -63,7 +63,7 @@ def properties(text: str) -> tuple[Property, ...]:
     return checked
 
 
-def merged(before: Sequence[Property], new: Sequence[Property]) -> tuple[Property, ...]:
+def merge_properties(before: Sequence[Property], new: Sequence[Property]) -> tuple[Property, ...]:
     """Returns `before` with `new` set by their keys; new keys come last. Raises Refused (IDENTITY_INVALID)."""
     by_key = {each["key"]: each for each in (*before, *new)}
     if len(by_key) > MOST_PROPERTIES:
@@ -72,7 +72,7 @@ def merged(before: Sequence[Property], new: Sequence[Property]) -> tuple[Propert
 
 
 def invalid(name: str, problem: str) -> Refused:
-    """A refusal that names a field."""
+    """Returns a refusal that names a field."""
     return Refused("IDENTITY_INVALID", f"{name} {problem}")
 
 

@@ -28,7 +28,7 @@ _ATTEMPTS = 3
 
 
 class Identities:
-    """What IdentityService does."""
+    """Creates, reads, changes and deletes identities."""
 
     def __init__(self, store: IdentityStore, memories: IdentityMemories) -> None:
         self._store = store
@@ -42,25 +42,25 @@ class Identities:
             except NotFound:
                 await self._memories.set_blocks(identity_id, draft.block_ids)
         try:
-            made = await self._store.insert(caller.organization_id, identity_id, caller.user_id, draft)
+            identity = await self._store.insert(caller.organization_id, identity_id, caller.user_id, draft)
         except _REFUSALS:
             if draft.block_ids:
                 await self._memories.purge_identity(identity_id)
             raise
-        return await self._with_blocks(made)
+        return await self._with_blocks(identity)
 
     async def get(self, organization_id: UUID, identity_id: UUID) -> Identity:
         """Raises NotFound (IDENTITY_NOT_FOUND)."""
         return await self._with_blocks(await self._store.get(organization_id, identity_id))
 
-    async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
-        """One page in one statement and one RPC. Raises Refused, NotFound."""
-        page = await self._store.list(organization_id, wanted)
+    async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
+        """Returns one page in one statement and one RPC. Raises Refused, NotFound."""
+        page = await self._store.list(organization_id, filters)
         blocks = await self._memories.blocks_of([identity.id for identity in page.items])
-        return PageOf(tuple(_having(identity, blocks) for identity in page.items), page.next_token)
+        return PageOf(tuple(_with_block_ids(identity, blocks) for identity in page.items), page.next_token)
 
     async def count(self, organization_id: UUID) -> int:
-        """All of the tenant."""
+        """Returns all of the tenant."""
         return await self._store.count(organization_id)
 
     async def update(self, caller: CallContext, identity_id: UUID, draft: Draft[IdentitySettings]) -> Identity:
@@ -99,8 +99,8 @@ class Identities:
         self, caller: CallContext, identity_id: UUID, properties: Sequence[Property]
     ) -> Identity:
         """Sets properties by their keys. Raises Refused, NotFound (IDENTITY_NOT_FOUND)."""
-        changed = await self._store.upsert_properties(caller.organization_id, identity_id, caller.user_id, properties)
-        return await self._with_blocks(changed)
+        identity = await self._store.upsert_properties(caller.organization_id, identity_id, caller.user_id, properties)
+        return await self._with_blocks(identity)
 
     async def delete(self, caller: CallContext, identity_id: UUID) -> None:
         """Memory forgets it by the outbox. Raises NotFound (IDENTITY_NOT_FOUND)."""
@@ -120,11 +120,11 @@ class Identities:
         )
 
     async def _with_blocks(self, identity: Identity) -> Identity:
-        return _having(identity, await self._memories.blocks_of([identity.id]))
+        return _with_block_ids(identity, await self._memories.blocks_of([identity.id]))
 
 
 def handlers(memories: IdentityMemories) -> Mapping[str, Handler]:
-    """What is done for an order whose subject is an identity."""
+    """Returns what handles each kind of outbox entry about an identity."""
 
     async def purge_identity(order: OutboxEntry) -> bool:
         await memories.purge_identity(order.subject_id)
@@ -133,5 +133,5 @@ def handlers(memories: IdentityMemories) -> Mapping[str, Handler]:
     return {purge_identity.__name__: purge_identity}
 
 
-def _having(identity: Identity, blocks: Mapping[UUID, tuple[UUID, ...]]) -> Identity:
+def _with_block_ids(identity: Identity, blocks: Mapping[UUID, tuple[UUID, ...]]) -> Identity:
     return replace(identity, block_ids=blocks.get(identity.id, ()))

@@ -10,9 +10,15 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.resources.agents.locks import lock_agents
-from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property, merged
+from services.agent.resources.identities.model import (
+    Identity,
+    IdentityList,
+    IdentitySettings,
+    Property,
+    merge_properties,
+)
 from services.agent.resources.identities.rows import agents_of
-from services.agent.resources.queries import equal_to, matches, reading
+from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import agent_identities, identities, outbox
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
@@ -43,7 +49,7 @@ class PostgresIdentities:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, identity_id: UUID) -> Identity:
         async with self._reading.connect() as connection:
@@ -58,10 +64,10 @@ class PostgresIdentities:
         async with self._reading.connect() as connection:
             return (await connection.execute(query)).scalar_one_or_none()
 
-    async def list(self, organization_id: UUID, wanted: IdentityList) -> PageOf[Identity]:
-        query = _whole().where(identities.c.organization_id == organization_id, *_filters(wanted))
+    async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
+        query = _whole().where(identities.c.organization_id == organization_id, *_conditions(filters))
         async with self._reading.connect() as connection:
-            page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+            page = await _KEYSET.page(connection, query, filters.page, organization_id)
         return page.map(lambda row: record(Identity, row._mapping))
 
     async def count(self, organization_id: UUID) -> int:
@@ -116,7 +122,7 @@ class PostgresIdentities:
             row = (await connection.execute(lock)).first()
             if row is None:
                 raise identity_not_found(identity_id)
-            values = {"properties": [*merged(row.properties, properties)]}
+            values = {"properties": [*merge_properties(row.properties, properties)]}
             await _change(connection, organization_id, identity_id, user_id, values)
             return await _get(connection, organization_id, identity_id)
 
@@ -129,10 +135,10 @@ class PostgresIdentities:
             payload={"user_id": str(user_id)},
         )
         async with self._engine.begin() as connection:
-            gone = await connection.execute(
+            deleted = await connection.execute(
                 delete(identities).where(*matches(identities, organization_id=organization_id, id=identity_id))
             )
-            if not gone.rowcount:
+            if not deleted.rowcount:
                 raise identity_not_found(identity_id)
             await connection.execute(order_purge)
 
@@ -171,7 +177,7 @@ class PostgresIdentities:
 
 
 def identity_not_found(identity_id: UUID) -> NotFound:
-    """The error for an identity that is not there."""
+    """Returns the error for an identity that is not there."""
     return NotFound(f"Identity identity-{identity_id} not found", reason="IDENTITY_NOT_FOUND")
 
 
@@ -184,11 +190,11 @@ def _whole() -> Select[Any]:
     return select(identities, agents_of(identities))
 
 
-def _filters(wanted: IdentityList) -> list[ColumnElement[bool]]:
-    chosen = equal_to(identities, wanted, "name", "identity_type", "project_id")
-    if wanted.identifier_keys:
-        chosen.append(identities.c.identifier_key.in_(wanted.identifier_keys))
-    return chosen
+def _conditions(filters: IdentityList) -> list[ColumnElement[bool]]:
+    conditions = equal_to(identities, filters, "name", "identity_type", "project_id")
+    if filters.identifier_keys:
+        conditions.append(identities.c.identifier_key.in_(filters.identifier_keys))
+    return conditions
 
 
 async def _get(connection: AsyncConnection, organization_id: UUID, identity_id: UUID) -> Identity:
@@ -225,7 +231,7 @@ async def _check(connection: AsyncConnection, organization_id: UUID, identity_id
     query = select(identities.c.id).where(
         identities.c.organization_id == organization_id, identities.c.id.in_(identity_ids)
     )
-    found = set((await connection.execute(query)).scalars()) if identity_ids else set()
+    present = set((await connection.execute(query)).scalars()) if identity_ids else set()
     for identity_id in identity_ids:
-        if identity_id not in found:
+        if identity_id not in present:
             raise identity_not_found(identity_id)

@@ -1,4 +1,4 @@
-"""What models' windows turned out to be. The turn path writes and reads them itself; see LEARN_WINDOW in sql.py."""
+"""Windows of models as calls showed them. The turn path writes and reads them itself; see LEARN_WINDOW in sql.py."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ class PostgresLearnedWindows:
         self._pool = pool
 
     async def list(self, organization_id: UUID) -> Sequence[Mapping[str, Any]]:
-        """All that hold now, by model."""
+        """Returns all that hold now, by model."""
         rows: Sequence[Mapping[str, Any]] = await self._pool.fetch(_LIST, organization_id)
         return rows
 

@@ -19,7 +19,7 @@ _OF_REQUEST = 0x7F << _PIECE_BITS
 
 
 def new_text(request: message_service_pb2.UpdateMessageRequest) -> tuple[Kind, Sequence[Part]]:
-    """What a message says from now on. Raises InvalidArgument (MESSAGE_INVALID, MESSAGES_EMPTY)."""
+    """Returns the kind and the new content of a message. Raises InvalidArgument (MESSAGE_INVALID, MESSAGES_EMPTY)."""
     match request.WhichOneof("text"):
         case "system_message":
             return "system", _parts(request.system_message.content)
@@ -33,8 +33,8 @@ def new_text(request: message_service_pb2.UpdateMessageRequest) -> tuple[Kind, S
             raise InvalidArgument("the new text is missing", reason="MESSAGE_INVALID")
 
 
-def captured(request: message_service_pb2.CaptureMessagesRequest) -> tuple[Message, ...]:
-    """The messages as they will be stored, with ids that follow from the request's, in order.
+def captured_messages(request: message_service_pb2.CaptureMessagesRequest) -> tuple[Message, ...]:
+    """Returns the messages as they will be stored, with ids that follow from the request's, in order.
 
     Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID, INVALID_ID).
     """

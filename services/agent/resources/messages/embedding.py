@@ -18,8 +18,8 @@ KIND = "embed_message"
 class MessageVectorStore(Protocol):
     """One message and its vector."""
 
-    async def revised(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
-        """A message, and the embedding model of its agent; None where either is gone."""
+    async def message_to_embed(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
+        """Returns a message, and the embedding model of its agent; None where either is gone."""
         ...
 
     async def keep(self, organization_id: UUID, handle: str, message_id: UUID, vector: Sequence[float]) -> None:
@@ -36,14 +36,14 @@ class MessageEmbedding:
 
     async def deliver(self, order: OutboxEntry) -> bool:
         """Always done, or it raises LociError: try again."""
-        found = await self._store.revised(order.organization_id, order.subject_id)
-        if found is None or self._embedder is None or not (text := to_embed(found[0])):
+        stored = await self._store.message_to_embed(order.organization_id, order.subject_id)
+        if stored is None or self._embedder is None or not (text := to_embed(stored[0])):
             return True
         try:
-            made = await self._embedder.embed(found[1], [text], EMBED_SECONDS)
+            vectors = await self._embedder.embed(stored[1], [text], EMBED_SECONDS)
         except InvalidArgument:
             # What the model refuses is found by its words.
             return True
-        if (vector := unit_vector(made[0])) is not None:
-            await self._store.keep(order.organization_id, found[1], order.subject_id, vector)
+        if (vector := unit_vector(vectors[0])) is not None:
+            await self._store.keep(order.organization_id, stored[1], order.subject_id, vector)
         return True

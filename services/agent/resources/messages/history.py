@@ -16,7 +16,7 @@ from services.agent.postgres.rows import message_from_row
 from services.agent.resources.agents.statements import LAST_SEQ
 from services.agent.resources.agents.store import agent_from_row, agent_not_found
 from services.agent.resources.messages.ports import Conversation
-from services.agent.resources.queries import reading, shown_as
+from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
 from services.common.errors import NotFound
 from services.common.keyset import directed
@@ -28,10 +28,10 @@ BEGINNING, END = Place(-2, 0), Place(2**31 - 1, 0)
 
 
 class PostgresHistory:
-    """`resources.agents.ports.History`."""
+    """`resources.messages.ports.History`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def conversation(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Conversation:
         its_own = and_(
@@ -62,19 +62,19 @@ class PostgresHistory:
             low, high = await _bounds(connection, organization_id, conversation_id, page)
             query = between(organization_id, conversation_id, low, high, page)
             rows = (await connection.execute(query)).all()
-        found: list[tuple[Place, Message | None]] = [
+        places: list[tuple[Place, Message | None]] = [
             (Place(row.ordinal, row.seq), message_from_row(row._asdict())) for row in rows
         ]
         if low < _SYSTEM < high:
-            found.insert(0 if page.scan_ascending else len(found), (_SYSTEM, None))
-        one = cut(found, page, lambda entry: place_token(entry[0]))
+            places.insert(0 if page.scan_ascending else len(places), (_SYSTEM, None))
+        one = cut(places, page, lambda entry: place_token(entry[0]))
         return PageOf(tuple(message for _, message in one.items), one.next_token)
 
 
 async def _bounds(
     connection: AsyncConnection, organization_id: UUID, conversation_id: UUID, page: Page
 ) -> tuple[Place, Place]:
-    """What the page lies between, both ends left out."""
+    """Returns the places between which the page lies, both left out."""
     low, high = BEGINNING, END
     if page.after is not None:
         place = await _place(connection, organization_id, conversation_id, page.after)
@@ -112,7 +112,7 @@ async def _place(connection: AsyncConnection, organization_id: UUID, conversatio
 
 
 def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Place, page: Page) -> Select[Any]:
-    """The messages of a conversation between two places, both left out, in the order of the page's scan."""
+    """Returns the messages of a conversation between two places, both left out, in the order of the page's scan."""
     segment, ascending = conversation_segments, page.scan_ascending
     # Of the segment that a bound lies in, only what is on this side of it.
     first = case((segment.c.ordinal == low.ordinal, low.seq + 1), else_=0)

@@ -15,8 +15,8 @@ Kind = Literal["system", "user", "assistant", "reasoning"]
 SPEAKING, SPOKEN = "send_message", "message"
 
 
-def edited(message: Message, kind: Kind, said: Sequence[Part]) -> Message:
-    """The message with another text: `said` is text, of a user's message pictures, too.
+def edit(message: Message, kind: Kind, content: Sequence[Part]) -> Message:
+    """Returns the message with another text: `content` is text, of a user's message pictures, too.
 
     Raises Refused (MESSAGE_INVALID) where it has no text of that kind.
     """
@@ -24,15 +24,15 @@ def edited(message: Message, kind: Kind, said: Sequence[Part]) -> Message:
         case "user" | "system":
             if message.role != kind:
                 raise _other_kind(message, kind)
-            return replace(message, parts=tuple(said))
+            return replace(message, parts=tuple(content))
         case "assistant":
-            return replace(message, parts=_assistant(message, _text(said)))
+            return replace(message, parts=_assistant(message, _text(content)))
         case "reasoning":
             thoughts = [part for part in message.parts if isinstance(part, Reasoning)]
             if message.role != "assistant" or not thoughts:
                 raise _other_kind(message, kind)
             # A signature is of the thoughts that it was made for.
-            new = Reasoning(_text(said), prompted=thoughts[0].prompted)
+            new = Reasoning(_text(content), prompted=thoughts[0].prompted)
             return replace(message, parts=_in_place(message.parts, _is_thought, new))
     assert_never(kind)
 
@@ -48,7 +48,7 @@ def _assistant(message: Message, text: str) -> tuple[Part, ...]:
 
 
 def _saying(call: Call, text: str) -> Call | None:
-    """The call with other words; None where it is not one that speaks."""
+    """Returns the call with other words; None where it is not one that speaks."""
     if call.name != SPEAKING:
         return None
     try:
@@ -61,7 +61,7 @@ def _saying(call: Call, text: str) -> Call | None:
 
 
 def _in_place(parts: Sequence[Part], is_old: Callable[[Part], bool], new: Part) -> tuple[Part, ...]:
-    """The parts with `new` where the first old one was, and without the others."""
+    """Returns the parts with `new` where the first old one was, and without the others."""
     first = next(place for place, part in enumerate(parts) if is_old(part))
     return (*parts[:first], new, *(part for part in parts[first:] if not is_old(part)))
 
@@ -74,8 +74,8 @@ def _is_thought(part: Part) -> bool:
     return isinstance(part, Reasoning)
 
 
-def _text(said: Sequence[Part]) -> str:
-    return "".join(part.text for part in said if isinstance(part, Text))
+def _text(content: Sequence[Part]) -> str:
+    return "".join(part.text for part in content if isinstance(part, Text))
 
 
 def _other_kind(message: Message, kind: Kind) -> Refused:

@@ -8,8 +8,8 @@ from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto, system_message_to_proto
 from services.agent.core.messages import Message, system_message_id
-from services.agent.resources.messages.convert import captured, new_text
-from services.agent.resources.messages.model import edited
+from services.agent.resources.messages.convert import captured_messages, new_text
+from services.agent.resources.messages.model import edit
 from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, MessageStore
 from services.agent.resources.messages.service import message_not_found
 from services.common.context import current
@@ -20,58 +20,78 @@ from services.common.refusals import Refused
 _MESSAGES_PER_PAGE = 100
 
 
-class MessagesStored:
-    """MessageService.ListAllMessages, GetMessage, UpdateMessage and CaptureMessages."""
+class StoredMessageRpcs:
+    """MessageService.ListMessages, ListAllMessages, GetMessage, UpdateMessage and CaptureMessages."""
 
     def __init__(self, stored: MessageStore, history: History, prompts: CompiledPrompts) -> None:
         self._stored = stored
-        self._of_conversations = history
-        self._compiled = prompts
+        self._history = history
+        self._prompts = prompts
 
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
-        """One page of the tenant's."""
-        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
-        found = await self._stored.all(current().organization_id, wanted)
-        shown = [piece for message in found.items for piece in messages_to_proto(message)]
-        return wire.ListAllMessagesResponse(messages=shown, next_page_token=found.next_token)
+        """Returns one page of the tenant's."""
+        page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+        stored = await self._stored.all(current().organization_id, page)
+        messages = [piece for message in stored.items for piece in messages_to_proto(message)]
+        return wire.ListAllMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def GetMessage(self, request: wire.GetMessageRequest, context: Any) -> wire.GetMessageResponse:
-        """A row, or a prompt that is compiled for whoever asks."""
+        """Returns a row, or a prompt that is compiled for whoever asks."""
         organization_id, message_id = current().organization_id, from_public("message", request.message_id)
         message = await self._stored.find(organization_id, message_id)
         if message is not None:
             return wire.GetMessageResponse(messages=messages_to_proto(message))
-        place = await self._stored.prompted(organization_id, message_id)
+        place = await self._stored.find_prompt(organization_id, message_id)
         if place is None:
             raise message_not_found(message_id)
-        conversation = await self._of_conversations.conversation(organization_id, *place)
-        prompt = await self._compiled.compiled_prompt(organization_id, conversation.agent, conversation.id)
+        conversation = await self._history.conversation(organization_id, *place)
+        prompt = await self._prompts.compiled_prompt(organization_id, conversation.agent, conversation.id)
         return wire.GetMessageResponse(
             messages=[system_message_to_proto(conversation.id, prompt, conversation.created_at)]
         )
 
     async def UpdateMessage(self, request: wire.UpdateMessageRequest, context: Any) -> wire.UpdateMessageResponse:
-        """Another text, in the same place."""
+        """Replaces the text of a message, in its place."""
         caller = current()
         agent_id, message_id = from_public("agent", request.agent_id), from_public("message", request.message_id)
-        kind, said = new_text(request)
+        kind, content = new_text(request)
         _check_stored(agent_id, message_id)
         message = await self._stored.revise(
-            caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, said)
+            caller.organization_id, caller.user_id, agent_id, message_id, partial(_edited, kind, content)
         )
         return wire.UpdateMessageResponse(messages=messages_to_proto(message))
 
     async def CaptureMessages(self, request: wire.CaptureMessagesRequest, context: Any) -> wire.CaptureMessagesResponse:
-        """An exchange that happened elsewhere."""
+        """Stores an exchange that happened elsewhere."""
         agent_id = from_public("agent", request.agent_id)
         conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else agent_id
-        said = captured(request)
-        stored = await self._stored.add(current().organization_id, agent_id, conversation_id, said)
+        messages = captured_messages(request)
+        stored = await self._stored.add(current().organization_id, agent_id, conversation_id, messages)
         return wire.CaptureMessagesResponse(messages=[piece for one in stored for piece in messages_to_proto(one)])
 
+    async def ListMessages(self, request: wire.ListMessagesRequest, context: Any) -> wire.ListMessagesResponse:
+        """Returns one page. The system message, the oldest one, is compiled only where it is shown."""
+        organization_id = current().organization_id
+        agent_id = from_public("agent", request.agent_id)
+        named = request.conversation_id
+        conversation_id = from_public("conv", named) if named else agent_id
+        page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
+        conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
+        messages = await self._history.messages(organization_id, conversation_id, page)
+        response = wire.ListMessagesResponse(next_page_token=messages.next_token)
+        for message in messages.items:
+            response.messages.extend(await self._shown(message, conversation))
+        return response
 
-def _edited(kind: Any, said: Any, message: Message) -> Message:
-    return edited(message, kind, said)
+    async def _shown(self, message: Message | None, conversation: Conversation) -> list[message_pb2.Message]:
+        if message is not None:
+            return messages_to_proto(message)
+        prompt = await self._prompts.compiled_prompt(current().organization_id, conversation.agent, conversation.id)
+        return [system_message_to_proto(conversation.id, prompt, conversation.created_at)]
+
+
+def _edited(kind: Any, content: Any, message: Message) -> Message:
+    return edit(message, kind, content)
 
 
 def _check_stored(agent_id: UUID, message_id: UUID) -> None:
@@ -81,34 +101,3 @@ def _check_stored(agent_id: UUID, message_id: UUID) -> None:
             "block"
         )
         raise Refused("MESSAGE_INVALID", sentence)
-
-
-_MESSAGES_PER_PAGE = 100
-
-
-class MessageLists:
-    """MessageService.ListMessages."""
-
-    def __init__(self, history: History, prompts: CompiledPrompts) -> None:
-        self._history = history
-        self._prompts = prompts
-
-    async def ListMessages(self, request: wire.ListMessagesRequest, context: Any) -> wire.ListMessagesResponse:
-        """One page. The system message, the oldest one, is compiled only where it is shown."""
-        organization_id = current().organization_id
-        agent_id = from_public("agent", request.agent_id)
-        named = request.conversation_id
-        conversation_id = from_public("conv", named) if named else agent_id
-        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
-        conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
-        found = await self._history.messages(organization_id, conversation_id, wanted)
-        response = wire.ListMessagesResponse(next_page_token=found.next_token)
-        for message in found.items:
-            response.messages.extend(await self._shown(message, conversation))
-        return response
-
-    async def _shown(self, message: Message | None, conversation: Conversation) -> list[message_pb2.Message]:
-        if message is not None:
-            return messages_to_proto(message)
-        prompt = await self._prompts.compiled_prompt(current().organization_id, conversation.agent, conversation.id)
-        return [system_message_to_proto(conversation.id, prompt, conversation.created_at)]

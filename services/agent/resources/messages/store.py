@@ -113,14 +113,14 @@ class PostgresMessages:
         direction = "ASC" if page.scan_ascending else "DESC"
         query = _ALL % (direction, direction)
         rows = await self._pool.fetch(query, organization_id, *low, *high, page.size + 1)
-        found = cut(rows, page, lambda row: moment_token(Moment(row["created_at"], row["id"])))
-        return PageOf(tuple(map(message_from_row, found.items)), found.next_token)
+        listed = cut(rows, page, lambda row: moment_token(Moment(row["created_at"], row["id"])))
+        return PageOf(tuple(map(message_from_row, listed.items)), listed.next_token)
 
     async def find(self, organization_id: UUID, message_id: UUID) -> Message | None:
         row = await self._pool.fetchrow(_FIND, organization_id, _shown_as(message_id))
         return None if row is None else message_from_row(row)
 
-    async def prompted(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
+    async def find_prompt(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
         last = UUID(int=0)
         # Only those ids are made out of others.
         while message_id.version == 5:
@@ -179,7 +179,7 @@ class PostgresMessages:
         return bool(await connection.fetchval(f"SELECT {_IS_PRESENT % '$2'}", organization_id, agent_id))
 
     async def _bounds(self, organization_id: UUID, page: Page) -> tuple[Moment, Moment]:
-        """What the page lies between, both ends left out."""
+        """Returns the moments between which the page lies, both left out."""
         low, high = _FIRST, _LAST
         for cursor, is_after in ((page.after, True), (page.before, False)):
             if cursor is not None:

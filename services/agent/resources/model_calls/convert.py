@@ -20,7 +20,7 @@ from services.common.storable import parsed, storable
 
 
 def window_to_proto(view: WindowView) -> wire.GetContextWindowResponse:
-    """What fills a window."""
+    """Returns how a window is filled."""
     parts = (view.system, view.core, view.outside, view.summary)
     tokens = [0 if part is None else part.tokens for part in parts]
     return wire.GetContextWindowResponse(
@@ -50,18 +50,18 @@ def window_to_proto(view: WindowView) -> wire.GetContextWindowResponse:
 
 
 def prompt_of(request: wire.GenerateTextRequest) -> Message:
-    """What is said to the model. Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID)."""
+    """Returns the prompt and the messages for the model. Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID)."""
     sent = message_pb2.InputMessage(content=[message_pb2.ContentPart(text=request.prompt)])
     return messages_from_proto([sent], uuid7(), datetime.now(UTC))[0]
 
 
 def options_of(request: wire.GenerateTextRequest) -> Options:
-    """The model that is wanted."""
+    """Returns the model that is wanted."""
     return Options(model=storable(request.override_model) if request.HasField("override_model") else None)
 
 
 def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
-    """The form of the answer; None: text. Raises InvalidArgument (MESSAGE_INVALID)."""
+    """Returns the form of the answer; None: text. Raises InvalidArgument (MESSAGE_INVALID)."""
     if not request.response_schema_json:
         return None
     try:
@@ -73,8 +73,8 @@ def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
     return schema
 
 
-def said_to_proto(said: Said) -> wire.GenerateTextResponse:
-    """A model's answer."""
+def answer_to_proto(answer: Said) -> wire.GenerateTextResponse:
+    """Returns a model's answer."""
     return wire.GenerateTextResponse(
-        content=said.text, model=said.handle, usage=usage_to_proto(said.usage, 1, said.usage.prompt_tokens)
+        content=answer.text, model=answer.handle, usage=usage_to_proto(answer.usage, 1, answer.usage.prompt_tokens)
     )

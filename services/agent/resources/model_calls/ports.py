@@ -1,4 +1,4 @@
-"""What model calls beside turns need from outside, as Protocols. Adapters implement them (adapters/)."""
+"""The ports of model calls outside of turns."""
 
 from typing import Protocol
 from uuid import UUID
@@ -20,7 +20,7 @@ class Peeks(Protocol):
         messages: tuple[Message, ...] = (),
         options: Options | None = None,
     ) -> OwnedRun:
-        """What a run of a request would begin with now. Nothing is stored, and no line is entered.
+        """Returns what a run of a request would begin with now. Stores nothing and enters no line.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
         """
@@ -31,5 +31,5 @@ class Renderer(Protocol):
     """The model gateway, as it would ask."""
 
     async def render(self, request: ModelRequest) -> str:
-        """The body that the provider would be sent, JSON text. Raises LociError."""
+        """Returns the body that the provider would be sent, JSON text. Raises LociError."""
         ...

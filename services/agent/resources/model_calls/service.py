@@ -36,7 +36,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class WindowView:
-    """What a conversation's next model call would have in its window of `limit` tokens. `tools`, `messages`: with the
+    """The window of a conversation's next model call, `limit` tokens. `tools`, `messages`: with the
     tokens of all of them.
     """
 
@@ -55,7 +55,7 @@ class WindowView:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model answered, which one, and what it took."""
+    """A model's answer, which model gave it, and the tokens that it took."""
 
     text: str
     handle: str
@@ -63,7 +63,7 @@ class Said:
 
 
 class StandaloneModelCalls:
-    """What ModelCallService does. Calls are made in the context of whoever asks."""
+    """Shows and makes model calls outside of turns, in the context of the caller."""
 
     def __init__(self, peeks: Peeks, memory: Memory, tools: Tools, models: Models, renderer: Renderer) -> None:
         self._peeks = peeks
@@ -84,18 +84,18 @@ class StandaloneModelCalls:
             around.discard()
         measure = _Measure(owned.counted)
         outside = outside_memory(ready.request.prompt)
-        shown = fit(written(turn), window=ready.window, fixed=ready.fixed)
+        window = fit(written(turn), window=ready.window, fixed=ready.fixed)
         summaries = [message for message in turn.history if message.role == "summary"]
         return WindowView(
             limit=settings.context_window_limit,
-            system=measure.sized(settings.system.replace(MARKER, "").strip()),
-            core=measure.sized(core_memory(settings, view)),
-            outside=measure.sized(outside),
-            summary=measure.sized(summary_of(summaries[0])) if summaries else None,
+            system=measure.components(settings.system.replace(MARKER, "").strip()),
+            core=measure.components(core_memory(settings, view)),
+            outside=measure.components(outside),
+            summary=measure.components(summary_of(summaries[0])) if summaries else None,
             tools=ready.request.tools,
             tool_tokens=measure.tokens(ready.fixed - estimate_text(ready.request.prompt)),
             messages=[message for message in turn.history if message.role != "summary"],
-            message_tokens=measure.tokens(sum(estimate(message) for message in shown if message.role != "summary")),
+            message_tokens=measure.tokens(sum(estimate(message) for message in window if message.role != "summary")),
             passages=view.passage_count,
             stored=owned.recalled,
         )
@@ -110,7 +110,7 @@ class StandaloneModelCalls:
         *,
         stream: bool,
     ) -> str:
-        """The body of the first model call of a turn, JSON text. Raises NotFound, LociError."""
+        """Returns the body of the first model call of a turn, JSON text. Raises NotFound, LociError."""
         if options.model is not None:
             options = replace(options, context_window_limit=await self._models.window(options.model))
         owned = await self._peeks.peek(organization_id, agent_id, conversation_id, messages, options)
@@ -158,10 +158,10 @@ class _Measure:
 
     counted: TokenCounts
 
-    def sized(self, text: str) -> Sized:
-        """A text with its tokens."""
+    def components(self, text: str) -> Sized:
+        """Returns a text with its tokens."""
         return Sized(text, self.tokens(estimate_text(text)) if text else 0)
 
     def tokens(self, estimated: int) -> int:
-        """An estimate in the provider's measure."""
+        """Returns an estimate in the provider's measure."""
         return calibrated(estimated, estimated=self.counted.reported, reported=self.counted.estimated)

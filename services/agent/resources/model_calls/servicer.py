@@ -9,9 +9,9 @@ from loci.agent.v1 import model_call_service_pb2_grpc
 from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.options import options_from_proto
 from services.agent.resources.model_calls.convert import (
+    answer_to_proto,
     options_of,
     prompt_of,
-    said_to_proto,
     schema_of,
     window_to_proto,
 )
@@ -29,14 +29,14 @@ class ModelCallServicer(model_call_service_pb2_grpc.ModelCallServiceServicer):
     async def GetContextWindow(
         self, request: wire.GetContextWindowRequest, context: Any
     ) -> wire.GetContextWindowResponse:
-        """What fills the window now."""
+        """Returns how the window is filled now."""
         place = _place(request.agent_id, request.conversation_id)
         return window_to_proto(await self._calls.window(current().organization_id, *place))
 
     async def PreviewModelCall(
         self, request: wire.PreviewModelCallRequest, context: Any
     ) -> wire.PreviewModelCallResponse:
-        """What the provider would be sent."""
+        """Returns the request that the provider would get."""
         turn = request.turn
         body = await self._calls.preview(
             current().organization_id,
@@ -48,13 +48,13 @@ class ModelCallServicer(model_call_service_pb2_grpc.ModelCallServiceServicer):
         return wire.PreviewModelCallResponse(body_json=body)
 
     async def GenerateText(self, request: wire.GenerateTextRequest, context: Any) -> wire.GenerateTextResponse:
-        """One call, remembered by nobody."""
+        """Makes one call that is not stored."""
         agent_id = from_public("agent", request.agent_id)
         prompt, options, schema = prompt_of(request), options_of(request), schema_of(request)
-        said = await self._calls.generate(
+        answer = await self._calls.generate(
             current().organization_id, agent_id, prompt, request.system_prompt, options, schema
         )
-        return said_to_proto(said)
+        return answer_to_proto(answer)
 
 
 def _place(agent_id: str, conversation_id: str) -> tuple[UUID, UUID]:

@@ -81,7 +81,7 @@ class OutboxWorker:
 
 
 def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> Mapping[str, Handler]:
-    """What is done for each kind of order; the subject of all of them is an agent."""
+    """Returns what handles each kind of outbox entry about an agent."""
 
     async def purge_orphan(order: OutboxEntry) -> bool:
         # A create that was repeated after its agent was there reserves it once more.
@@ -92,13 +92,13 @@ def handlers(memories: AgentMemories, tools: ToolCatalogue, eraser: Eraser) -> M
 
     # A run that still goes on may yet write there.
     async def purge_memory(order: OutboxEntry) -> bool:
-        if not await eraser.stopped(order.organization_id, order.subject_id):
+        if not await eraser.stop(order.organization_id, order.subject_id):
             return False
         await memories.purge(order.subject_id, erase_blocks=False)
         return True
 
     async def purge_receipts(order: OutboxEntry) -> bool:
-        if not await eraser.stopped(order.organization_id, order.subject_id):
+        if not await eraser.stop(order.organization_id, order.subject_id):
             return False
         await tools.purge_receipts(order.subject_id)
         return True

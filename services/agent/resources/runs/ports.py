@@ -1,4 +1,4 @@
-"""What readers of runs and steps need from outside, and who calls back when a run has ended, as Protocols.
+"""The port of runs.
 
 Every method takes the tenant first. Runs and steps of deleted agents are not there.
 """
@@ -50,7 +50,7 @@ class StoredRun(RunView):
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What a run has used so far; tokens in the window are None before its first step."""
+    """The tokens of a run so far; tokens in the window are None before its first step."""
 
     usage: Usage
     steps: int
@@ -72,22 +72,22 @@ class RunStore(Protocol):
 
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun: ...
 
-    async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[StoredRun]:
-        """One page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+    async def list(self, organization_id: UUID, filters: RunList) -> PageOf[StoredRun]:
+        """Returns one page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:
-        """A page of its messages, the input included. Raises also NotFound (MESSAGE_NOT_FOUND), Refused."""
+        """Returns a page of its messages, the input included. Raises also NotFound (MESSAGE_NOT_FOUND), Refused."""
         ...
 
     async def steps(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[StepView]:
-        """A page of its steps. Raises also NotFound (STEP_NOT_FOUND), Refused."""
+        """Returns a page of its steps. Raises also NotFound (STEP_NOT_FOUND), Refused."""
         ...
 
     async def usage(self, organization_id: UUID, run_id: UUID) -> RunUsage: ...
 
     async def whole(self, organization_id: UUID, run_id: UUID) -> RunSteps:
-        """The run with all its steps."""
+        """Returns the run with all its steps."""
         ...
 
     async def delete(self, organization_id: UUID, run_id: UUID) -> None:

@@ -1,4 +1,4 @@
-"""What RunService reads from the database: runs, their messages, steps, tokens and times; and how runs are erased."""
+"""The RPCs of RunService that need no live run: reads from the database, and deletion."""
 
 from datetime import UTC, datetime
 from itertools import islice
@@ -28,7 +28,7 @@ _PER_PAGE = 100
 _SPANS, _MOST_SPANS = 1_000, 5_000
 
 
-class RunQueries(run_service_pb2_grpc.RunServiceServicer):
+class StoredRunRpcs(run_service_pb2_grpc.RunServiceServicer):
     """The part of loci.agent.v1.RunService that needs no live run."""
 
     def __init__(self, runs: RunStore, tools: ToolCatalogue) -> None:
@@ -36,32 +36,32 @@ class RunQueries(run_service_pb2_grpc.RunServiceServicer):
         self._tools = tools
 
     async def GetRun(self, request: wire.GetRunRequest, context: Any) -> wire.GetRunResponse:
-        """One run."""
+        """Returns one run."""
         run = await self._runs.get(current().organization_id, from_public("run", request.run_id))
         return wire.GetRunResponse(run=stored_run_to_proto(run))
 
     async def ListRuns(self, request: wire.ListRunsRequest, context: Any) -> wire.ListRunsResponse:
-        """One page."""
-        found = await self._runs.list(current().organization_id, run_list(request))
-        return wire.ListRunsResponse(runs=map(stored_run_to_proto, found.items), next_page_token=found.next_token)
+        """Returns one page."""
+        runs = await self._runs.list(current().organization_id, run_list(request))
+        return wire.ListRunsResponse(runs=map(stored_run_to_proto, runs.items), next_page_token=runs.next_token)
 
     async def ListRunMessages(self, request: wire.ListRunMessagesRequest, context: Any) -> wire.ListRunMessagesResponse:
-        """A page of its messages."""
+        """Returns a page of its messages."""
         run_id = from_public("run", request.run_id)
         wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
-        found = await self._runs.messages(current().organization_id, run_id, wanted)
-        shown = [piece for message in found.items for piece in messages_to_proto(message)]
-        return wire.ListRunMessagesResponse(messages=shown, next_page_token=found.next_token)
+        stored = await self._runs.messages(current().organization_id, run_id, wanted)
+        messages = [piece for message in stored.items for piece in messages_to_proto(message)]
+        return wire.ListRunMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def ListRunSteps(self, request: wire.ListRunStepsRequest, context: Any) -> wire.ListRunStepsResponse:
-        """A page of its steps."""
+        """Returns a page of its steps."""
         run_id = from_public("run", request.run_id)
         page = page_by_id(request.page, "step", _PER_PAGE, ascending=True)
-        found = await self._runs.steps(current().organization_id, run_id, page)
-        return wire.ListRunStepsResponse(steps=map(step_to_proto, found.items), next_page_token=found.next_token)
+        steps = await self._runs.steps(current().organization_id, run_id, page)
+        return wire.ListRunStepsResponse(steps=map(step_to_proto, steps.items), next_page_token=steps.next_token)
 
     async def GetRunUsage(self, request: wire.GetRunUsageRequest, context: Any) -> wire.GetRunUsageResponse:
-        """Tokens so far."""
+        """Returns tokens so far."""
         used = await self._runs.usage(current().organization_id, from_public("run", request.run_id))
         return wire.GetRunUsageResponse(usage=run_usage_to_proto(used))
 
@@ -72,7 +72,7 @@ class RunQueries(run_service_pb2_grpc.RunServiceServicer):
         return wire.GetRunMetricsResponse(metrics=run_metrics_to_proto(whole, {tool.name: tool.id for tool in tools}))
 
     async def GetRunTrace(self, request: wire.GetRunTraceRequest, context: Any) -> wire.GetRunTraceResponse:
-        """The run as spans."""
+        """Returns the run as spans."""
         limit = request.limit or _SPANS
         if not 1 <= limit <= _MOST_SPANS:
             raise InvalidArgument(f"limit must be from 1 to {_MOST_SPANS}, not {limit}", reason="PAGE_SIZE_INVALID")

@@ -13,7 +13,7 @@ from services.agent.core.events import RunView
 from services.agent.core.fact_log import failure_from_json
 from services.agent.core.messages import Message, calls_of
 from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
 from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
@@ -27,20 +27,20 @@ _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.complet
 
 
 class PostgresRuns:
-    """`resources.callbacks.ports.RunStore`."""
+    """`resources.runs.ports.RunStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun:
         async with self._reading.connect() as connection:
             return _stored(await _row(connection, organization_id, run_id))
 
-    async def list(self, organization_id: UUID, wanted: RunList) -> PageOf[StoredRun]:
-        place = (_TOOK if wanted.by_duration else runs.c.created_at).label("place")
-        query = _present(organization_id).add_columns(place).where(*_filters(wanted))
+    async def list(self, organization_id: UUID, filters: RunList) -> PageOf[StoredRun]:
+        place = (_TOOK if filters.by_duration else runs.c.created_at).label("place")
+        query = _present(organization_id).add_columns(place).where(*_conditions(filters))
         async with self._reading.connect() as connection:
-            page = await Keyset(runs, "run", time=place).page(connection, query, wanted.page, organization_id)
+            page = await Keyset(runs, "run", time=place).page(connection, query, filters.page, organization_id)
         return page.map(_stored)
 
     async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:
@@ -76,7 +76,7 @@ class PostgresRuns:
 
 
 def _present(organization_id: UUID) -> Select[Any]:
-    """Runs of agents that are not deleted, with the projects of these."""
+    """Returns runs of agents that are not deleted, with the projects of these."""
     agent = and_(
         agents.c.organization_id == organization_id,
         agents.c.id == runs.c.agent_id,
@@ -93,7 +93,7 @@ async def _row(connection: AsyncConnection, organization_id: UUID, run_id: UUID)
 
 
 async def _called(connection: AsyncConnection, organization_id: UUID, run_id: UUID) -> Mapping[UUID, tuple[str, ...]]:
-    """Names of the tools that each step called, in the order of the calls."""
+    """Returns names of the tools that each step called, in the order of the calls."""
     query = (
         select(*MESSAGE_COLUMNS)
         .where(
@@ -122,16 +122,16 @@ def _stored(row: Row[Any]) -> StoredRun:
     )
 
 
-def _filters(wanted: RunList) -> list[ColumnElement[bool]]:
-    filters: list[ColumnElement[bool]] = []
-    if wanted.agent_ids:
-        filters.append(runs.c.agent_id.in_(wanted.agent_ids))
-    if wanted.statuses:
-        filters.append(runs.c.status.in_(wanted.statuses))
-    if wanted.stop_reason is not None:
-        filters.append(runs.c.stop_reason == wanted.stop_reason)
-    if wanted.conversation_id is not None:
-        filters.append(runs.c.conversation_id == wanted.conversation_id)
-    if wanted.background is not None:
-        filters.append(runs.c.background.is_(wanted.background))
-    return filters
+def _conditions(filters: RunList) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if filters.agent_ids:
+        conditions.append(runs.c.agent_id.in_(filters.agent_ids))
+    if filters.statuses:
+        conditions.append(runs.c.status.in_(filters.statuses))
+    if filters.stop_reason is not None:
+        conditions.append(runs.c.stop_reason == filters.stop_reason)
+    if filters.conversation_id is not None:
+        conditions.append(runs.c.conversation_id == filters.conversation_id)
+    if filters.background is not None:
+        conditions.append(runs.c.background.is_(filters.background))
+    return conditions

@@ -9,16 +9,18 @@ from services.agent.convert.messages import content_to_proto
 from services.agent.convert.options import options_from_proto
 from services.agent.core.messages import Message
 from services.agent.resources.schedules.ports import NewSchedule, Schedule, ScheduleTime
+from services.common.codec import Codec
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, uuid7
 from services.common.timestamps import timestamp
 
 _ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
+_schedules = Codec(Schedule, wire.Schedule, leave=("messages", "options", "when"))
 
 
 def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSchedule:
-    """What is to be sent. Raises InvalidArgument."""
+    """Returns the schedule to store. Raises InvalidArgument."""
     schedule_id = from_public("schedule", request.schedule_id) if request.schedule_id else uuid7()
     given = request.input
     if any(message.answers for message in given.messages):
@@ -41,31 +43,22 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSched
 
 
 def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
-    """A schedule as clients see it."""
+    """Returns a schedule as clients see it."""
     options = schedule.options
-    shown = wire.Schedule(
-        id=to_public("schedule", schedule.id),
-        agent_id=to_public("agent", schedule.agent_id),
+    message = _schedules.encode(
+        schedule,
         input=wire.ScheduledInput(
             messages=map(_message, schedule.messages),
             max_steps=options.max_steps,
             callback_url=options.callback_url,
             view_json=options.view or "",
         ),
-        timezone=schedule.timezone,
-        last_run_id="" if schedule.last_run_id is None else to_public("run", schedule.last_run_id),
-        last_error=schedule.last_error or "",
-        created_at=timestamp(schedule.created_at),
     )
     if schedule.when.cron is not None:
-        shown.time.cron_expression = schedule.when.cron
+        message.time.cron_expression = schedule.when.cron
     if schedule.when.at is not None:
-        shown.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
-    if schedule.next_at is not None:
-        shown.next_at.CopyFrom(timestamp(schedule.next_at))
-    if schedule.last_at is not None:
-        shown.last_at.CopyFrom(timestamp(schedule.last_at))
-    return shown
+        message.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
+    return message
 
 
 def _when(time: wire.ScheduleTime) -> ScheduleTime:

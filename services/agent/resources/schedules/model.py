@@ -20,8 +20,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 _FIELDS = 5
 
 
-def checked_time(at: datetime, now: datetime) -> datetime:
-    """A time at which something can be sent once. Raises Refused (SCHEDULE_INVALID)."""
+def check_time(at: datetime, now: datetime) -> datetime:
+    """Returns a time at which something can be sent once. Raises Refused (SCHEDULE_INVALID)."""
     if at <= now:
         raise _refused(f"scheduled_at must be in the future; {_shown(at)} is over, now is {_shown(now)}")
     if at - now > FURTHEST:
@@ -29,25 +29,25 @@ def checked_time(at: datetime, now: datetime) -> datetime:
     return at
 
 
-def checked_cron(expression: str, timezone: str, now: datetime) -> datetime:
-    """When an expression comes first. Raises Refused (SCHEDULE_INVALID) where it is none, or never comes."""
-    shown = expression[:LONGEST_EXPRESSION]
+def check_cron(expression: str, timezone: str, now: datetime) -> datetime:
+    """Returns when an expression comes first. Raises Refused (SCHEDULE_INVALID) where it is none, or never comes."""
+    beginning = expression[:LONGEST_EXPRESSION]
     if len(expression) > LONGEST_EXPRESSION:
         raise _refused(f"cron_expression has {len(expression)} characters; at most {LONGEST_EXPRESSION}")
     if len(expression.split()) != _FIELDS:
         sentence = "minute, hour, day of the month, month and day of the week, for example '0 9 * * MON'"
-        raise _refused(f"cron_expression {shown!r} must have five fields: {sentence}")
+        raise _refused(f"cron_expression {beginning!r} must have five fields: {sentence}")
     try:
         first = next_time(expression, timezone, now)
     except CronSimError as error:
-        raise _refused(f"cron_expression {shown!r} cannot be used: {str(error).lower()}") from None
+        raise _refused(f"cron_expression {beginning!r} cannot be used: {str(error).lower()}") from None
     if first is None:
-        raise _refused(f"cron_expression {shown!r} never comes")
+        raise _refused(f"cron_expression {beginning!r} never comes")
     return first
 
 
 def next_time(expression: str, timezone: str, after: datetime) -> datetime | None:
-    """The first time after `after`, in UTC; None where there is none in 50 years. Raises CronSimError."""
+    """Returns the first time after `after`, in UTC; None where there is none in 50 years. Raises CronSimError."""
     times = CronSim(expression, after.astimezone(zone(timezone)))
     for time in times:
         # In the hour that comes twice, times of its first pass are over in its second.
@@ -57,7 +57,7 @@ def next_time(expression: str, timezone: str, after: datetime) -> datetime | Non
 
 
 def pause(attempts: int) -> timedelta:
-    """How long to wait after so many attempts that began no run, from 1."""
+    """Returns how long to wait after so many attempts that began no run, from 1."""
     return timedelta(seconds=min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 16), LONGEST_PAUSE))
 
 

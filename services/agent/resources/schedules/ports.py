@@ -1,4 +1,4 @@
-"""What schedules need from outside, as Protocols over plain values."""
+"""The ports of schedules, and the values that they take."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ScheduleTime:
 
 @dataclass(frozen=True, slots=True)
 class NewSchedule:
-    """What is to be sent, for whom, and when."""
+    """A schedule to store."""
 
     organization_id: UUID
     user_id: UUID
@@ -68,11 +68,11 @@ class ScheduleStore(Protocol):
         ...
 
     async def get(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> Schedule:
-        """One. Raises NotFound (SCHEDULE_NOT_FOUND)."""
+        """Returns it. Raises NotFound (SCHEDULE_NOT_FOUND)."""
         ...
 
     async def list(self, organization_id: UUID, agent_id: UUID, page: Page) -> PageOf[Schedule]:
-        """A page. Raises NotFound (AGENT_NOT_FOUND, SCHEDULE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+        """Returns a page. Raises NotFound (AGENT_NOT_FOUND, SCHEDULE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def delete(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> None:
@@ -82,7 +82,7 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """What became of something that was due. `successor`: the run that has the turn by that, and the replica to drive
+    """The outcome of a due schedule. `successor`: the run that has the turn by that, and the replica to drive
     it (None: any); None where nothing was begun, or it waits in line."""
 
     organization_id: UUID
@@ -100,5 +100,5 @@ class DueSchedules(Protocol):
         ...
 
     async def wait_seconds(self) -> float | None:
-        """Until the next one is due; None where nothing is planned."""
+        """Returns the seconds until the next one is due; None where nothing is planned."""
         ...

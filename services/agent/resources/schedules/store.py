@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
-from services.agent.resources.queries import reading
+from services.agent.resources.queries import autocommit
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
 from services.agent.resources.tables import agents, schedules
@@ -46,7 +46,7 @@ class PostgresSchedules:
 
     def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def create(self, draft: NewSchedule, first: FirstTime) -> Schedule:
         async with self._pool.acquire() as connection, connection.transaction():
@@ -98,8 +98,8 @@ class PostgresSchedules:
             if (await connection.execute(alive)).first() is None:
                 raise _no_agent(agent_id)
             query = select(schedules).where(*ours)
-            found = await _KEYSET.page(connection, query, page, organization_id)
-        return found.map(lambda row: schedule_from_row(row._mapping))
+            listed = await _KEYSET.page(connection, query, page, organization_id)
+        return listed.map(lambda row: schedule_from_row(row._mapping))
 
     async def delete(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> None:
         if await self._pool.fetchval(_DELETE, organization_id, agent_id, schedule_id) is None:

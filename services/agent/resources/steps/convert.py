@@ -28,12 +28,12 @@ _lists = Codec(StepList, step_service_pb2.ListStepsRequest, leave=("page", "run_
 
 
 def step_list(request: step_service_pb2.ListStepsRequest) -> StepList:
-    """Which steps to list. Raises Refused, InvalidArgument."""
+    """Returns which steps to list. Raises Refused, InvalidArgument."""
     return _lists.decode(request, page=page_by_id(request.page, "step", _STEPS_PER_PAGE))
 
 
 def feedback_of(request: step_service_pb2.SetStepFeedbackRequest) -> Feedback:
-    """What a person says of a step."""
+    """Returns a person's opinion of a step."""
     return Feedback(request.HasField("feedback"), _FEEDBACK.get(request.feedback), tuple(request.add_tags))
 
 
@@ -47,7 +47,7 @@ def transaction_of(request: step_service_pb2.SetStepTransactionRequest) -> str:
 
 
 def step_to_proto(step: StepView) -> run_pb2.Step:
-    """A step as clients see it."""
+    """Returns a step as clients see it."""
     usage, failure = step.usage, step.failure
     return _steps.encode(
         step,
@@ -63,9 +63,9 @@ def step_to_proto(step: StepView) -> run_pb2.Step:
 
 
 def step_metrics_to_proto(step: StepView) -> run_pb2.StepMetrics:
-    """How long a step took, as far as it was measured."""
-    asked = asked_at(step)
-    start = None if asked is None else nanoseconds(asked)
+    """Returns how long a step took, as far as it was measured."""
+    began_at = asked_at(step)
+    start = None if began_at is None else nanoseconds(began_at)
     return run_pb2.StepMetrics(
         step_id=to_public("step", step.id),
         run_id=to_public("run", step.run_id),
@@ -80,9 +80,9 @@ def step_metrics_to_proto(step: StepView) -> run_pb2.StepMetrics:
     )
 
 
-def trace_to_proto(found: StepTrace) -> run_pb2.ProviderTrace:
-    """What a provider was sent and what it answered."""
-    step, trace = found.step, orjson.loads(found.trace)
+def trace_to_proto(step_trace: StepTrace) -> run_pb2.ProviderTrace:
+    """Returns a provider's request and answer."""
+    step, trace = step_trace.step, orjson.loads(step_trace.trace)
     return run_pb2.ProviderTrace(
         id=to_public("provider_trace", step.id),
         step_id=to_public("step", step.id),
@@ -90,12 +90,12 @@ def trace_to_proto(found: StepTrace) -> run_pb2.ProviderTrace:
         agent_id=to_public("agent", step.agent_id),
         request_json=_object(trace.get("request"), "body"),
         response_json=_object(trace.get("response"), "events"),
-        created_at=timestamp(found.created_at),
+        created_at=timestamp(step_trace.created_at),
         model_handle=step.model_handle,
         llm_request_ns=step.metrics.get("llm_request_ns"),
     )
 
 
 def _object(value: Any, name: str) -> str:
-    """`value` as a JSON object; what is none, such as the events of a stream, stands in it under `name`."""
+    """Returns `value` as a JSON object; what is none, such as the events of a stream, stands in it under `name`."""
     return orjson.dumps(value if isinstance(value, dict) else {name: value}).decode()

@@ -12,8 +12,8 @@ from services.agent.core.facts import Usage
 from services.agent.core.messages import Message
 from services.agent.core.page_tokens import Place, place_of, place_token
 from services.agent.postgres.rows import message_from_row
-from services.agent.resources.queries import reading, shown_as
-from services.agent.resources.steps.model import tagged
+from services.agent.resources.queries import autocommit, shown_as
+from services.agent.resources.steps.model import with_tags
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
 from services.common.errors import NotFound
@@ -28,19 +28,19 @@ _KEYSET = Keyset(steps, "step")
 
 
 class PostgresSteps:
-    """`resources.callbacks.ports.StepStore`."""
+    """`resources.steps.ports.StepStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
+        self._reading = autocommit(engine)
 
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView:
         async with self._reading.connect() as connection:
             return await _get(connection, organization_id, step_id)
 
-    async def list(self, organization_id: UUID, wanted: StepList) -> PageOf[StepView]:
+    async def list(self, organization_id: UUID, filters: StepList) -> PageOf[StepView]:
         async with self._reading.connect() as connection:
-            return await step_page(connection, organization_id, wanted)
+            return await step_page(connection, organization_id, filters)
 
     async def messages(self, organization_id: UUID, step_id: UUID, page: Page) -> PageOf[Message]:
         async with self._reading.connect() as connection:
@@ -52,7 +52,7 @@ class PostgresSteps:
             this = steps.c.organization_id == organization_id, steps.c.id == step_id
             await connection.execute(select(steps.c.id).where(*this).with_for_update())
             step = await _get(connection, organization_id, step_id)
-            values: dict[str, Any] = {"tags": list(tagged(step.tags, feedback.add_tags))}
+            values: dict[str, Any] = {"tags": list(with_tags(step.tags, feedback.add_tags))}
             if feedback.changes:
                 values["feedback"] = feedback.value
             await connection.execute(update(steps).where(*this).values(values))
@@ -76,33 +76,33 @@ class PostgresSteps:
         return StepTrace(step, row.trace, row.created_at)
 
 
-async def step_page(connection: AsyncConnection, organization_id: UUID, wanted: StepList) -> PageOf[StepView]:
-    """A page of steps by creation. Raises NotFound (STEP_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
-    query = present_steps(organization_id).where(*_filters(wanted))
-    page = await _KEYSET.page(connection, query, wanted.page, organization_id)
+async def step_page(connection: AsyncConnection, organization_id: UUID, filters: StepList) -> PageOf[StepView]:
+    """Returns a page of steps by creation. Raises NotFound (STEP_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+    query = present_steps(organization_id).where(*_conditions(filters))
+    page = await _KEYSET.page(connection, query, filters.page, organization_id)
     return page.map(step_view)
 
 
 async def message_page(
     connection: AsyncConnection, organization_id: UUID, page: Page, *where: ColumnElement[bool]
 ) -> PageOf[Message]:
-    """A page of messages of one log, in its order.
+    """Returns a page of messages of one log, in its order.
 
     Raises NotFound (MESSAGE_NOT_FOUND) for a cursor that is none of them, Refused (PAGE_TOKEN_INVALID).
     """
     seq = messages.c.seq
-    chosen = messages.c.organization_id == organization_id, *where
-    query = select(*MESSAGE_COLUMNS).where(*chosen)
+    conditions = messages.c.organization_id == organization_id, *where
+    query = select(*MESSAGE_COLUMNS).where(*conditions)
     if page.token:
         start = place_of(page.token).seq
         query = query.where(seq > start if page.scan_ascending else seq < start)
     for cursor, is_after in ((page.after, True), (page.before, False)):
         if cursor is not None:
-            at = await _seq(connection, chosen, cursor)
+            at = await _seq(connection, conditions, cursor)
             query = query.where(seq > at if page.ascending == is_after else seq < at)
     query = query.order_by(*directed(seq, ascending=page.scan_ascending)).limit(page.size + 1)
-    found = cut((await connection.execute(query)).all(), page, lambda row: place_token(Place(0, row.seq)))
-    return PageOf(tuple(message_from_row(row._asdict()) for row in found.items), found.next_token)
+    listed = cut((await connection.execute(query)).all(), page, lambda row: place_token(Place(0, row.seq)))
+    return PageOf(tuple(message_from_row(row._asdict()) for row in listed.items), listed.next_token)
 
 
 def present_steps(organization_id: UUID) -> Select[Any]:
@@ -115,7 +115,7 @@ def present_steps(organization_id: UUID) -> Select[Any]:
 
 
 def step_view(row: Row[Any]) -> StepView:
-    """A step from a row of `present_steps`."""
+    """Returns a step from a row of `present_steps`."""
     return StepView(
         id=row.id,
         run_id=row.run_id,
@@ -147,9 +147,9 @@ async def _get(connection: AsyncConnection, organization_id: UUID, step_id: UUID
     return step_view(row)
 
 
-async def _seq(connection: AsyncConnection, chosen: tuple[ColumnElement[bool], ...], message_id: UUID) -> int:
-    shown = shown_as(messages.c.id, message_id)
-    query = select(messages.c.seq).where(*chosen, shown).order_by(messages.c.id).limit(1)
+async def _seq(connection: AsyncConnection, conditions: tuple[ColumnElement[bool], ...], message_id: UUID) -> int:
+    has_id = shown_as(messages.c.id, message_id)
+    query = select(messages.c.seq).where(*conditions, has_id).order_by(messages.c.id).limit(1)
     seq: int | None = (await connection.execute(query)).scalar_one_or_none()
     if seq is None:
         raise NotFound(f"The cursor message-{message_id} was not found", reason="MESSAGE_NOT_FOUND")
@@ -168,33 +168,33 @@ def _said_in(step: StepView) -> ColumnElement[bool]:
     )
 
 
-def _filters(wanted: StepList) -> list[ColumnElement[bool]]:
-    filters: list[ColumnElement[bool]] = []
-    if wanted.agent_id is not None:
-        filters.append(steps.c.agent_id == wanted.agent_id)
-    if wanted.run_id is not None:
-        filters.append(steps.c.run_id == wanted.run_id)
-    if wanted.model is not None:
+def _conditions(filters: StepList) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if filters.agent_id is not None:
+        conditions.append(steps.c.agent_id == filters.agent_id)
+    if filters.run_id is not None:
+        conditions.append(steps.c.run_id == filters.run_id)
+    if filters.model is not None:
         # The name is what comes after the provider; it may hold further slashes.
         name = func.substr(steps.c.model_handle, func.strpos(steps.c.model_handle, "/") + 1)
-        filters.append(or_(steps.c.model_handle == wanted.model, name == wanted.model))
-    if wanted.feedback is not None:
-        filters.append(steps.c.feedback == wanted.feedback)
-    if wanted.has_feedback is not None:
-        filters.append(steps.c.feedback.is_not(None) if wanted.has_feedback else steps.c.feedback.is_(None))
-    if wanted.tags:
-        filters.append(steps.c.tags.overlap(wanted.tags))
-    if wanted.trace_ids:
-        filters.append(steps.c.trace_id.in_(wanted.trace_ids))
-    return filters + _of_agent_and_time(wanted)
+        conditions.append(or_(steps.c.model_handle == filters.model, name == filters.model))
+    if filters.feedback is not None:
+        conditions.append(steps.c.feedback == filters.feedback)
+    if filters.has_feedback is not None:
+        conditions.append(steps.c.feedback.is_not(None) if filters.has_feedback else steps.c.feedback.is_(None))
+    if filters.tags:
+        conditions.append(steps.c.tags.overlap(filters.tags))
+    if filters.trace_ids:
+        conditions.append(steps.c.trace_id.in_(filters.trace_ids))
+    return conditions + _of_agent_and_time(filters)
 
 
-def _of_agent_and_time(wanted: StepList) -> list[ColumnElement[bool]]:
-    filters: list[ColumnElement[bool]] = []
-    if wanted.start_time is not None:
-        filters.append(steps.c.created_at >= wanted.start_time)
-    if wanted.end_time is not None:
-        filters.append(steps.c.created_at <= wanted.end_time)
-    if wanted.project_id is not None:
-        filters.append(agents.c.project_id == wanted.project_id)
-    return filters
+def _of_agent_and_time(filters: StepList) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if filters.start_time is not None:
+        conditions.append(steps.c.created_at >= filters.start_time)
+    if filters.end_time is not None:
+        conditions.append(steps.c.created_at <= filters.end_time)
+    if filters.project_id is not None:
+        conditions.append(agents.c.project_id == filters.project_id)
+    return conditions

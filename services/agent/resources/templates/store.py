@@ -73,7 +73,7 @@ class PostgresTemplates:
     ) -> tuple[Template, int, Mapping[str, Any]]:
         row = await self._pool.fetchrow(_VERSION, organization_id, name, version)
         if row is None:
-            raise await self._missing(organization_id, name, version)
+            raise await self._missing_version(organization_id, name, version)
         values = dict(row)
         number, agent_file = values.pop("version"), values.pop("agent_file")
         return Template(**values), number, agent_file
@@ -82,7 +82,7 @@ class PostgresTemplates:
         self, organization_id: UUID, user_id: UUID, name: str, agent_file: Mapping[str, Any], *, save: bool
     ) -> Template:
         async with self._pool.acquire() as connection, connection.transaction():
-            template_id = await _locked(connection, organization_id, name)
+            template_id = await _lock(connection, organization_id, name)
             if save:
                 await connection.execute(_SAVE, organization_id, template_id, user_id, None)
             await connection.execute(_WORK_ON, organization_id, template_id, dict(agent_file))
@@ -90,13 +90,13 @@ class PostgresTemplates:
 
     async def save(self, organization_id: UUID, user_id: UUID, name: str, message: str | None) -> Template:
         async with self._pool.acquire() as connection, connection.transaction():
-            template_id = await _locked(connection, organization_id, name)
+            template_id = await _lock(connection, organization_id, name)
             await connection.execute(_SAVE, organization_id, template_id, user_id, message)
             return Template(**await connection.fetchrow(_TOUCH, organization_id, template_id))
 
     async def roll_back(self, organization_id: UUID, user_id: UUID, name: str, version: int | None) -> Template:
         async with self._pool.acquire() as connection, connection.transaction():
-            template_id = await _locked(connection, organization_id, name)
+            template_id = await _lock(connection, organization_id, name)
             row = await connection.fetchrow(_VERSION, organization_id, name, version)
             if row is None or row["version"] == WORKING:
                 raise _no_version(name, version)
@@ -107,13 +107,13 @@ class PostgresTemplates:
         if await self._pool.fetchval(_DELETE, organization_id, name) is None:
             raise _no_template(name)
 
-    async def _missing(self, organization_id: UUID, name: str, version: int | None) -> NotFound:
+    async def _missing_version(self, organization_id: UUID, name: str, version: int | None) -> NotFound:
         async with self._pool.acquire() as connection, connection.transaction():
-            await _locked(connection, organization_id, name)
+            await _lock(connection, organization_id, name)
         return _no_version(name, version)
 
 
-async def _locked(connection: Any, organization_id: UUID, name: str) -> UUID:
+async def _lock(connection: Any, organization_id: UUID, name: str) -> UUID:
     template_id: UUID | None = await connection.fetchval(_LOCK, organization_id, name)
     if template_id is None:
         raise _no_template(name)

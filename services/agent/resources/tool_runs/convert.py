@@ -16,8 +16,8 @@ def direct_key(text: str) -> str:
     return text or str(uuid7())
 
 
-def executed_to_proto(executed: ToolResult) -> agent_service_pb2.RunAgentToolResponse:
-    """What came of a call."""
+def outcome_to_proto(executed: ToolResult) -> agent_service_pb2.RunAgentToolResponse:
+    """Returns the outcome of a call."""
     returned = executed.returned
     return agent_service_pb2.RunAgentToolResponse(
         tool_return=returned.text,

@@ -21,7 +21,7 @@ LONGEST_CHAIN = 8
 
 
 class ToolRuns:
-    """What AgentService.RunAgentTool does. `signer`: for a tool that calls a tool, whose chain is one longer."""
+    """Runs an agent's tools outside of turns. `signer`: for a tool that calls a tool, whose chain is one longer."""
 
     def __init__(self, agents: AgentStore, runs: RunStore, runners: dispatch.ToolRunners, signer: Signer) -> None:
         self._agents = agents
@@ -30,7 +30,7 @@ class ToolRuns:
         self._signer = signer
 
     async def run(self, caller: CallContext, agent_id: UUID, tool_name: str, arguments: str, key: str) -> ToolResult:
-        """What came of it; what goes wrong in the tool is in the return.
+        """Returns the outcome; an error of the tool is in its return.
 
         Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND), PermissionDenied (TOOL_APPROVAL_REQUIRED),
         FailedPrecondition (CHAIN_TOO_LONG).
@@ -49,7 +49,7 @@ class ToolRuns:
             return await dispatch.execute(call, site, tool, self._runners)
 
     async def _site(self, caller: CallContext, agent: Agent) -> CallSite:
-        """In the conversation of the caller's run, where that is a run of this agent."""
+        """Returns the conversation of the caller's run, where that is a run of this agent."""
         conversation_id = agent.id
         if caller.run_id is not None:
             with suppress(NotFound):
@@ -83,6 +83,6 @@ def _check_tool_as_caller(caller: CallContext, agent: Agent, tool: ToolInfo) -> 
 
 
 def _longer(caller: CallContext) -> CallContext:
-    """For what the call calls in turn."""
+    """Returns the context for what the call calls in turn."""
     waiting = (*caller.ancestors, caller.run_id) if caller.run_id is not None else caller.ancestors
     return replace(caller, ancestors=waiting, expires_at=0.0, token=b"")

@@ -1,4 +1,4 @@
-"""What is moved in and out <-> protobuf."""
+"""Imports and exports <-> protobuf."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ _FRAME_BYTES, _FRAME_MESSAGES = 4 * 1024 * 1024, 100
 
 
 def import_part(request: wire.ImportAgentsRequest) -> ImportPart:
-    """A part of an import. Raises Refused, InvalidArgument."""
+    """Returns a part of an import. Raises Refused, InvalidArgument."""
     match request.WhichOneof("part"):
         case "agent":
             return _agent(request.agent)
@@ -64,7 +64,7 @@ def import_part(request: wire.ImportAgentsRequest) -> ImportPart:
 
 
 def stored_to_proto(message: Message, *, in_context: bool) -> wire.StoredMessage:
-    """A message as an import takes it."""
+    """Returns a message as an import takes it."""
     return wire.StoredMessage(
         id=to_public("message", message.id),
         role=message_pb2.MessageRole.Value(f"{_ROLE}{message.role.upper()}"),
@@ -85,7 +85,7 @@ class Frames:
         self._bytes = 0
 
     def add(self, message: wire.StoredMessage) -> Iterator[wire.StreamStoredMessagesResponse]:
-        """The frame before, when this one does not fit into it."""
+        """Yields the frame before, when this one does not fit into it."""
         size = message.ByteSize()
         if self._messages and (self._bytes + size > _FRAME_BYTES or len(self._messages) == _FRAME_MESSAGES):
             yield from self.rest()
@@ -93,7 +93,7 @@ class Frames:
         self._bytes += size
 
     def rest(self) -> Iterator[wire.StreamStoredMessagesResponse]:
-        """What is left."""
+        """Returns the last frame, if anything is left."""
         if self._messages:
             yield wire.StreamStoredMessagesResponse(messages=self._messages)
         self._messages, self._bytes = [], 0
@@ -151,14 +151,14 @@ def _group(sent: wire.ImportedGroup) -> ImportedGroup:
 
 
 def _time(sent: Any) -> datetime | None:
-    """`created_at`, where it is set. Raises InvalidArgument (IMPORT_INVALID)."""
+    """Returns `created_at`, where it is set. Raises InvalidArgument (IMPORT_INVALID)."""
     if not cast(_Timed, sent).HasField("created_at"):
         return None
     try:
-        made: datetime = sent.created_at.ToDatetime(UTC)
+        moment: datetime = sent.created_at.ToDatetime(UTC)
     except (ValueError, OverflowError):
         raise InvalidArgument("created_at is no time", reason="IMPORT_INVALID") from None
-    return made
+    return moment
 
 
 def _ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
@@ -173,8 +173,8 @@ def _messages(sent: wire.ImportedMessages) -> ImportedMessages:
         raise invalid(f"a frame has {len(sent.messages)} messages; at most {MOST_MESSAGES} are taken at once")
     named = sent.conversation_id
     prefix = "agent" if named.startswith("agent-") else "conv"
-    said = [(_message(message), message.in_context) for message in sent.messages]
-    return ImportedMessages(from_public(prefix, named), said)
+    messages = [(_message(message), message.in_context) for message in sent.messages]
+    return ImportedMessages(from_public(prefix, named), messages)
 
 
 def _message(sent: wire.StoredMessage) -> Message:

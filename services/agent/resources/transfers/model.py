@@ -1,4 +1,4 @@
-"""What is moved into the tenant: agents, their conversations, what was said in them, groups. Pure.
+"""Imports: agents, their conversations and messages, groups. Pure.
 
 A log is written in order: first what is not in the window of its conversation, then the window.
 """
@@ -86,8 +86,8 @@ ImportPart = ImportedAgent | ImportedConversation | ImportedMessages | ImportedG
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """What was stored."""
+class ImportResult:
+    """The outcome of an import."""
 
     agent_ids: tuple[UUID, ...]
     messages: int
@@ -95,7 +95,7 @@ class Imported:
 
 @dataclass(slots=True)
 class Log:
-    """What was said in a conversation, as far as its head tells of it."""
+    """The log of a conversation, as far as its head describes it."""
 
     agent_id: UUID
     conversation_id: UUID
@@ -114,9 +114,9 @@ class Log:
         pending = pending_message(self._asking)
         return None if pending is None else pending.id
 
-    def add(self, said: ImportedMessages) -> None:
+    def add(self, imported: ImportedMessages) -> None:
         """Raises Refused (IMPORT_INVALID)."""
-        for message, in_context in said.messages:
+        for message, in_context in imported.messages:
             if in_context:
                 self._show(message)
             elif self.window_seq is not None:
@@ -156,17 +156,17 @@ def manager_of(text: str) -> tuple[str, str | None, Mapping[str, Any]]:
         raise invalid("manager_agent_id must be an agent's id")
     settings = {name: config[name] for name in _SETTINGS[manager_type] if config.get(name) is not None}
     for name, value in settings.items():
-        wanted: type = str if name == "termination_token" else int
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            raise invalid(f"{name} must be {'a text' if wanted is str else 'a number'}")
+        expected: type = str if name == "termination_token" else int
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise invalid(f"{name} must be {'a text' if expected is str else 'a number'}")
     return manager_type, manager_agent_id, settings
 
 
 def words(text: str | None) -> str:
-    """A text as it can be stored; none is an empty one."""
+    """Returns a text as it can be stored; none is an empty one."""
     return storable(text or "")
 
 
 def invalid(sentence: str) -> Refused:
-    """A refusal of an import."""
+    """Returns a refusal of an import."""
     return Refused("IMPORT_INVALID", sentence)

@@ -1,4 +1,4 @@
-"""What moving agents needs from outside, as Protocols over plain values."""
+"""The ports of imports and exports."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,11 +10,11 @@ from services.agent.resources.agents.model.settings import AgentSettings
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
 
 
-class ImportWriting(Protocol):
+class ImportWriter(Protocol):
     """One transaction. Raises AlreadyExists (IMPORT_EXISTS) for an id that is taken."""
 
     async def agent(self, new: ImportedAgent, settings: AgentSettings, log: Log) -> bool:
-        """A reserved agent with its empty default conversation; False when the reservation is gone.
+        """Stores a reserved agent with its empty default conversation; False when the reservation is gone.
 
         Raises NotFound (IDENTITY_NOT_FOUND).
         """
@@ -24,12 +24,12 @@ class ImportWriting(Protocol):
         """An empty conversation of an agent; `labels`: of the blocks of which it has copies."""
         ...
 
-    async def messages(self, log: Log, first_seq: int, said: Sequence[Message]) -> None:
+    async def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
         """Appends to the log of a conversation, from `first_seq` on."""
         ...
 
     async def head(self, log: Log) -> None:
-        """What the head of a conversation says of its log. Once, at the end."""
+        """Stores the head of a conversation. Once, at the end."""
         ...
 
     async def group(self, new: ImportedGroup) -> None:
@@ -40,25 +40,25 @@ class ImportWriting(Protocol):
 class TransferStore(Protocol):
     """Agents on their way in and out."""
 
-    def writing(self, organization_id: UUID, user_id: UUID) -> AbstractAsyncContextManager[ImportWriting]:
-        """A transaction, committed when it is left without an error."""
+    def open_writer(self, organization_id: UUID, user_id: UUID) -> AbstractAsyncContextManager[ImportWriter]:
+        """Returns a transaction, committed when it is left without an error."""
         ...
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
-        """Those that are there."""
+        """Returns those that are there."""
         ...
 
     async def window(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Sequence[Message]:
-        """A window, the summary first. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
+        """Returns a window, the summary first. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
         ...
 
     def history(self, organization_id: UUID, conversation_id: UUID) -> AsyncIterator[Message]:
-        """All that was said in a conversation, oldest first."""
+        """Yields all that was said in a conversation, oldest first."""
         ...
 
 
 class TransferMemories(Protocol):
-    """What the memory service attaches beside blocks and folders. Every call may be repeated."""
+    """Archives and isolated blocks in the memory service. Every call may be repeated."""
 
     async def attach_archive(self, agent_id: UUID, archive_id: UUID) -> None:
         """The first becomes the agent's own. Raises NotFound (ARCHIVE_NOT_FOUND)."""

@@ -19,16 +19,16 @@ from services.agent.resources.agents.model.settings import AgentSettings, Defaul
 from services.agent.resources.agents.ports import AgentMemories, AgentStore, ToolCatalogue
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.transfers.model import (
-    Imported,
     ImportedAgent,
     ImportedConversation,
     ImportedGroup,
     ImportedMessages,
     ImportPart,
+    ImportResult,
     Log,
     invalid,
 )
-from services.agent.resources.transfers.ports import ImportWriting, TransferMemories, TransferStore
+from services.agent.resources.transfers.ports import ImportWriter, TransferMemories, TransferStore
 from services.common.context import CallContext
 from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
 from services.common.ids import uuid7
@@ -45,7 +45,7 @@ _SECONDS = 3_600.0
 
 
 class Transfers:
-    """What TransferService does."""
+    """Imports and exports agents."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Transfers:
         self._defaults = defaults
         self._places = asyncio.Semaphore(_AT_ONCE)
 
-    async def take_in(self, caller: CallContext, parts: AsyncIterator[ImportPart]) -> Imported:
+    async def import_agents(self, caller: CallContext, parts: AsyncIterator[ImportPart]) -> ImportResult:
         """Stores all of it or nothing. Raises Refused, LociError."""
         begun: list[UUID] = []
         try:
@@ -81,45 +81,45 @@ class Transfers:
             raise
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
-        """Those of the agents that are there. Raises Refused (IMPORT_INVALID)."""
+        """Returns those of the agents that are there. Raises Refused (IMPORT_INVALID)."""
         if len(agent_ids) > MOST_AGENTS:
             raise invalid(f"agent_ids has {len(agent_ids)} ids; at most {MOST_AGENTS} are looked for at once")
         return await self._store.find(organization_id, agent_ids)
 
-    async def stored(
+    async def messages(
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, *, whole: bool
     ) -> AsyncIterator[tuple[Message, bool]]:
-        """The messages of a conversation, and whether each is in its window: those that are not come first.
+        """Yields the messages of a conversation, and whether each is in its window: those that are not come first.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
         """
         window = await self._store.window(organization_id, agent_id, conversation_id)
         if whole:
-            shown = {message.id for message in window}
+            in_window = {message.id for message in window}
             async for message in self._store.history(organization_id, conversation_id):
-                if message.id not in shown:
+                if message.id not in in_window:
                     yield message, False
         for message in window:
             yield message, True
 
     # One import -----------------------------------------------------------------------------------------------------
 
-    async def _import(self, caller: CallContext, parts: AsyncIterator[ImportPart], begun: list[UUID]) -> Imported:
+    async def _import(self, caller: CallContext, parts: AsyncIterator[ImportPart], begun: list[UUID]) -> ImportResult:
         logs: dict[UUID, Log] = {}
-        made: list[UUID] = []
-        async with self._store.writing(caller.organization_id, caller.user_id) as writing:
+        agent_ids: list[UUID] = []
+        async with self._store.open_writer(caller.organization_id, caller.user_id) as writing:
             async for part in parts:
                 match part:
                     case ImportedAgent():
-                        _unknown(part.id, logs)
-                        if len(made) == MOST_AGENTS:
+                        _check_new(part.id, logs)
+                        if len(agent_ids) == MOST_AGENTS:
                             raise invalid(f"an import has at most {MOST_AGENTS} agents")
                         log = logs[part.id] = Log(part.id, part.id, uuid7())
-                        made.append(part.id)
+                        agent_ids.append(part.id)
                         await self._agent(caller, writing, part, log, begun)
                     case ImportedConversation():
-                        _unknown(part.id, logs)
-                        _known(part.agent_id, made, "agent_id")
+                        _check_new(part.id, logs)
+                        _check_named(part.agent_id, agent_ids, "agent_id")
                         log = logs[part.id] = Log(part.agent_id, part.id, uuid7())
                         await self._conversation(writing, part, log)
                     case ImportedMessages():
@@ -130,25 +130,25 @@ class Transfers:
                         await writing.messages(of, first, [message for message, _ in part.messages])
                     case ImportedGroup():
                         for agent_id in part.members:
-                            _known(agent_id, made, "a group")
+                            _check_named(agent_id, agent_ids, "a group")
                         await writing.group(part)
                     case _:
                         assert_never(part)
-            if not made:
+            if not agent_ids:
                 raise invalid("an import has at least one agent")
             for log in logs.values():
                 await writing.head(log)
-        return Imported(tuple(made), sum(log.next_seq - 1 for log in logs.values()))
+        return ImportResult(tuple(agent_ids), sum(log.next_seq - 1 for log in logs.values()))
 
     async def _agent(
-        self, caller: CallContext, writing: ImportWriting, new: ImportedAgent, log: Log, begun: list[UUID]
+        self, caller: CallContext, writing: ImportWriter, new: ImportedAgent, log: Log, begun: list[UUID]
     ) -> None:
         settings = await self._settings(caller.organization_id, new)
         if not await self._agents.reserve(caller.organization_id, new.id, caller.user_id):
-            raise _taken(new.id)
+            raise _id_taken(new.id)
         begun.append(new.id)
         if not await writing.agent(new, settings, log):
-            raise _taken(new.id)
+            raise _id_taken(new.id)
         if new.block_ids:
             await self._memories.create(new.id, (), new.block_ids)
         for folder_id in new.folder_ids:
@@ -171,7 +171,7 @@ class Transfers:
         return agents.begin(values, tool_ids, values.get("tool_rules") or (), window=window, defaults=self._defaults)
 
     async def _window(self, organization_id: UUID, values: SettingValues) -> int:
-        """Tokens that the agent may have: what was asked for, whoever serves the model."""
+        """Returns tokens that the agent may have: what was asked for, whoever serves the model."""
         limit: int | None = values.get("context_window_limit")
         if limit is not None:
             return limit
@@ -180,7 +180,7 @@ class Transfers:
         except NotFound:
             return agents.LARGEST_DEFAULT_WINDOW
 
-    async def _conversation(self, writing: ImportWriting, new: ImportedConversation, log: Log) -> None:
+    async def _conversation(self, writing: ImportWriter, new: ImportedConversation, log: Log) -> None:
         conversations.check(new.settings)
         labels: tuple[str, ...] = ()
         if new.isolated_block_ids:
@@ -188,7 +188,7 @@ class Transfers:
         await writing.conversation(new, labels, log)
 
     async def _take_back(self, caller: CallContext, begun: Sequence[UUID]) -> None:
-        """What was attached to agents that did not come to be."""
+        """Detaches what was attached to agents that were not stored."""
         for agent_id in begun:
             # Somebody else may have made it.
             if not await self._agents.reserve(caller.organization_id, agent_id, caller.user_id):
@@ -209,18 +209,18 @@ def _name(given: str | None) -> str | None:
     return name or None
 
 
-def _known(agent_id: UUID, made: Sequence[UUID], where: str) -> None:
-    if agent_id not in made:
+def _check_named(agent_id: UUID, agent_ids: Sequence[UUID], where: str) -> None:
+    if agent_id not in agent_ids:
         raise invalid(f"{where} names agent-{agent_id}, which was not named before")
 
 
-def _unknown(new_id: UUID, logs: Mapping[UUID, Log]) -> None:
+def _check_new(new_id: UUID, logs: Mapping[UUID, Log]) -> None:
     """Before anything is asked: a reservation waits for the transaction that has used it up."""
     if new_id in logs:
         raise invalid(f"{new_id} is the id of two agents or conversations")
 
 
-def _taken(agent_id: UUID) -> AlreadyExists:
+def _id_taken(agent_id: UUID) -> AlreadyExists:
     return AlreadyExists(
         f"The id agent-{agent_id} is taken; nothing was stored",
         reason="IMPORT_EXISTS",

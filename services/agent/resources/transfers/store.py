@@ -28,12 +28,12 @@ class PostgresTransfers:
         self._pool = pool
 
     @asynccontextmanager
-    async def writing(self, organization_id: UUID, user_id: UUID) -> AsyncIterator["_Writing"]:
+    async def open_writer(self, organization_id: UUID, user_id: UUID) -> AsyncIterator["_PostgresImportWriter"]:
         try:
             async with self._pool.acquire() as connection, connection.transaction():
-                yield _Writing(connection, organization_id, user_id)
+                yield _PostgresImportWriter(connection, organization_id, user_id)
         except asyncpg.UniqueViolationError as error:
-            raise _taken(error) from None
+            raise _id_taken(error) from None
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
         return [row["id"] for row in await self._pool.fetch(moves.FIND, organization_id, list(agent_ids))]
@@ -57,8 +57,8 @@ class PostgresTransfers:
             ordinal, seq = rows[-1]["ordinal"], rows[-1]["seq"]
 
 
-class _Writing:
-    """`resources.transfers.ports.ImportWriting`."""
+class _PostgresImportWriter:
+    """`resources.transfers.ports.ImportWriter`."""
 
     def __init__(self, connection: Any, organization_id: UUID, user_id: UUID) -> None:
         self._connection = connection
@@ -84,8 +84,8 @@ class _Writing:
         rows = await self._connection.fetch(
             moves.IDENTITIES, self._organization_id, new.id, list(dict.fromkeys(new.identity_ids))
         )
-        found = {row["identity_id"] for row in rows}
-        if missing := [each for each in new.identity_ids if each not in found]:
+        present = {row["identity_id"] for row in rows}
+        if missing := [each for each in new.identity_ids if each not in present]:
             raise NotFound(f"Identity identity-{missing[0]} not found", reason="IDENTITY_NOT_FOUND")
 
     async def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
@@ -101,8 +101,8 @@ class _Writing:
             log.log_id,
         )
 
-    async def messages(self, log: Log, first_seq: int, said: Sequence[Message]) -> None:
-        rows = [message_to_row(message, place, 0) for place, message in enumerate(said)]
+    async def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
+        rows = [message_to_row(message, place, 0) for place, message in enumerate(messages)]
         ids = (self._organization_id, log.log_id, first_seq, log.agent_id, log.conversation_id)
         await self._connection.execute(sql.IMPORT_MESSAGES, *ids, rows)
 
@@ -136,7 +136,7 @@ class _Writing:
         )
 
 
-def _taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:
+def _id_taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:
     """Postgres says "Key (organization_id, id)=(..., ...) already exists."."""
     value = str(error.detail or "").partition(")=(")[2].partition(")")[0].rpartition(" ")[2]
     kind = str(error.table_name or "entity").removesuffix("s")

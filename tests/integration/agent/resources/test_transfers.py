@@ -45,7 +45,7 @@ class Moving:
         """As a user of the tenant. Raises LociError."""
         return await self.world.world.call(rpc, request)
 
-    async def take_in(self, *parts: wire.ImportAgentsRequest) -> wire.ImportAgentsResponse:
+    async def import_agents(self, *parts: wire.ImportAgentsRequest) -> wire.ImportAgentsResponse:
         """One import."""
         made: wire.ImportAgentsResponse = await self.call(self.transfers.ImportAgents, iter(parts))
         return made
@@ -54,7 +54,7 @@ class Moving:
         """The error of an import, which leaves nothing behind."""
         before = await self.counted()
         with pytest.raises(LociError) as caught:
-            await self.take_in(*parts)
+            await self.import_agents(*parts)
         assert await self.counted() == before
         return caught.value
 
@@ -171,7 +171,7 @@ async def test_an_agent_goes_on_where_it_was(moving: Moving) -> None:
     said.add("user", text("What about the aardvark?"), in_context=False, otid="first")
     said.add("assistant", text("It digs."), in_context=False)
     said.add("user", text("Hello"), name="Ada").add("assistant", text("Hello, Ada"))
-    answer = await moving.take_in(
+    answer = await moving.import_agents(
         agent(
             agent_id,
             {"secrets": {"TOKEN": "t"}, "tool_ids": [moving.tool("conversation_search")]},
@@ -199,7 +199,7 @@ async def test_an_agent_goes_on_where_it_was(moving: Moving) -> None:
 async def test_times_and_otids_are_kept(moving: Moving) -> None:
     agent_id = new_id()
     said = Said(agent_id).add("user", text("Hi"), otid="o-1").add("assistant", text("Yes?"))
-    await moving.take_in(agent(agent_id), said.part)
+    await moving.import_agents(agent(agent_id), said.part)
     request = message_service_pb2.ListMessagesRequest(agent_id=agent_id, page=PageRequest(order=ORDER_ASCENDING))
     page = await moving.call(moving.world.world.messages.ListMessages, request)
     shown = [(each.id, each.date.ToDatetime(UTC)) for each in page.messages[1:]]
@@ -211,7 +211,7 @@ async def test_a_summary_stands_first(moving: Moving) -> None:
     agent_id = new_id()
     said = Said(agent_id).add("user", text("old"), in_context=False)
     said.add("summary", text("They talked of tea.")).add("user", text("new")).add("assistant", text("Right."))
-    await moving.take_in(agent(agent_id), said.part)
+    await moving.import_agents(agent(agent_id), said.part)
     assert list((await moving.world.world.get(agent_id)).message_ids[1:]) == [each.id for each in said.messages[1:]]
     await moving.world.say(agent_id, "go on")
     assert any("tea" in words for words in moving.world.peers.heard[-1])
@@ -222,7 +222,7 @@ async def test_a_call_that_waits_is_answered_here(moving: Moving) -> None:
     said = Said(agent_id).add("user", text("note tea"))
     said.add("assistant", call("core_memory_append", "call_1", "approval", label="human", content="tea"))
     tool_ids = [moving.tool("core_memory_append")]
-    await moving.take_in(agent(agent_id, {"tool_ids": tool_ids}, block_ids=[block_id]), said.part)
+    await moving.import_agents(agent(agent_id, {"tool_ids": tool_ids}, block_ids=[block_id]), said.part)
     got = await moving.world.world.get(agent_id)
     assert orjson.loads(got.pending_approval.tool_calls_json)[0]["tool_call_id"] == "call_1"
     await moving.world.approve(agent_id)
@@ -236,7 +236,7 @@ async def test_answered_calls_wait_no_more(moving: Moving) -> None:
     said.add("assistant", call("look", "call_1", "approval"))
     decided = message_pb2.Decision(tool_call_id="call_1", approve=True)
     said.add("approval", wire.StoredPart(decision=decided)).add("tool", returned("call_1", "seen"))
-    await moving.take_in(agent(agent_id), said.part)
+    await moving.import_agents(agent(agent_id), said.part)
     assert not (await moving.world.world.get(agent_id)).HasField("pending_approval")
     assert await moving.world.say(agent_id, "Hello") == "I know: "
 
@@ -248,7 +248,7 @@ async def test_agents_share_blocks_and_make_a_group(moving: Moving) -> None:
     group = wire.ImportedGroup(
         group_id=group_id, description="Two", agent_ids=[member_id], manager_config_json=orjson.dumps(config).decode()
     )
-    await moving.take_in(
+    await moving.import_agents(
         agent(manager_id, block_ids=[shared]),
         agent(member_id, block_ids=[shared]),
         wire.ImportAgentsRequest(group=group),
@@ -267,7 +267,7 @@ async def test_conversations_with_their_own_blocks(moving: Moving) -> None:
         conversation_id=conversation_id, agent_id=agent_id, summary="Tea", isolated_block_ids=[own]
     )
     said = Said(conversation_id).add("user", text("Hi there"))
-    await moving.take_in(
+    await moving.import_agents(
         agent(agent_id, block_ids=[block_id]), wire.ImportAgentsRequest(conversation=conversation), said.part
     )
     assert await moving.world.values(agent_id) == {"human": "Of all."}
@@ -280,7 +280,7 @@ async def test_archives_come_along(moving: Moving) -> None:
     agent_id = new_id()
     draft = passage_pb2.Archive(name="Old notes")
     made = await moving.call(moving.archives.CreateArchive, archive_service_pb2.CreateArchiveRequest(archive=draft))
-    await moving.take_in(agent(agent_id, archive_ids=[made.archive.id]))
+    await moving.import_agents(agent(agent_id, archive_ids=[made.archive.id]))
     await moving.world.store(agent_id, "The tea was green.")
     listed = await moving.call(moving.archives.ListArchives, archive_service_pb2.ListArchivesRequest(agent_id=agent_id))
     assert [(each.id, each.passage_count) for each in listed.archives] == [(made.archive.id, 1)]
@@ -289,11 +289,11 @@ async def test_archives_come_along(moving: Moving) -> None:
 async def test_names_and_models_are_taken_as_they_are(moving: Moving) -> None:
     agent_id = new_id()
     draft = {"name": "Café (v2): beta", "model": "gone/model", "embedding": "gone/embedding"}
-    await moving.take_in(agent(agent_id, draft | {"context_window_limit": 9_000_000}))
+    await moving.import_agents(agent(agent_id, draft | {"context_window_limit": 9_000_000}))
     got = await moving.world.world.get(agent_id)
     assert (got.name, got.model, got.embedding) == tuple(draft.values())
     assert got.context_window_limit == 9_000_000
-    await moving.take_in(agent(other := new_id(), draft))
+    await moving.import_agents(agent(other := new_id(), draft))
     assert (await moving.world.world.get(other)).context_window_limit == 128_000
 
 
@@ -303,7 +303,7 @@ async def test_thousands_of_messages_in_frames(moving: Moving) -> None:
         frames.append(Said(agent_id))
         for each in range(1_000):
             frames[-1].add("user", text(f"{number} {each}"), in_context=number == 2 and each > 990)
-    answer = await moving.take_in(agent(agent_id), *(each.part for each in frames))
+    answer = await moving.import_agents(agent(agent_id), *(each.part for each in frames))
     assert answer.messages == 3_000
     assert len((await moving.world.world.get(agent_id)).message_ids) == 10
     whole = await moving.stored(agent_id, whole_history=True)
@@ -386,7 +386,7 @@ async def test_whatever_is_wrong_leaves_nothing_behind(moving: Moving) -> None:
         error = await moving.refused(begun, said.part, spoil(agent_id))
         assert (type(error), error.reason) == (kind, reason), error
     # The block is free for the next one.
-    await moving.take_in(agent(agent_id := new_id(), block_ids=[block_id]))
+    await moving.import_agents(agent(agent_id := new_id(), block_ids=[block_id]))
     assert await moving.world.values(agent_id) == {"human": "Ada"}
 
 
@@ -411,7 +411,7 @@ async def test_a_caller_that_goes_away_leaves_nothing_behind(moving: Moving) -> 
     with pytest.raises(NotFound):
         await moving.world.world.get(agent_id)
     # The id and the block are free.
-    await moving.take_in(agent(agent_id, block_ids=[block_id]))
+    await moving.import_agents(agent(agent_id, block_ids=[block_id]))
     assert await moving.world.values(agent_id) == {"human": "Ada"}
 
 
@@ -421,7 +421,7 @@ async def test_nothing_is_no_import(moving: Moving) -> None:
 
 async def test_an_agent_that_is_there_stays_as_it_is(moving: Moving) -> None:
     agent_id = new_id()
-    await moving.take_in(agent(agent_id), Said(agent_id).add("user", text("Hi")).part)
+    await moving.import_agents(agent(agent_id), Said(agent_id).add("user", text("Hi")).part)
     block_id = await moving.block("human", "Not its own.")
     error = await moving.refused(agent(agent_id, {"name": "Other"}, block_ids=[block_id]))
     assert (error.reason, error.metadata["entity"]) == ("IMPORT_EXISTS", agent_id)
@@ -457,7 +457,7 @@ async def test_what_goes_out_goes_in_again(moving: Moving) -> None:
         call("look", "c", "client", at="it"),
     )
     said.add("approval", wire.StoredPart(tool_return=seen)).add("tool", wire.StoredPart(tool_return=seen))
-    await moving.take_in(agent(first), said.part)
+    await moving.import_agents(agent(first), said.part)
     whole = await moving.stored(first, whole_history=True)
     assert whole == said.messages
     assert await moving.stored(first) == said.messages[1:]

@@ -1,4 +1,4 @@
-"""What an agent is, and what may be set on it. Pure.
+"""Agents and their settings. Pure.
 
 values = check(values)                     what a client sets, by field (checks.py)
 settings = begin(values, ...)              a new agent's settings, defaults filled in
@@ -155,14 +155,14 @@ def change(before: AgentSettings, values: SettingValues, *, window: int, default
 
 
 def with_tools(settings: AgentSettings, tool_ids: Iterable[UUID]) -> AgentSettings:
-    """`settings` with these tools. Raises Refused (AGENT_INVALID)."""
+    """Returns `settings` with these tools. Raises Refused (AGENT_INVALID)."""
     tool_ids = unique(tool_ids)
     check_tools(tool_ids)
     return replace(settings, tool_ids=tool_ids)
 
 
 def settings_of(agent: Agent) -> Settings:
-    """What is done for an agent outside of a run goes by; a run keeps those it began with."""
+    """Returns the settings for work outside of a run; a run keeps those with which it began."""
     settings = agent.settings
     return Settings(
         agent_version=agent.version,
@@ -180,7 +180,7 @@ def settings_of(agent: Agent) -> Settings:
 
 
 def unique(ids: Iterable[UUID]) -> tuple[UUID, ...]:
-    """The ids in order, each once."""
+    """Returns the ids in order, each once."""
     return tuple(dict.fromkeys(ids))
 
 
@@ -209,9 +209,9 @@ def _stored(values: SettingValues, agent_type: str, defaults: Defaults) -> dict[
     return stored
 
 
-def _limit(wanted: int | None, window: int) -> int:
-    if wanted is None:
+def _limit(limit: int | None, window: int) -> int:
+    if limit is None:
         return min(window, LARGEST_DEFAULT_WINDOW)
-    if wanted > window:
-        raise invalid("context_window_limit", f"is {wanted}; the model's window has {window} tokens")
-    return wanted
+    if limit > window:
+        raise invalid("context_window_limit", f"is {limit}; the model's window has {window} tokens")
+    return limit

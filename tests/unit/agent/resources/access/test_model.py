@@ -14,12 +14,12 @@ from services.agent.resources.access.model import (
     AgentAccess,
     KeyDraft,
     TokenDraft,
-    checked_key,
-    checked_token,
+    check_key,
+    check_token,
     hash_of,
     hint_of,
     may,
-    merged,
+    merge_policy,
     new_key,
     new_token,
     right_of,
@@ -56,7 +56,7 @@ def key(**changes: object) -> KeyDraft:
 
 @pytest.mark.parametrize("draft", [key(), key(agent_ids=(ONE,), requests_per_minute=1, expires_at=LATER)])
 def test_keys_that_may_be(draft: KeyDraft) -> None:
-    checked_key(draft, NOW)
+    check_key(draft, NOW)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_keys_that_may_be(draft: KeyDraft) -> None:
 )
 def test_keys_that_may_not(draft: KeyDraft, says: str) -> None:
     with pytest.raises(Refused, match=says):
-        checked_key(draft, NOW)
+        check_key(draft, NOW)
 
 
 def test_tokens_that_may_be() -> None:
-    checked_token(TOKEN, NOW)
-    checked_token(TokenDraft("http://localhost:3000/chat", TOKEN.policy, LATER), NOW)
+    check_token(TOKEN, NOW)
+    check_token(TokenDraft("http://localhost:3000/chat", TOKEN.policy, LATER), NOW)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_tokens_that_may_be() -> None:
 )
 def test_tokens_that_may_not(draft: TokenDraft) -> None:
     with pytest.raises(Refused):
-        checked_token(draft, NOW)
+        check_token(draft, NOW)
 
 
 def test_an_agent_named_twice_is_one() -> None:
     twice = [AgentAccess(ONE, ("read_agent", "read_agent")), AgentAccess(ONE, ("write_agent",))]
-    assert merged(twice) == (AgentAccess(ONE, ("read_agent", "write_agent")),)
+    assert merge_policy(twice) == (AgentAccess(ONE, ("read_agent", "write_agent")),)
 
 
 @pytest.mark.parametrize(

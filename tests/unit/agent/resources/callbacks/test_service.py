@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.agent.resources.callbacks.ports import NotPosted
+from services.agent.resources.callbacks.ports import PostFailed
 from services.agent.resources.callbacks.service import MOST_ATTEMPTS, Callbacks, body_of, signature
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import pause
@@ -45,7 +45,7 @@ class Receiver:
         self.posted.append((url, body, headers))
         answer = self.answers.pop(0)
         if answer is None:
-            raise NotPosted("nobody is there")
+            raise PostFailed("nobody is there")
         return answer
 
     async def note(self, organization_id: UUID, run_id: UUID, status_code: int | None, error: str | None) -> None:

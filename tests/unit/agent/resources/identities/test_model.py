@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.agent.resources.identities.model import merged, properties
+from services.agent.resources.identities.model import merge_properties, properties
 from services.common.refusals import Refused
 
 
@@ -45,8 +45,8 @@ def test_properties_that_cannot_be(text: str, says: str) -> None:
 
 def test_properties_are_laid_over_those_that_are_there() -> None:
     one, two, new = ({"key": key, "value": value, "type": "number"} for key, value in (("a", 1), ("b", 2), ("a", 3)))
-    assert merged((one, two), (new,)) == (new, two)
-    assert merged((), (two, one)) == (two, one)
+    assert merge_properties((one, two), (new,)) == (new, two)
+    assert merge_properties((), (two, one)) == (two, one)
     full = tuple({"key": str(number), "value": 1, "type": "number"} for number in range(1_000))
     with pytest.raises(Refused, match="at most 1,000 items, not 1,001"):
-        merged(full, (one,))
+        merge_properties(full, (one,))

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from services.agent.core.messages import Call, Image, Message, Part, Reasoning, Return, Role, Text
-from services.agent.resources.messages.model import Kind, edited
+from services.agent.resources.messages.model import Kind, edit
 from services.common.refusals import Refused
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -49,7 +49,7 @@ def message(role: Role, *parts: Part) -> Message:
 def test_the_text_changes_and_nothing_else(
     before: Message, kind: Kind, said: tuple[Part, ...], after: tuple[Part, ...]
 ) -> None:
-    assert edited(before, kind, said) == replace(before, parts=after)
+    assert edit(before, kind, said) == replace(before, parts=after)
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_the_text_changes_and_nothing_else(
 )
 def test_what_has_no_such_text_is_refused(before: Message, kind: Kind) -> None:
     with pytest.raises(Refused, match="could be changed"):
-        edited(before, kind, (Text("New."),))
+        edit(before, kind, (Text("New."),))

@@ -10,7 +10,7 @@ import pytest
 from services.agent.core.facts import Failure, RunStatus, StopReason, Usage
 from services.agent.resources.runs.model import asked_at, nanoseconds, spans_of, step_ns
 from services.agent.resources.runs.ports import RunSteps, StoredRun
-from services.agent.resources.steps.model import tagged
+from services.agent.resources.steps.model import with_tags
 from services.agent.resources.steps.ports import StepView
 from services.common.refusals import Refused
 
@@ -118,12 +118,12 @@ def test_spans_of_a_run_that_has_not_ended() -> None:
 
 
 def test_tags_are_added_once() -> None:
-    assert tagged(("kind", "short"), ("short", "true")) == ("kind", "short", "true")
-    assert tagged(("kind",), ()) == ("kind",)
+    assert with_tags(("kind", "short"), ("short", "true")) == ("kind", "short", "true")
+    assert with_tags(("kind",), ()) == ("kind",)
 
 
 @pytest.mark.parametrize("added", [[""], ["x" * 201], ["a\0b"], [str(number) for number in range(101)]])
 def test_tags_that_are_refused(added: list[str]) -> None:
     with pytest.raises(Refused) as caught:
-        tagged((), added)
+        with_tags((), added)
     assert caught.value.reason == "FEEDBACK_INVALID"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from services.agent.core.zones import zone
-from services.agent.resources.schedules.model import FURTHEST, checked_cron, checked_time, next_time, pause
+from services.agent.resources.schedules.model import FURTHEST, check_cron, check_time, next_time, pause
 from services.common.refusals import Refused
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
@@ -92,7 +92,7 @@ def test_in_the_second_pass_of_an_hour_its_first_is_over() -> None:
 )
 def test_expressions_that_are_refused(expression: str) -> None:
     with pytest.raises(Refused) as refused:
-        checked_cron(expression, "UTC", datetime(2026, 1, 1, tzinfo=UTC))
+        check_cron(expression, "UTC", datetime(2026, 1, 1, tzinfo=UTC))
     assert refused.value.reason == "SCHEDULE_INVALID"
     assert "cron_expression" in refused.value.message
 
@@ -100,10 +100,10 @@ def test_expressions_that_are_refused(expression: str) -> None:
 def test_times_that_are_refused() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     soon = now + timedelta(microseconds=1)
-    assert checked_time(soon, now) == soon
+    assert check_time(soon, now) == soon
     for at in (now, now - timedelta(days=1), now + FURTHEST + timedelta(seconds=1)):
         with pytest.raises(Refused, match="scheduled_at"):
-            checked_time(at, now)
+            check_time(at, now)
 
 
 def test_pauses_grow_to_five_minutes() -> None:
