@@ -94,7 +94,9 @@ class ToolService:
             return await self._answer(call, "This call was made before.", is_error=True)
         raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
 
-    async def _run_memory_tool(self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand) -> ToolResult:
+    async def _run_memory_tool(
+        self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand
+    ) -> ToolResult:
         match command:
             case memory_tool.EditCommand(label, operation):
                 return await self._edit(call, label, operation)
