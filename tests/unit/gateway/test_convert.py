@@ -39,7 +39,7 @@ NOTHING = Models({}, {})
         (block_pb2.Block(), "description", None),
         (block_pb2.Block(description=""), "description", ""),
         (block_pb2.Block(limit=2**40), "limit", 2**40),
-        (block_pb2.Block(), "metadata", None),
+        (block_pb2.Block(), "metadata", {}),
         (block_pb2.Block(metadata_json='{"a":[1,null]}'), "metadata", {"a": [1, None]}),
         (block_pb2.Block(tags=["a", "b"]), "tags", ["a", "b"]),
         (block_pb2.Block(), "created_at", None),
