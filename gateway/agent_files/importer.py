@@ -26,13 +26,7 @@ from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.llm.v1 import model_service_pb2
 from loci.memory.v1 import block_service_pb2, folder_service_pb2
 from loci.tool.v1 import mcp_service_pb2, tool_pb2, tool_service_pb2
-from services.common.errors import (
-    AlreadyExists,
-    FailedPrecondition,
-    InvalidArgument,
-    LociError,
-    NotFound,
-)
+from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import to_public, uuid7
 
 logger = logging.getLogger(__name__)
