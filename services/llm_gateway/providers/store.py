@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.database import reached
-from services.common.purging import purge_rows
+from services.common.purge import purge_rows
 from services.llm_gateway.core.errors import ProviderInvalid, ProviderNameTaken
 from services.llm_gateway.providers.listing_json import from_json, to_json
 from services.llm_gateway.providers.model import MOST_PROVIDERS, Mark, StoredProvider

@@ -1,6 +1,6 @@
 """Tokens and cursors of lists of versions, which are versions."""
 
-from services.common.paging import PageBy, invalid_token
+from services.common.core.paging import PageBy, invalid_token
 
 
 def version_bounds(page: PageBy[int]) -> tuple[int | None, int | None]:

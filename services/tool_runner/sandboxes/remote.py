@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.choose import Kind, Maker

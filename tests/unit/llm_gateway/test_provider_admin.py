@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from services.common.encryption import Sealer
 from services.common.errors import Unavailable
-from services.common.sealing import Sealer
 from services.llm_gateway.core.errors import (
     CredentialsUnreadable,
     LlmAuthentication,

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
 from services.agent.resources.tables import agent_identities, group_agents, groups, identities
-from services.common.records import names_in
+from services.common.core.records import names_in
 
 
 def agents_of(rows: FromClause) -> ColumnElement[Any]:

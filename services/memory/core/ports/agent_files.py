@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 from services.memory.agent_files.model import AgentFile, FileLimits, FileRange, Opening, Piece
 from services.memory.agent_tools.model import CallRecord
 from services.memory.core.file_text.lookup import KnownFile

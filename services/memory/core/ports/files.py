@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 from services.memory.core.file_text.kinds import FileKind
 from services.memory.files.model import (
     Batch,

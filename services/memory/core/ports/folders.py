@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 from services.memory.folders.model import Folder, FolderDraft
 
 
