@@ -7,6 +7,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from services.common import purge
 from services.common.database import open_pool
 from services.common.errors import FailedPrecondition
 from services.common.migrate import migrate

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from services.common import safe_http
 from services.common.core.addresses import AddressRefused
 from services.common.dns import resolve
 from services.common.safe_http import OutwardTransport, outward_client
