@@ -48,7 +48,7 @@ _WITHOUT_SECRETS = frozenset({RUN_ROLE, "agent-only", "read-only", CLIENT})
 
 
 def bearer_of(headers: Mapping[bytes, bytes]) -> bytes:
-    """Returns what a request shows as `authorization: Bearer ...`; empty for nothing."""
+    """Returns the credential in `authorization: Bearer ...`; empty for none."""
     scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
     return bearer.strip() if scheme.lower() == b"bearer" else b""
 

@@ -35,7 +35,7 @@ class SocketReauth:
         self._closed = False
 
     async def receive(self) -> Message:
-        """Returns what comes next."""
+        """Returns the next message."""
         message = await self._receive()
         if message["type"] == "websocket.receive" and not await self._is_welcome():
             return {"type": "websocket.disconnect", "code": _POLICY_VIOLATION}

@@ -196,7 +196,7 @@ def file(one: folder_pb2.File, numbers: FileIds) -> Json:
 
 
 def opened(one: folder_pb2.AgentFile, agent_id: str, numbers: FileIds) -> Json:
-    """Returns what an agent has of a file."""
+    """Returns the state of a file in an agent."""
     return {
         "agent_id": numbers.of(agent_id),
         "file_id": numbers.of(one.file_id),

@@ -13,7 +13,7 @@ from loci.agent.v1 import agent_pb2
 
 
 async def offered(loci: Services, agent: agent_pb2.Agent, service: str) -> bytes:
-    """Returns what there is, before a clone, fetch or push."""
+    """Returns the refs that there are, before a clone, fetch or push."""
     return offer(service, (await load(loci, agent)).history.head)
 
 

@@ -45,8 +45,9 @@ def with_memory(request: Asked, memory: str) -> bytes:
 
 
 def exchange(request: Asked, reply: str) -> list[message_pb2.InputMessage]:
-    """Returns what is stored: the last message, where it is the user's, and the reply; of both the text. Empty: there
-    is none.
+    """Returns the messages to store: the last message, where it is the user's, and the reply; of both the text.
+
+    Empty: there are none.
 
     Where the last message returns what a tool said, the user spoke in an earlier request, which was stored then.
     """

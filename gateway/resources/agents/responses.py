@@ -128,7 +128,7 @@ def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Res
 
 
 def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> Rest:
-    """Returns what the agent sets, `given`, over the defaults of its provider's shape."""
+    """Returns the agent's settings, `given`, over the defaults of its provider's shape."""
     provider_type = given.get("provider_type") or _provider_type(handle, model)
     defaults: Rest = {
         "provider_type": provider_type,
@@ -203,7 +203,7 @@ def embedding_config(handle: str, models: Models) -> Rest | None:
 
 
 def provider_category(model: model_pb2.Model | model_pb2.EmbeddingModel) -> str:
-    """Returns whose the provider of a model is: base or byok."""
+    """Returns the category of the provider of a model: base or byok."""
     return enum_names(model_pb2.ProviderCategory.DESCRIPTOR).get(model.provider_category) or "base"
 
 

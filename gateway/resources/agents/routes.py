@@ -237,7 +237,7 @@ async def attached_page(
 
 
 async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]]) -> list[T]:
-    """Returns what `act` answers for each agent, in order; a few at a time."""
+    """Returns the answer of `act` for each agent, in order; a few at a time."""
     gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
 
     async def one(agent_id: str) -> T:

@@ -4,7 +4,6 @@ from gateway.openapi.schemas import (
     FLAG,
     MOMENT,
     NUMBER,
-    OBJECT,
     TEXT,
     WHOLE,
     Schema,
@@ -35,7 +34,6 @@ PASSAGE = of(
     "Passage",
     passage_pb2.Passage.DESCRIPTOR,
     leave=("file",),
-    metadata=OBJECT,
     source_id=maybe(TEXT),
     file_id=maybe(TEXT),
     file_name=maybe(TEXT),
@@ -65,7 +63,6 @@ ARCHIVE = of(
     "Archive",
     passage_pb2.Archive.DESCRIPTOR,
     leave=("embedding", "dimensions", "passage_count"),
-    metadata=OBJECT,
     vector_db_provider=choice("native"),
     **_TENANT,
 )

@@ -21,7 +21,6 @@ FOLDER = of(
     "Folder",
     folder_pb2.Folder.DESCRIPTOR,
     leave=("embedding", "file_count"),
-    metadata=OBJECT,
     vector_db_provider=choice("native"),
     embedding_config=EMBEDDING_CONFIG,
     organization_id=TEXT,

@@ -70,31 +70,31 @@ class ReplyBuilder:
 
     def add_text(self, key: Hashable, text: str) -> TextDelta:
         draft = self._draft(key, Text)
-        draft.pieces.append(text := self._taken(text))
+        draft.pieces.append(text := self._storable(text))
         return TextDelta(draft.index, text)
 
     def add_reasoning(self, key: Hashable, text: str) -> ReasoningDelta:
         draft = self._draft(key, Reasoning)
-        draft.pieces.append(text := self._taken(text))
+        draft.pieces.append(text := self._storable(text))
         return ReasoningDelta(draft.index, text)
 
     def add_redacted(self, key: Hashable, data: str) -> None:
-        self._draft(key, RedactedReasoning).pieces.append(self._taken(data))
+        self._draft(key, RedactedReasoning).pieces.append(self._storable(data))
 
     def sign(self, key: Hashable, signature: str) -> None:
         """Adds to the signature of the thoughts at `key`."""
         draft = self._draft(key, Reasoning)
-        draft.signature = (draft.signature or "") + self._taken(signature)
+        draft.signature = (draft.signature or "") + self._storable(signature)
 
     def begin_call(self, key: Hashable, id: str, name: str) -> ToolCallDelta:
         """Begins a tool call; a call without an id gets one from us."""
         draft = self._draft(key, ToolCall)
-        draft.id, draft.name = self._taken(id) or f"call_{uuid4().hex[:24]}", self._taken(name)
+        draft.id, draft.name = self._storable(id) or f"call_{uuid4().hex[:24]}", self._storable(name)
         return ToolCallDelta(draft.index, draft.id, draft.name, "")
 
     def add_arguments(self, key: Hashable, piece: str) -> ToolCallDelta:
         draft = self._draft(key, ToolCall)
-        draft.pieces.append(piece := self._taken(piece))
+        draft.pieces.append(piece := self._storable(piece))
         return ToolCallDelta(draft.index, draft.id, draft.name, piece)
 
     @property
@@ -134,25 +134,25 @@ class ReplyBuilder:
             )
         if finish in (FinishReason.STOP, FinishReason.UNKNOWN) and any(isinstance(p, ToolCall) for p in parts):
             finish = FinishReason.TOOL_CALLS
-        usage = valid_usage(self.usage) or self._estimated(prompt_size)
+        usage = valid_usage(self.usage) or self._estimate(prompt_size)
         tokens = self.tokens
         return Generation(
             Message(Role.ASSISTANT, parts),
             finish,
             usage,
-            _named(self.response_id),
-            _named(self.model),
+            _name_of(self.response_id),
+            _name_of(self.model),
             logprobs_json=tokens.logprobs_json() if request.logprobs else "",
             token_ids=_ids(tokens.ids) if request.token_ids else (),
             token_logprobs_json=tokens.token_logprobs_json() if request.token_ids else "",
             trace_json="" if trace is None else trace.text(),
         )
 
-    def _estimated(self, prompt_size: int) -> Usage:
+    def _estimate(self, prompt_size: int) -> Usage:
         written = sum(len(piece) for draft in self._drafts.values() for piece in draft.pieces)
         return Usage(estimate(prompt_size), estimate(written), estimated=True)
 
-    def _taken(self, text: str) -> str:
+    def _storable(self, text: str) -> str:
         """Returns the text as it can be kept anywhere: Postgres has no NUL. Raises TypeError where it is none, and
         ValueError where the reply becomes too long.
         """
@@ -200,7 +200,7 @@ def _tokens(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < _MOST_TOKENS else None
 
 
-def _named(name: Any) -> str:
+def _name_of(name: Any) -> str:
     """Returns a name or id that the vendor gave the reply or the model; some give numbers."""
     if not isinstance(name, str | int):
         raise TypeError(f"a {type(name).__name__} where a name is expected")

@@ -21,8 +21,7 @@ from services.memory.blocks.model import Block, BlockDraft, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.patches import Plan
 from services.memory.core.errors import DuplicateCall, VersionConflict
-from services.memory.core.ports.agents import AgentStore, CopyStore
-from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.agents import AgentStore, CallStore, CopyStore
 from services.memory.core.tools import memory_tool
 from services.memory.core.tools.arguments import Arguments
 from services.memory.core.tools.value_edits import EDITS, Operation, label_of
@@ -118,7 +117,7 @@ class ToolService:
             return ToolResult(tool_return=edit.record.tool_return, is_error=False, changed_blocks=(stored,))
 
         def make(block: Block) -> ValueEdit:
-            after, edit = edits.edited(block, operation)
+            after, edit = edits.apply_edit(block, operation)
             record = record_of(call, edits.report(after, edit), is_error=False)
             return ValueEdit(value=after.value, operation=edit.operation, origin=call.origin, record=record)
 
@@ -151,7 +150,7 @@ class ToolService:
         answer = f'The memory block "{label}" was created ({len(draft.value)} of {draft.limit} characters).'
         record = replace(record_of(call, answer, is_error=False), changed_block_ids=(block_id,))
         try:
-            await self._copies.create_attached(call.organization_id, call.agent_id, [draft], call.origin, record)
+            await self._copies.create_and_attach(call.organization_id, call.agent_id, [draft], call.origin, record)
         except AlreadyExists:  # since the agent's labels were read
             raise VersionConflict(block_id) from None
         return await self._repeat(call, record)

@@ -21,8 +21,8 @@ from services.memory.agents.service import VersionService
 from services.memory.archives.servicer import archive_message
 from services.memory.blocks.convert import block_draft, block_message
 from services.memory.blocks.model import Origin, validate
-from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.agents import AgentStore, CopyStore
+from services.memory.core.ports.files import AgentFileStore
 from services.memory.folders.convert import folder_message
 from services.memory.folders.model import Folder
 

@@ -11,9 +11,8 @@ from services.common.ids import to_public
 from services.common.page_requests import allow, page_by, page_by_id
 from services.memory import wire
 from services.memory.blocks import convert
-from services.memory.blocks.model import validate
+from services.memory.blocks.model import validate, version_of
 from services.memory.blocks.service import BlockService
-from services.memory.core.paging import version_of
 from services.memory.core.ports.blocks import BlockLists, BlockStore, IdentityStore
 
 _BLOCKS_PER_PAGE = 50

@@ -13,8 +13,7 @@ from services.common.core.paging import Moment, PageOf, moment_token
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
 from services.common.page_requests import page_by_id
-from services.memory.core.ports.files import FileStore, IngestionStore
-from services.memory.core.ports.folders import FolderStore
+from services.memory.core.ports.files import FileStore, FolderStore, IngestionStore
 from services.memory.files.model import File, OnDuplicate, UploadRequest
 from services.memory.files.service import MEBIBYTE, UploadService
 

@@ -213,7 +213,7 @@ class Memory:
         indexing = VectorIndexing(self.pool, self.url, memory_mib=512)
         return make_worker(self.stores, self.embedder, SIGNER, indexing)
 
-    async def counted(self) -> tuple[int, int]:
+    async def statement_counts(self) -> tuple[int, int]:
         """Statements and transactions since the last reset, once the loop has delivered them."""
         await asyncio.sleep(0.01)
         return self.counter.statements, self.counter.transactions

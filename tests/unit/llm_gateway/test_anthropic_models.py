@@ -1,4 +1,4 @@
-"""What each Claude takes: thinking, forced calls, thoughts that are bound to their conversation, strict schemas."""
+"""Requests to each Claude: thinking, forced calls, thoughts that are bound to their conversation, strict schemas."""
 
 from typing import Any
 

@@ -98,7 +98,7 @@ async def test_what_is_not_packed_as_it_says() -> None:
 
 
 def _fed(parser: SseParser | NdjsonParser, chunk: bytes) -> int:
-    """How many events came of a thousand such chunks."""
+    """Returns how many events came of a thousand such chunks."""
     return sum(len(parser.feed(chunk)) for _ in range(1_000))
 
 

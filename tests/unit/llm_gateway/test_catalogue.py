@@ -1,4 +1,4 @@
-"""Which models there are, and how long anybody waits for the answer."""
+"""The catalogue of models, and the wait for it."""
 
 import asyncio
 import time

@@ -90,7 +90,7 @@ ORDER BY t.created_at DESC, t.id DESC LIMIT $2 OFFSET $3
 
 
 class PostgresCredentials:
-    """`ports.CredentialStore`."""
+    """`resources.access.ports.CredentialStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

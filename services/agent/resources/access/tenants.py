@@ -78,7 +78,7 @@ _FORGET = (
 
 
 class PostgresTenants:
-    """`ports.TenantStore`."""
+    """`resources.access.ports.TenantStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -141,7 +141,7 @@ class PostgresTenants:
 
 
 class PostgresTenantEraser:
-    """`ports.TenantEraser`."""
+    """`resources.access.ports.TenantEraser`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

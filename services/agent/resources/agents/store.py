@@ -150,12 +150,12 @@ class PostgresAgents(AgentCounts):
 
 
 def agent_not_found(agent_id: UUID) -> NotFound:
-    """The error for an agent that is not there."""
+    """Returns the error for an agent that is not there."""
     return NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
-    """A row of `agents`, with what `agent_statements.whole` adds to it where the query has its columns."""
+    """Returns a row of `agents`, with what `statements.whole` adds to it where the query has its columns."""
     settings = replace(record(AgentSettings, row), tool_rules=rules_from_json(row["tool_rules"]))
     return Agent(
         id=row["id"],
@@ -187,7 +187,7 @@ def _waiting(row: Mapping[str, Any]) -> PendingApproval | None:
 
 
 def agent_columns(settings: AgentSettings) -> dict[str, Any]:
-    """The columns of an agent's row that hold its settings."""
+    """Returns the columns of an agent's row that hold its settings."""
     return columns(settings, SETTABLE) | {"tool_rules": rules_to_json(settings.tool_rules)}
 
 

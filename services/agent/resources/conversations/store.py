@@ -143,7 +143,7 @@ class PostgresConversations:
 
 
 def _of_new(new: NewConversation) -> tuple[Any, ...]:
-    """The parameters that INSERT and FORK share: $1 to $7."""
+    """Returns the parameters that INSERT and FORK share: $1 to $7."""
     reservation = _reservation(new) if new.isolated_labels else None
     ids = (new.organization_id, reservation, new.id, new.agent_id, new.user_id)
     return (*ids, list(new.isolated_labels), uuid7())
@@ -173,7 +173,7 @@ def _listed(organization_id: UUID, by: ConversationOrder) -> Subquery:
 
 
 def _last_completion() -> ColumnElement[Any]:
-    """When the newest run that has ended did so."""
+    """Returns when the newest run that has ended did so."""
     return (
         select(runs.c.completed_at)
         .where(
@@ -208,7 +208,7 @@ def _conditions(filters: ConversationList, listed: Subquery) -> list[ColumnEleme
 
 
 def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
-    """A row of `conversations`, with `last_message_at`."""
+    """Returns a row of `conversations`, with `last_message_at`."""
     return Conversation(
         id=row["id"],
         agent_id=row["agent_id"],

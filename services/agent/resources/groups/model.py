@@ -113,7 +113,7 @@ def change(before: G, draft: Draft[GroupSettings]) -> G:
 
 
 def invalid(name: str, problem: str) -> Refused:
-    """A refusal that names a field."""
+    """Returns a refusal that names a field."""
     return Refused("GROUP_INVALID", f"{name} {problem}")
 
 

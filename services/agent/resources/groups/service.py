@@ -43,11 +43,11 @@ class Groups:
         return await self._store.get(organization_id, group_id)
 
     async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
-        """One page in one statement. Raises Refused, NotFound."""
+        """Returns one page in one statement. Raises Refused, NotFound."""
         return await self._store.list(organization_id, filters)
 
     async def count(self, organization_id: UUID) -> int:
-        """All of the tenant, hidden ones too."""
+        """Returns all of the tenant, hidden ones too."""
         return await self._store.count(organization_id)
 
     async def update(self, caller: CallContext, group_id: UUID, draft: Draft[GroupSettings]) -> Group:

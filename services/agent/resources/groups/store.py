@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
-from services.agent.resources.identities.rows import members_of
+from services.agent.resources.groups.rows import members_of
 from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import group_agents, groups
 from services.common.core.paging import PageOf
@@ -87,7 +87,7 @@ class PostgresGroups:
 
 
 def group_not_found(group_id: UUID) -> NotFound:
-    """The error for a group that is not there."""
+    """Returns the error for a group that is not there."""
     return NotFound(f"Group group-{group_id} not found", reason="GROUP_NOT_FOUND")
 
 

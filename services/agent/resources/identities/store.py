@@ -177,7 +177,7 @@ class PostgresIdentities:
 
 
 def identity_not_found(identity_id: UUID) -> NotFound:
-    """The error for an identity that is not there."""
+    """Returns the error for an identity that is not there."""
     return NotFound(f"Identity identity-{identity_id} not found", reason="IDENTITY_NOT_FOUND")
 
 

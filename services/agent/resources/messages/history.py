@@ -28,7 +28,7 @@ BEGINNING, END = Place(-2, 0), Place(2**31 - 1, 0)
 
 
 class PostgresHistory:
-    """`resources.agents.ports.History`."""
+    """`resources.messages.ports.History`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = autocommit(engine)
@@ -112,7 +112,7 @@ async def _place(connection: AsyncConnection, organization_id: UUID, conversatio
 
 
 def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Place, page: Page) -> Select[Any]:
-    """The messages of a conversation between two places, both left out, in the order of the page's scan."""
+    """Returns the messages of a conversation between two places, both left out, in the order of the page's scan."""
     segment, ascending = conversation_segments, page.scan_ascending
     # Of the segment that a bound lies in, only what is on this side of it.
     first = case((segment.c.ordinal == low.ordinal, low.seq + 1), else_=0)

@@ -56,12 +56,12 @@ def prompt_of(request: wire.GenerateTextRequest) -> Message:
 
 
 def options_of(request: wire.GenerateTextRequest) -> Options:
-    """The model that is wanted."""
+    """Returns the model that is wanted."""
     return Options(model=storable(request.override_model) if request.HasField("override_model") else None)
 
 
 def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
-    """The form of the answer; None: text. Raises InvalidArgument (MESSAGE_INVALID)."""
+    """Returns the form of the answer; None: text. Raises InvalidArgument (MESSAGE_INVALID)."""
     if not request.response_schema_json:
         return None
     try:
@@ -74,7 +74,7 @@ def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
 
 
 def answer_to_proto(answer: Said) -> wire.GenerateTextResponse:
-    """A model's answer."""
+    """Returns a model's answer."""
     return wire.GenerateTextResponse(
         content=answer.text, model=answer.handle, usage=usage_to_proto(answer.usage, 1, answer.usage.prompt_tokens)
     )

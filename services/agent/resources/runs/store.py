@@ -27,7 +27,7 @@ _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.complet
 
 
 class PostgresRuns:
-    """`resources.callbacks.ports.RunStore`."""
+    """`resources.runs.ports.RunStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = autocommit(engine)
@@ -76,7 +76,7 @@ class PostgresRuns:
 
 
 def _present(organization_id: UUID) -> Select[Any]:
-    """Runs of agents that are not deleted, with the projects of these."""
+    """Returns runs of agents that are not deleted, with the projects of these."""
     agent = and_(
         agents.c.organization_id == organization_id,
         agents.c.id == runs.c.agent_id,
@@ -93,7 +93,7 @@ async def _row(connection: AsyncConnection, organization_id: UUID, run_id: UUID)
 
 
 async def _called(connection: AsyncConnection, organization_id: UUID, run_id: UUID) -> Mapping[UUID, tuple[str, ...]]:
-    """Names of the tools that each step called, in the order of the calls."""
+    """Returns names of the tools that each step called, in the order of the calls."""
     query = (
         select(*MESSAGE_COLUMNS)
         .where(

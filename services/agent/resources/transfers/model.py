@@ -163,10 +163,10 @@ def manager_of(text: str) -> tuple[str, str | None, Mapping[str, Any]]:
 
 
 def words(text: str | None) -> str:
-    """A text as it can be stored; none is an empty one."""
+    """Returns a text as it can be stored; none is an empty one."""
     return storable(text or "")
 
 
 def invalid(sentence: str) -> Refused:
-    """A refusal of an import."""
+    """Returns a refusal of an import."""
     return Refused("IMPORT_INVALID", sentence)

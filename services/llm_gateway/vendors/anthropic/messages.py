@@ -5,7 +5,6 @@ request's history and of the one before. With the last mark a turn reads from th
 however many blocks have come since.
 """
 
-import base64
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
@@ -85,8 +84,7 @@ def _blocks(parts: Iterable[Part], origin: str | None) -> Iterator[dict[str, Any
 def _source(image: Image) -> dict[str, Any]:
     if image.url:
         return {"type": "url", "url": image.url}
-    data = base64.b64encode(image.data).decode()
-    return {"type": "base64", "media_type": image.media_type, "data": data}
+    return {"type": "base64", "media_type": image.media_type, "data": image.base64}
 
 
 def arguments_of(call: ToolCall) -> Any:

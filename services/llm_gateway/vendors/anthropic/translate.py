@@ -28,13 +28,13 @@ _MODES = {ToolMode.AUTO: "auto", ToolMode.REQUIRED: "any", ToolMode.NONE: "none"
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
     """Returns the request's JSON."""
-    dialect = profile_of(model.provider_type)
-    settings = _settings(request, model, dialect)
-    body = _input_of(request, model, dialect, settings)
+    profile = profile_of(model.provider_type)
+    settings = _settings(request, model, profile)
+    body = _input_of(request, model, profile, settings)
     limit = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
     body["max_tokens"] = room_for(settings.get("thinking"), limit, model.max_output_tokens)
-    if request.temperature is not None and dialect.temperatures is not None:
-        least, highest = dialect.temperatures
+    if request.temperature is not None and profile.temperatures is not None:
+        least, highest = profile.temperatures
         body["temperature"] = min(max(request.temperature, least), highest)
     if stream:
         body["stream"] = True
@@ -43,10 +43,10 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """Returns the JSON of a request to count its tokens."""
-    dialect = profile_of(model.provider_type)
-    settings = _settings(request, model, dialect)
+    profile = profile_of(model.provider_type)
+    settings = _settings(request, model, profile)
     counted = {name: settings[name] for name in ("thinking", "output_config") if name in settings}
-    return orjson.dumps({**_input_of(request, model, dialect, settings), **counted})
+    return orjson.dumps({**_input_of(request, model, profile, settings), **counted})
 
 
 def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
@@ -72,10 +72,10 @@ def _can_be_forced(model: ChatModel) -> bool:
 
 
 def _input_of(
-    request: ChatRequest, model: ChatModel, dialect: VendorProfile, settings: dict[str, Any]
+    request: ChatRequest, model: ChatModel, profile: VendorProfile, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Returns the part of the body that costs input tokens."""
-    origin = dialect.origin if shows_thoughts(parse_claude(model.name), settings.get("thinking")) else None
+    origin = profile.origin if shows_thoughts(parse_claude(model.name), settings.get("thinking")) else None
     unforced = not _can_be_forced(model)
     note = spoken.note_for(
         request,
@@ -85,14 +85,14 @@ def _input_of(
     body: dict[str, Any] = {"model": model.name, "messages": conversation(request, origin, note)}
     if system := system_of(request):
         body["system"] = system
-    if tools := _tools(request, model, dialect):
+    if tools := _tools(request, model, profile):
         body["tools"] = tools
         body["tool_choice"] = _tool_choice(request, model)
     return body
 
 
-def _settings(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> dict[str, Any]:
-    settings = own_settings(request.settings, ANTHROPIC - dialect.ignores, request.handle)
+def _settings(request: ChatRequest, model: ChatModel, profile: VendorProfile) -> dict[str, Any]:
+    settings = own_settings(request.settings, ANTHROPIC - profile.ignores, request.handle)
     effort, thinking = settings.pop("effort", None), settings.pop("thinking", None)
     forced = _can_be_forced(model) and (replies_by_call(request, model) or request.forces_a_call)
     claude = parse_claude(model.name)
@@ -106,10 +106,10 @@ def _settings(request: ChatRequest, model: ChatModel, dialect: VendorProfile) ->
     return {**settings, "output_config": output} if output else settings
 
 
-def _tools(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> list[dict[str, Any]]:
+def _tools(request: ChatRequest, model: ChatModel, profile: VendorProfile) -> list[dict[str, Any]]:
     """Returns the tools, the last marked for the cache: they change less often than the instructions behind them."""
     tools = [
-        _tool(tool, strict=dialect.strict_tools and model.capabilities.structured_output) for tool in request.tools
+        _tool(tool, strict=profile.strict_tools and model.capabilities.structured_output) for tool in request.tools
     ]
     if replies_by_call(request, model) and request.response_format is not None:
         schema = request.response_format.schema or {"type": "object"}

@@ -80,9 +80,9 @@ class ParsedReader(_Reader):
         self._thoughts = None if parsers.reasoning or prompt.opening else ToolText(calls=False)
 
     def _take_text(self, text: str) -> Iterator[Delta]:
-        yield from self._shown([TextPiece(text)] if self._thoughts is None else self._thoughts.feed(text))
+        yield from self._deltas([TextPiece(text)] if self._thoughts is None else self._thoughts.feed(text))
 
-    def _shown(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
+    def _deltas(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
         for piece in pieces:
             if isinstance(piece, ThoughtPiece):
                 yield self.builder.add_reasoning("thoughts", piece.text)
@@ -91,7 +91,7 @@ class ParsedReader(_Reader):
 
     async def last(self) -> Sequence[Delta]:
         """Has the server's parsers read the text; returns what they find. Raises LlmError."""
-        deltas = list(self._shown(self._thoughts.close() if self._thoughts else ()))
+        deltas = list(self._deltas(self._thoughts.close() if self._thoughts else ()))
         text = self._opening + self._held.text
         if self._parsers.reasoning and text:
             reply = await self._ask("/separate_reasoning", separate_body_of(text, self._parsers.reasoning))

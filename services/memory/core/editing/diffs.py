@@ -10,8 +10,7 @@ from itertools import pairwise
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable
 from services.memory.blocks.model import Operation
-from services.memory.core.editing.edits import Edit, refuse_line_numbers
-from services.memory.core.editing.occurrences import count_and_lines, starts
+from services.memory.core.editing.edits import Edit, count_and_lines, refuse_line_numbers, starts
 
 _SHOWN = 200
 

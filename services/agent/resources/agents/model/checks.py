@@ -98,7 +98,7 @@ def _check_settings(values: SettingValues) -> None:
 
 
 def _is_response_format(value: Any) -> bool:
-    """Whether models can be asked to answer so; null and an empty object ask for nothing."""
+    """Returns whether models can be asked to answer so; null and an empty object ask for nothing."""
     match value:
         case None | {"type": "text" | "json_object"}:
             return True

@@ -155,7 +155,7 @@ def change(before: AgentSettings, values: SettingValues, *, window: int, default
 
 
 def with_tools(settings: AgentSettings, tool_ids: Iterable[UUID]) -> AgentSettings:
-    """`settings` with these tools. Raises Refused (AGENT_INVALID)."""
+    """Returns `settings` with these tools. Raises Refused (AGENT_INVALID)."""
     tool_ids = unique(tool_ids)
     check_tools(tool_ids)
     return replace(settings, tool_ids=tool_ids)
@@ -180,7 +180,7 @@ def settings_of(agent: Agent) -> Settings:
 
 
 def unique(ids: Iterable[UUID]) -> tuple[UUID, ...]:
-    """The ids in order, each once."""
+    """Returns the ids in order, each once."""
     return tuple(dict.fromkeys(ids))
 
 

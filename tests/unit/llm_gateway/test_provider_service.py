@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from services.common.core.drafts import Draft
 from services.common.encryption import Sealer
 from services.common.errors import Unavailable
 from services.llm_gateway.core.errors import (
@@ -29,11 +30,10 @@ from services.llm_gateway.models.service import Catalogue
 from services.llm_gateway.providers import tenant_cache as tenants_module
 from services.llm_gateway.providers.credentials import Vault
 from services.llm_gateway.providers.entries import Patience, ProviderEntryFactory
-from services.llm_gateway.providers.model import StoredProvider
+from services.llm_gateway.providers.model import ProviderSettings, StoredProvider
 from services.llm_gateway.providers.registry import ProviderRegistry
-from services.llm_gateway.providers.service import ProviderChange, ProviderService
+from services.llm_gateway.providers.service import ProviderService
 from services.llm_gateway.providers.tenant_cache import TenantProviderCache
-from services.llm_gateway.providers.validation import ProviderDraft
 from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.provider_memory import ProviderMemory
 
@@ -93,9 +93,13 @@ def replica(store: ProviderMemory, key: bytes = KEY) -> Replica:
     return Replica(admin, Catalogue(vendors, operators, tenants), tenants, vendors)
 
 
-def draft(name: str = "mine", **fields: Any) -> ProviderDraft:
-    return ProviderDraft(
-        **{"name": name, "type": "openai", "api_key": "sk-1", "base_url": "https://a.example", **fields}
+def change(**fields: Any) -> Draft[ProviderSettings]:
+    return Draft(ProviderSettings(**fields), frozenset(fields))
+
+
+def draft(name: str = "mine", **fields: Any) -> ProviderSettings:
+    return ProviderSettings(
+        **{"name": name, "provider_type": "openai", "api_key": "sk-1", "base_url": "https://a.example", **fields}
     )
 
 
@@ -107,7 +111,7 @@ def store() -> ProviderMemory:
 async def test_a_provider_is_its_tenants_alone(store: ProviderMemory) -> None:
     one = replica(store)
     made = await one.admin.create(ADA, USER, ID, draft())
-    assert (made.id, made.config.name, len(made.listing.said)) == (ID, "mine", 2)
+    assert (made.id, made.config.name, len(made.listing.by_name)) == (ID, "mine", 2)
     assert [model.handle for model in (await one.catalogue.chat_models(ADA, ["mine"]))[0]] == ["mine/gpt-4o"]
     assert (await one.catalogue.callable_model(ADA, "mine/gpt-4o")).model.is_tenants
     assert await one.catalogue.chat_models(EVE, ["mine"]) == ([], [])
@@ -159,7 +163,7 @@ async def test_other_replicas_see_what_changed(store: ProviderMemory) -> None:
     await one.admin.create(ADA, USER, ID, draft())
     # What is not found is looked for once more.
     assert (await other.catalogue.callable_model(ADA, "mine/gpt-4o")).config.api_key == "sk-1"
-    await one.admin.update(ADA, ID, ProviderChange(api_key="sk-2"), None)
+    await one.admin.update(ADA, ID, change(api_key="sk-2"), None)
     await other.tenants.check()
     store.reads = 0
     assert (await other.catalogue.callable_model(ADA, "mine/gpt-4o")).config.api_key == "sk-2"
@@ -186,21 +190,21 @@ async def test_who_makes_no_calls_is_forgotten(store: ProviderMemory, monkeypatc
 async def test_changes(store: ProviderMemory) -> None:
     one = replica(store)
     await one.admin.create(ADA, USER, ID, draft())
-    renamed = await one.admin.update(ADA, ID, ProviderChange(name="ours", options={"max_concurrency": 2}), 1)
+    renamed = await one.admin.update(ADA, ID, change(name="ours", options={"max_concurrency": 2}), 1)
     assert (renamed.config.name, renamed.config.version, renamed.config.api_key) == ("ours", 2, "sk-1")
     assert len(one.vendors.asked) == 1
     with pytest.raises(ProviderChanged):
-        await one.admin.update(ADA, ID, ProviderChange(name="theirs"), 1)
+        await one.admin.update(ADA, ID, change(name="theirs"), 1)
     with pytest.raises(ProviderInvalid, match="with a new address comes a new api_key"):
-        await one.admin.update(ADA, ID, ProviderChange(base_url="https://evil.example"), None)
+        await one.admin.update(ADA, ID, change(base_url="https://evil.example"), None)
     with pytest.raises(ProviderNameTaken):
-        await one.admin.update(ADA, ID, ProviderChange(name="openai"), None)
-    moved = await one.admin.update(ADA, ID, ProviderChange(base_url="https://b.example", api_key="sk-2"), None)
+        await one.admin.update(ADA, ID, change(name="openai"), None)
+    moved = await one.admin.update(ADA, ID, change(base_url="https://b.example", api_key="sk-2"), None)
     assert (moved.config.base_url, moved.config.api_key) == ("https://b.example/v1", "sk-2")
     assert [config.base_url for config in one.vendors.asked] == ["https://a.example/v1", "https://b.example/v1"]
     # A key that is wrong is stored, says so, and the models are still known.
-    wrong = await one.admin.update(ADA, ID, ProviderChange(api_key="nonsense"), None)
-    assert (wrong.listing.error_text, len(wrong.listing.said)) == ("refuses the key", 2)
+    wrong = await one.admin.update(ADA, ID, change(api_key="nonsense"), None)
+    assert (wrong.listing.error_text, len(wrong.listing.by_name)) == ("refuses the key", 2)
     with pytest.raises(LlmAuthentication):
         await one.admin.refresh(ADA, ID)
     with pytest.raises(LlmAuthentication):
@@ -211,18 +215,18 @@ async def test_the_operators_can_be_read_and_refreshed_and_not_changed(store: Pr
     one = replica(store)
     [base] = await one.admin.list(ADA, "openai", "openai")
     assert (await one.admin.get(EVE, base.id)).config.name == "openai"
-    assert len((await one.admin.refresh(ADA, base.id)).listing.said) == 2
+    assert len((await one.admin.refresh(ADA, base.id)).listing.by_name) == 2
     with pytest.raises(ProviderReadOnly):
-        await one.admin.update(ADA, base.id, ProviderChange(name="x"), None)
+        await one.admin.update(ADA, base.id, change(name="x"), None)
     with pytest.raises(ProviderReadOnly):
         await one.admin.delete(ADA, base.id)
 
 
 async def test_what_is_not_stored_can_be_checked(store: ProviderMemory) -> None:
     one = replica(store)
-    assert await one.admin.check_draft(ADA, draft()) == 2
+    assert await one.admin.check_settings(ADA, draft()) == 2
     with pytest.raises(LlmAuthentication):
-        await one.admin.check_draft(ADA, draft(api_key="wrong"))
+        await one.admin.check_settings(ADA, draft(api_key="wrong"))
     assert all(vendor.closed for vendor in one.vendors.made)
     assert not store.rows
 
@@ -240,8 +244,8 @@ async def test_another_encryption_key_spoils_that_provider_and_no_other(store: P
     assert {model.provider_name for model in models} == {"openai"}
     assert unreachable == ["keyless", "mine"]
     with pytest.raises(CredentialsUnreadable):
-        await other.admin.update(ADA, ID, ProviderChange(name="x"), None)
-    mended = await other.admin.update(ADA, ID, ProviderChange(api_key="sk-3"), None)
+        await other.admin.update(ADA, ID, change(name="x"), None)
+    mended = await other.admin.update(ADA, ID, change(api_key="sk-3"), None)
     assert (mended.problem, mended.config.api_key) == (None, "sk-3")
 
 
@@ -255,7 +259,7 @@ async def test_a_sealed_key_opens_for_its_own_row_alone(store: ProviderMemory) -
     with pytest.raises(CredentialsUnreadable):
         await one.catalogue.callable_model(EVE, "mine/gpt-4o")
     assert "sk-1" not in repr(await one.admin.get(ADA, ID))
-    assert "sk-1" not in repr(ProviderChange(api_key="sk-1"))
+    assert "sk-1" not in repr(change(api_key="sk-1"))
 
 
 async def test_a_slow_reading_does_not_undo_a_later_one(store: ProviderMemory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Which error a provider's refusal becomes."""
+"""Errors of providers' refusals."""
 
 import email.utils
 import time

@@ -1,4 +1,4 @@
-"""What each compatible vendor is sent: only what it takes, in its own words."""
+"""Requests to each compatible vendor: only fields that it takes, in its own words."""
 
 from dataclasses import replace
 from typing import Any

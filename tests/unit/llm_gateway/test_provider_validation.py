@@ -1,4 +1,4 @@
-"""How a provider may be configured."""
+"""The rules of a provider's configuration."""
 
 import re
 from dataclasses import replace
@@ -8,13 +8,14 @@ import orjson
 import pytest
 
 from services.llm_gateway.core.errors import ProviderInvalid
-from services.llm_gateway.providers.validation import ProviderDraft, validate
+from services.llm_gateway.providers.model import ProviderSettings
+from services.llm_gateway.providers.validation import validate
 
 ACCOUNT = {"type": "service_account", "client_email": "a@b", "private_key": "k", "project_id": "p"}
 
 
-def draft(provider_type: str = "openai", **fields: Any) -> ProviderDraft:
-    return ProviderDraft(**{"name": "mine", "type": provider_type, "api_key": "sk-1", **fields})
+def draft(provider_type: str = "openai", **fields: Any) -> ProviderSettings:
+    return ProviderSettings(**{"name": "mine", "provider_type": provider_type, "api_key": "sk-1", **fields})
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def draft(provider_type: str = "openai", **fields: Any) -> ProviderDraft:
         (draft(options={"models": {"a": {"context_window": 5}}}), "https://api.openai.com/v1"),
     ],
 )
-def test_what_is_taken(given: ProviderDraft, url: str) -> None:
+def test_what_is_taken(given: ProviderSettings, url: str) -> None:
     assert validate(given, allow_private=False) == replace(given, base_url=url)
 
 
@@ -94,7 +95,7 @@ def test_what_is_taken(given: ProviderDraft, url: str) -> None:
         (draft(options={"models": {"a" * 300_000: {}}}), "options: they are longer than 262144 bytes"),
     ],
 )
-def test_what_is_refused_and_why(given: ProviderDraft, problem: str) -> None:
+def test_what_is_refused_and_why(given: ProviderSettings, problem: str) -> None:
     with pytest.raises(ProviderInvalid, match=re.escape(problem)) as caught:
         validate(given, allow_private=False)
     assert "sk-1" not in str(caught.value)
