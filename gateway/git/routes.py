@@ -10,7 +10,7 @@ from gateway.resources.agents.routes import fetch
 from gateway.rest.services import Loci
 from services.common.errors import NotFound
 from services.common.ids import from_public
-from services.common.late import imported
+from services.common.lazy_imports import imported
 
 router = APIRouter()
 

@@ -19,8 +19,8 @@ from gateway.vendors.relay import Ended, Relay
 from loci.agent.v1 import message_pb2, message_service_pb2, model_call_service_pb2
 from loci.llm.v1 import forward_service_pb2
 from services.common.errors import InvalidArgument, LociError
+from services.common.grpc_limits import MAX_MESSAGE_BYTES
 from services.common.ids import from_public, uuid7
-from services.common.limits import MAX_MESSAGE_BYTES
 
 logger = logging.getLogger(__name__)
 

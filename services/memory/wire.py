@@ -9,10 +9,10 @@ from uuid import UUID
 import orjson
 
 from services.common.codec import Codec
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
-from services.common.refusals import Refused
-from services.common.storable import storable
 from services.memory.core.rules import JsonObject
 
 D = TypeVar("D")

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
 from services.common.ids import uuid7
-from services.common.refusals import Refused
 from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, ToolResult, ValueEdit

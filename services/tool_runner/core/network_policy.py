@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 REASON = "NETWORK_INVALID"
 DEFAULT_PORTS = (80, 443)

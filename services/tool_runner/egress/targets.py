@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from services.common.addresses import AddressRefused
+from services.common.core.addresses import AddressRefused
 from services.tool_runner.core.network_policy import canonical
 from services.tool_runner.egress.destinations import Origin
 

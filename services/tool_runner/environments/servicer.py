@@ -6,7 +6,7 @@ from loci.tool.v1 import environment_service_pb2 as wire
 from loci.tool.v1 import environment_service_pb2_grpc as grpc
 from services.common.context import current
 from services.common.errors import FailedPrecondition
-from services.common.purging import organization_to_purge
+from services.common.purge import organization_to_purge
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.environments import convert
 from services.tool_runner.environments.model import Scope, Variable

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 import httpx
 import httpx2
 
-from services.common.outward import OutwardTransport
+from services.common.safe_http import OutwardTransport
 from services.tool_runner.mcp.pending import PendingRequests, id_in
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem

@@ -8,9 +8,9 @@ from uuid import UUID
 from loci.tool.v1 import mcp_pb2 as mcp_pb
 from loci.tool.v1 import mcp_service_pb2 as service_pb
 from services.common.codec import Codec
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
-from services.common.refusals import Refused
 from services.tool_runner.core.schemas.json_fields import json_object
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.connect import ConnectEvent

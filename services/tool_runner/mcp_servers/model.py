@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 INVALID = "MCP_SERVER_INVALID"
 # Shown in the place of a secret; written back, it keeps what is there.

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from services.common.addresses import AddressRefused
+from services.common.core.addresses import AddressRefused
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, NotFound
-from services.common.late import imported
-from services.common.refusals import Refused
+from services.common.lazy_imports import imported
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Tool
@@ -180,8 +180,8 @@ class McpServerService:
         model.check(transport)
         if isinstance(transport, Http):
             try:
-                outward = await imported("services.common.outward")
-                outward.check_url(transport.url, allow_private=self._parts.allow_private)
+                safe_http = await imported("services.common.safe_http")
+                safe_http.check_url(transport.url, allow_private=self._parts.allow_private)
             except AddressRefused as refused:
                 raise Refused(INVALID, f"server_url: {refused}") from None
 

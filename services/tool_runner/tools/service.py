@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, NotFound
-from services.common.refusals import Refused
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core import network_policy, requirements

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from services.common.outward import no_cookies
+from services.common.safe_http import no_cookies
 from services.tool_runner.environments.model import MASK
 from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.engines.engine import Engine, Hit, Query

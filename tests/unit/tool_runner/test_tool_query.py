@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.tools.search.model import (
     Mode,
