@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from services.agent.core.events import Event, Transient
 from services.agent.core.facts import Action, Fact, Failure
 from services.agent.core.turn import CANCELLED, Turn, decide, evolve, follows
-from services.common.unless import Stopped, unless
+from services.common.interruption import Stopped, unless
 
 T = TypeVar("T")
 

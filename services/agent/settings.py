@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from services.agent.resources.agents.model.settings import Defaults
-from services.common.addresses import ALLOW
 from services.common.context import Signer, Verifier
+from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
 from services.common.keys import SIGNING_KEY, load_private_key, signer_from, verifier_from
 from services.common.settings import Env, SettingsError

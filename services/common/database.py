@@ -14,10 +14,10 @@ from typing import Any
 import asyncpg
 import orjson
 
-from services.common.counter import ConnectionCounter, CountedStatement
-from services.common.counter import StatementCounter as StatementCounter
 from services.common.errors import Unavailable
 from services.common.settings import SettingsError
+from services.common.statement_counter import ConnectionCounter, CountedStatement
+from services.common.statement_counter import StatementCounter as StatementCounter
 
 _NOT_YET = (
     OSError,

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from services.common.counter import StatementCounter
 from services.common.database import Connection, connect, connect_options
+from services.common.statement_counter import StatementCounter
 
 
 def make_engine(

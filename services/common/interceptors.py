@@ -14,8 +14,9 @@ import grpc
 from opentelemetry.trace import Span
 
 from services.common import context as call_context
-from services.common import limits, telemetry
+from services.common import grpc_limits, telemetry
 from services.common.context import CallContext, Verifier
+from services.common.core.refusals import Refused
 from services.common.errors import (
     STATUS_METADATA_KEY,
     Cancelled,
@@ -29,8 +30,7 @@ from services.common.errors import (
     from_rpc,
     to_status,
 )
-from services.common.methods import Handler, Methods
-from services.common.refusals import Refused
+from services.common.method_table import Handler, Methods
 
 logger = logging.getLogger(__name__)
 
@@ -154,8 +154,10 @@ class Registrar:
 def _written(answer: Any, write: Callable[[Any], bytes] | None) -> bytes:
     """As bytes. gRPC would refuse what is too large for it as a bug of the service, with a stack trace in the log."""
     data: bytes = answer if write is None else write(answer)
-    if len(data) > limits.MAX_MESSAGE_BYTES:
-        raise ResourceExhausted(f"the answer has {len(data)} bytes, more than {limits.MAX_MESSAGE_BYTES}; ask for less")
+    if len(data) > grpc_limits.MAX_MESSAGE_BYTES:
+        raise ResourceExhausted(
+            f"the answer has {len(data)} bytes, more than {grpc_limits.MAX_MESSAGE_BYTES}; ask for less"
+        )
     return data
 
 

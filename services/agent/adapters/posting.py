@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import httpx
 
 from services.agent.resources.callbacks.ports import PostFailed
-from services.common.outward import outward_client
+from services.common.safe_http import outward_client
 
 # For the whole exchange; well below the lease of an order.
 TIMEOUT_SECONDS = 15.0

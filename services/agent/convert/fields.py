@@ -6,8 +6,8 @@ from uuid import UUID
 
 import orjson
 
+from services.common.core.storable import parsed, storable
 from services.common.ids import from_public
-from services.common.storable import parsed, storable
 
 
 def ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:

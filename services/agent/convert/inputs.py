@@ -8,9 +8,9 @@ from uuid import UUID
 
 from loci.agent.v1 import message_pb2
 from services.agent.core.messages import Decision, Image, Message, Part, Return, Role, Text, storable_part
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
-from services.common.storable import storable
 
 LONGEST_TEXT = 4_000_000
 # Messages of one request.

@@ -5,8 +5,8 @@ from typing import Any
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.core.facts import ClientSkill, ClientTool, Options
 from services.agent.core.summaries.compaction_settings import settings_from_json
+from services.common.core.storable import parsed, storable
 from services.common.errors import InvalidArgument
-from services.common.storable import parsed, storable
 
 DEFAULT_MAX_STEPS = 50
 MOST_STEPS = 1_000

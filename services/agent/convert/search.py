@@ -9,8 +9,8 @@ from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto
 from services.agent.core.recall.query import DEFAULT_RESULTS, ROLES, MessageFilter, MessageHit, MessageQuery, Mode
+from services.common.core.refusals import Refused
 from services.common.ids import from_public, to_public
-from services.common.refusals import Refused
 
 _MODES = {
     wire.MESSAGE_SEARCH_MODE_UNSPECIFIED: Mode.HYBRID,

@@ -9,7 +9,7 @@ from uuid import UUID
 from services.agent.core.messages import Call, Message
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.window.compaction import CompactionStats, Trigger
-from services.common.file_limits import file_limits
+from services.common.core.file_limits import file_limits
 
 SCHEMA_VERSION = 2
 

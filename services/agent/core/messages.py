@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, Literal, assert_never
 from uuid import UUID, uuid5
 
-from services.common.storable import storable
+from services.common.core.storable import storable
 
 # approval: a client's answers to calls that waited; summary: what stands for messages that were compacted.
 Role = Literal["system", "user", "assistant", "tool", "approval", "summary"]

@@ -18,9 +18,9 @@ from services.agent.resources.runs.ports import RunList, RunStore
 from services.agent.resources.runs.servicer import StoredRunRpcs
 from services.agent.streams.reading import Reader
 from services.common.context import current
+from services.common.core.paging import Page
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import from_public
-from services.common.paging import Page
 
 # Active runs of one agent that one call cancels at most.
 MOST_CANCELLED = 1_000

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.llm_gateway.core.chat import Embeddings
 from services.llm_gateway.core.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.core.known_models import known

@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 
 from services.agent.core.recall.query import MessageFilter, Scope, lexeme_of_agent, lexeme_of_tenant
-from services.common.ranking import any_of
+from services.common.core.ranking import any_of
 
 # The expression of the index `messages_by_words`, letter for letter.
 WORDS = (

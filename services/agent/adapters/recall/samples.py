@@ -6,7 +6,7 @@ import asyncpg
 
 from services.agent.adapters.recall.conditions import Parameters, ask, range_values
 from services.agent.core.recall.query import Scope
-from services.common.ranking import any_of
+from services.common.core.ranking import any_of
 
 _SAMPLED = 300
 # Of the largest logs.

@@ -1,4 +1,4 @@
-"""Messages ranked by their words; services/common/candidates.py says which of them are looked at."""
+"""Messages ranked by their words; services/common/core/candidates.py says which of them are looked at."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,8 +18,8 @@ from services.agent.adapters.recall.conditions import (
 from services.agent.adapters.recall.samples import sample
 from services.agent.core.recall.query import MessageFilter, Ranked, Scope
 from services.agent.core.recall.texts import to_look_for
-from services.common.candidates import Candidates, candidates, weight, widened
-from services.common.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
+from services.common.core.candidates import Candidates, candidates, weight, widened
+from services.common.core.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
 
 # A query of more words says nothing more about what is meant.
 _MOST_TERMS = 24

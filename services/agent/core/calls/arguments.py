@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.storable import storable
+from services.common.core.storable import storable
 
 MOST_BYTES = 1024 * 1024
 _MOST_PROBLEMS = 5

@@ -1,8 +1,8 @@
 """From an error of a model call to what the run says of it. Pure."""
 
 from services.agent.core.facts import Failure, StopReason
+from services.common.core.storable import storable
 from services.common.errors import LociError, ResourceExhausted
-from services.common.storable import storable
 
 # ErrorInfo.reason -> (stop reason, the reference's error_type)
 _FAILURES = {

@@ -11,7 +11,7 @@ from services.agent.core.facts import Settings, Usage
 from services.agent.core.messages import Call, Message, Part, Reasoning, holds, storable_part
 from services.agent.core.ports import Reply
 from services.agent.core.turn import call_key
-from services.common.storable import storable, storable_json
+from services.common.core.storable import storable, storable_json
 
 # No model counts more tokens than this, whatever its provider says.
 MOST_TOKENS = 2**31 - 1

@@ -7,9 +7,9 @@ from enum import Enum
 from uuid import UUID
 
 from services.agent.core.messages import Message, Role
-from services.common.ranking import reciprocal_ranks
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.ranking import reciprocal_ranks
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 
 LONGEST_QUERY = 10_000
 DEFAULT_RESULTS, MOST_RESULTS = 50, 1_000

@@ -6,7 +6,7 @@ from math import hypot, isfinite
 
 from services.agent.core.messages import Call, Message, Part, Return, searchable
 from services.agent.core.window.excerpts import pieces
-from services.common.words import to_find, to_index
+from services.common.core.words import to_find, to_index
 
 # A summary repeats what it stands for, a client's answers show in the returns that came of them, and the prompt is
 # in every window.

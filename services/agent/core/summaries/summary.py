@@ -9,7 +9,7 @@ import orjson
 from services.agent.core.messages import Message, Text
 from services.agent.core.window.compaction import CompactionStats, Trigger
 from services.agent.core.window.sizes import bytes_for, clip, clip_chars
-from services.common.storable import storable
+from services.common.core.storable import storable
 
 # Part of the window that a summary may fill.
 SUMMARY_SHARE = 0.15

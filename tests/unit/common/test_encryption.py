@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from services.common.sealing import ENCRYPTION_KEY, Sealer, Unreadable, sealer_from
+from services.common.encryption import ENCRYPTION_KEY, Sealer, Unreadable, sealer_from
 from services.common.settings import Env, SettingsError
 
 OLD, NEW = bytes(32), bytes(range(32))

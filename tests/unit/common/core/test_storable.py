@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.storable import parsed, storable, storable_json
+from services.common.core.storable import parsed, storable, storable_json
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 ANY_JSON: st.SearchStrategy[Any] = st.recursive(

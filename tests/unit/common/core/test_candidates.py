@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.candidates import Candidates, candidates, rarest, weight, widened
+from services.common.core.candidates import Candidates, candidates, rarest, weight, widened
 
 TOTAL = 1_000_000
 

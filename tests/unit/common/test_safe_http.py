@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from services.common.addresses import AddressRefused, is_public
-from services.common.outward import OutwardTransport, check_url
-from services.common.resolving import resolve
+from services.common.core.addresses import AddressRefused, is_public
+from services.common.dns import resolve
+from services.common.safe_http import OutwardTransport, check_url
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 K = TypeVar("K")
 T = TypeVar("T")

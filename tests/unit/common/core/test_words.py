@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common import words
+from services.common.core import words
 
 
 @pytest.mark.parametrize(

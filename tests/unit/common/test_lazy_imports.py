@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from tests.e2e.stack import ROOT
 
 # What a client of HTTP, a terminal, an SDK or an exporter takes, and few requests need.

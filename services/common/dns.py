@@ -6,7 +6,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from services.common.addresses import Address, AddressRefused
+from services.common.core.addresses import Address, AddressRefused
 
 # Names of users are resolved apart: one that never answers holds its thread for half a minute, and would keep from
 # their work all who use the common ones.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.common.ranking import all_of, any_of, frequency_thresholds, quoted, reciprocal_ranks
+from services.common.core.ranking import all_of, any_of, frequency_thresholds, quoted, reciprocal_ranks
 
 
 def test_what_more_lists_have_scores_more() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.common.unless import Stopped, unless
+from services.common.interruption import Stopped, unless
 
 
 def future() -> "asyncio.Future[Any]":

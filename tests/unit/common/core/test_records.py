@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from services.common.records import columns, names_in, record, record_from_json
+from services.common.core.records import columns, names_in, record, record_from_json
 
 
 @dataclass(frozen=True, kw_only=True)

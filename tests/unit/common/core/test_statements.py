@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.common.statements import Statement
+from services.common.core.statements import Statement
 
 
 def test_names_become_numbers_in_the_order_of_their_first_use() -> None:

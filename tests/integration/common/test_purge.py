@@ -7,11 +7,11 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from services.common import purging
+from services.common import purge
 from services.common.database import open_pool
 from services.common.errors import FailedPrecondition
 from services.common.migrate import migrate
-from services.common.purging import DEFAULT_ORGANIZATION, purge_rows
+from services.common.purge import DEFAULT_ORGANIZATION, purge_rows
 from tests.conftest import DatabaseUrl
 from tests.integration.every_table import fill, rows_of
 from tests.postgres import Postgres
@@ -27,7 +27,7 @@ async def test_every_table(
     tables = await fill(postgres, url, schema, [mine, other])
     theirs = await rows_of(postgres, url, schema, other)
     assert len(theirs) == len(await rows_of(postgres, url, schema, mine)) == tables >= 4
-    monkeypatch.setattr(purging, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(purge, "ROWS_AT_ONCE", 2)
     async with await open_pool(url, size=1) as pool:
         assert not await purge_rows(pool, schema, mine, seconds=-1)
         kept = next(iter(theirs))

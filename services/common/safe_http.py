@@ -14,8 +14,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from services.common.addresses import ALLOW, Address, AddressRefused, is_public, plain
-from services.common.resolving import resolve
+from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, plain
+from services.common.dns import resolve
 
 LONGEST_URL = 2_048
 # Addresses that one name may have and that are tried.
