@@ -59,7 +59,7 @@ class Guard:
         self._edge_authenticate = edge_authenticate
 
     def registrar(self, methods: Methods) -> "Registrar":
-        """Returns the server that a generated `add_XServicer_to_server` takes, so that handlers come to `methods` guarded."""
+        """Returns the server for a generated `add_XServicer_to_server`, whose handlers come to `methods` guarded."""
         return Registrar(self, methods)
 
     def wrap(self, handler: Handler, method: str) -> Handler:

@@ -76,7 +76,7 @@ def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | Non
 
 
 def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturned | None) -> Finish | Remind:
-    """Returns the reminder to go on (the model asks for it, a rule says so, or a call failed), else the end of the run."""
+    """Returns the reminder to go on (asked for by the model or a rule, or after a failed call), else the run's end."""
     asked = any(map(wants_heartbeat, (call.arguments for call in calls_of(reply.message))))
     ran = _ran(returned)
     if any(is_terminal(settings.tool_rules, part.name) for part in ran):

@@ -23,7 +23,7 @@ class EventPublisher:
         recorder.written = self._tell
 
     def open(self, owned: OwnedRun, *, is_taken_over: bool = False) -> None:
-        """Begins to publish a run that is driven here. `is_taken_over`: tells readers elsewhere, who do not know where."""
+        """Begins to publish a run that is driven here; `is_taken_over`: readers elsewhere did not know where."""
         self._driven[owned.run_id] = owned
         self.hub.open(owned.run_id)
         if owned.background:

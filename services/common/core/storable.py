@@ -7,7 +7,7 @@ import orjson
 
 
 def storable(text: str) -> str:
-    """Returns the text without NUL characters, as the reference does, and with "?" for each half of a surrogate pair."""
+    """Returns the text without NUL characters (as the reference) and with "?" for each half of a surrogate pair."""
     text = text.replace("\0", "")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 

@@ -44,7 +44,7 @@ def is_blind(error: LociError) -> bool:
 
 
 def refuses_history(error: LociError) -> bool:
-    """Returns whether another history may do: this one is too long or too heavy, or holds parts that the model refuses."""
+    """Returns whether another history may do: this one is too long or heavy, or holds parts that the model refuses."""
     if isinstance(error, ResourceExhausted):
         # A rate limit has an LLM_ reason; without one it is the size of the message.
         return not error.reason.startswith("LLM_")

@@ -134,7 +134,7 @@ def depth(limit: int) -> int:
 
 
 def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[FusedHit]:
-    """Returns one order of all lists (a vector list per embedding model) by reciprocal rank; ties: the better vector."""
+    """Returns one order of all lists (vectors: one per embedding model) by reciprocal rank; ties: the better vector."""
     scores = reciprocal_ranks([[found.message_id for found in ranking] for ranking in (*vectors, text)])
     by_vector = _scores([found for ranking in vectors for found in ranking])
     by_text = _scores(text)

@@ -158,7 +158,7 @@ def is_terminal(rules: Iterable[ToolRule], name: str) -> bool:
 
 
 def continues(rules: Iterable[ToolRule], name: str) -> bool:
-    """Returns whether a rule wants another step after `name`, in the older loops; in the newest one any call goes on."""
+    """Returns whether a rule of the older loops wants another step after `name`; in the newest one any call goes on."""
     return any(isinstance(rule, ContinueLoop | Children | Conditional) and rule.tool_name == name for rule in rules)
 
 
