@@ -128,7 +128,8 @@ def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"]:
 
 
 def webhook_secret(env: Env) -> str:
-    """What receivers of callbacks check signatures with: LOCI_WEBHOOK_SECRET, or one that follows from the signing key.
+    """Returns what receivers of callbacks check signatures with: LOCI_WEBHOOK_SECRET, or one that follows from the
+    signing key.
 
     Raises SettingsError.
     """
@@ -146,7 +147,7 @@ def read_database(env: Env) -> DatabaseSettings:
 
 
 def is_private(listen: str) -> bool:
-    """Whether only this machine can reach an address to listen on."""
+    """Returns whether only this machine can reach an address to listen on."""
     if listen.startswith("unix:"):
         return True
     host = listen.rpartition(":")[0].strip("[]")

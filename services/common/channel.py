@@ -39,7 +39,7 @@ _OPTIONS: list[tuple[str, Any]] = [
 
 
 def make_channel(address: str) -> grpc.aio.Channel:
-    """A channel to `unix:///path.sock` or `dns:///host:port`. Connects on first use; never fails here."""
+    """Returns a channel to `unix:///path.sock` or `dns:///host:port`. Connects on first use; never fails here."""
     return _Channel(grpc.aio.insecure_channel(address, options=_OPTIONS))
 
 

@@ -1,4 +1,4 @@
-"""Which addresses a name has."""
+"""The addresses of a host name."""
 
 import asyncio
 import ipaddress
@@ -14,7 +14,7 @@ _RESOLVING = ThreadPoolExecutor(64, "resolving")
 
 
 async def resolve(host: str) -> list[Address]:
-    """The addresses of a name, each once. Raises AddressRefused when it has none."""
+    """Returns the addresses of a name, each once. Raises AddressRefused when it has none."""
     try:
         asking = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
         found = await asyncio.get_running_loop().run_in_executor(_RESOLVING, asking)

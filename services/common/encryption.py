@@ -33,12 +33,12 @@ class Sealer:
         self._first = _id(keys[0])
 
     def seal(self, secret: bytes, belongs_to: str) -> bytes:
-        """The sealed form. `belongs_to` names the row and column, so that nobody can move it to another."""
+        """Returns the sealed form. `belongs_to` names the row and column, so that nobody can move it to another."""
         nonce = os.urandom(_NONCE_BYTES)
         return _VERSION + self._first + nonce + self._ciphers[self._first].encrypt(nonce, secret, belongs_to.encode())
 
     def open(self, sealed: bytes, belongs_to: str) -> bytes:
-        """The secret. Raises Unreadable."""
+        """Returns the secret. Raises Unreadable."""
         start = len(_VERSION) + _ID_BYTES
         cipher = self._ciphers.get(sealed[len(_VERSION) : start])
         if sealed[: len(_VERSION)] != _VERSION or cipher is None:
@@ -51,7 +51,7 @@ class Sealer:
 
 
 def sealer_from(env: Env) -> Sealer:
-    """The sealer of LOCI_ENCRYPTION_KEY. Raises SettingsError."""
+    """Returns the sealer of LOCI_ENCRYPTION_KEY. Raises SettingsError."""
     expected = "base64 of 32 random bytes, or the path of a 0600 file with it"
     text = env.content(ENCRYPTION_KEY, expected=expected)
     try:

@@ -12,7 +12,7 @@ from services.common.statement_counter import StatementCounter
 def make_engine(
     url: str, *, size: int = 5, pgbouncer: bool = False, counter: StatementCounter | None = None
 ) -> AsyncEngine:
-    """An engine of at most `size` connections, with the URL of `database.open_pool`; connects on first use.
+    """Returns an engine of at most `size` connections, with the URL of `database.open_pool`; connects on first use.
 
     jsonb is Python data by orjson. `await engine.dispose()` closes it.
     """

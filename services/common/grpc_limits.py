@@ -1,4 +1,4 @@
-"""What both ends of a connection must agree on."""
+"""Limits of gRPC that both ends of a connection must agree on."""
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 # gRPC's own limit of 8 KiB is short for an error with its details.

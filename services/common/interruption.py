@@ -12,7 +12,10 @@ class Stopped(Exception):
 
 
 async def unless(stop: "asyncio.Future[Any]", work: Awaitable[T]) -> T:
-    """What `work` gives. When `stop` is done before, `work` is cancelled, and Stopped is raised once it has ended."""
+    """Returns what `work` gives.
+
+    When `stop` is done before, `work` is cancelled, and Stopped is raised once it has ended.
+    """
     loop, waiting = asyncio.get_running_loop(), True
     try:
         async with asyncio.timeout(None) as scope:

@@ -1,4 +1,4 @@
-"""What few processes need, imported when it is first asked for: an idle server does without its memory."""
+"""Modules that few processes need, imported with the first use: an idle server does without their memory."""
 
 import asyncio
 import importlib
@@ -6,6 +6,6 @@ from typing import Any
 
 
 async def imported(name: str) -> Any:
-    """The module; beside the event loop, since the first time may take most of a second. Raises ImportError."""
+    """Returns the module; beside the event loop, since the first time may take most of a second. Raises ImportError."""
     # Not by a look into sys.modules: what another thread is still importing is there already, in part.
     return await asyncio.to_thread(importlib.import_module, name)

@@ -23,8 +23,8 @@ class Methods(grpc.GenericRpcHandler):
         self._handlers.update((f"/{service}/{name}", handler) for name, handler in handlers.items())
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Nothing: generated code gives the same handlers in both forms."""
+        """Does nothing: generated code gives the same handlers in both forms."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "Handler | None":
-        """The handler of a call, if there is one; gRPC answers UNIMPLEMENTED where there is none."""
+        """Returns the handler of a call, if there is one; gRPC answers UNIMPLEMENTED where there is none."""
         return self._handlers.get(handler_call_details.method)

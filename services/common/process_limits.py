@@ -1,11 +1,11 @@
-"""What a process that reads hostile data may use, taken by itself before it reads any. Standard library alone."""
+"""Limits that a process sets itself before it reads hostile data. Standard library alone."""
 
 import contextlib
 import resource
 
 
 def limit_self(*, memory_bytes: int, cpu_seconds: int | None = None, open_files: int | None = None) -> None:
-    """From now on, without a way back: these, no files written, no core. None: as it was."""
+    """Limits this process for good: these resources, no files written, no core. None: as it was."""
     wanted = (
         (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_AS, memory_bytes),

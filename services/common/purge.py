@@ -41,8 +41,10 @@ DELETE FROM {table} WHERE organization_id = $1
 
 
 def organization_to_purge() -> UUID:
-    """The tenant of the call being served. Raises PermissionDenied (ROLE_NOT_PERMITTED) for whoever is not the agent
-    service's outbox, FailedPrecondition (ORGANIZATION_IS_DEFAULT).
+    """Returns the tenant of the call being served.
+
+    Raises PermissionDenied (ROLE_NOT_PERMITTED) for whoever is not the agent service's outbox, FailedPrecondition
+    (ORGANIZATION_IS_DEFAULT).
     """
     caller = current()
     if caller.role != _PURGING_ROLE:
@@ -51,7 +53,7 @@ def organization_to_purge() -> UUID:
 
 
 def not_default(organization_id: UUID) -> UUID:
-    """The same. Raises FailedPrecondition (ORGANIZATION_IS_DEFAULT)."""
+    """Returns the organization's id. Raises FailedPrecondition (ORGANIZATION_IS_DEFAULT)."""
     if organization_id == DEFAULT_ORGANIZATION:
         sentence = "the default organization is the operator's own and stays"
         raise FailedPrecondition(sentence, reason="ORGANIZATION_IS_DEFAULT")
@@ -79,7 +81,7 @@ async def purge_rows(
 
 
 async def _tables(pool: asyncpg.Pool, schema: str) -> Sequence[tuple[str, str]]:
-    """Name, and as it is written in SQL; those that refer to others before them."""
+    """Returns the tables by name and as SQL writes them; those that refer to others come before them."""
     tables = {row["oid"]: (row["name"], row["written"]) for row in await pool.fetch(_TABLES, schema)}
     order: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(tables, ()))
     for row in await pool.fetch(_REFERENCES, schema):

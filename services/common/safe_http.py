@@ -24,7 +24,7 @@ _NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9
 
 
 def check_url(url: str, *, allow_private: bool) -> httpx.URL:
-    """The parsed URL, judged by its text alone. Raises AddressRefused.
+    """Returns the parsed URL, judged by its text alone. Raises AddressRefused.
 
     https, without a user or password. With `allow_private` also http to this machine, and private addresses.
     """
@@ -64,7 +64,7 @@ class OutwardTransport(httpx.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer of the first address that accepts a connection."""
+        """Returns the answer of the first address that accepts a connection."""
         url, host = request.url, _host(request.url)
         try:
             addresses = await self._addresses(url)
@@ -98,7 +98,7 @@ class OutwardTransport(httpx.AsyncBaseTransport):
 
 
 def outward_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
-    """A client for addresses that users supply. It follows no redirect unless a request says so; seconds."""
+    """Returns a client for addresses that users supply. It follows no redirect unless a request says so; seconds."""
     return httpx.AsyncClient(
         transport=OutwardTransport(allow_private=allow_private),
         timeout=timeout,
@@ -109,13 +109,15 @@ def outward_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
 
 
 def no_cookies() -> CookieJar:
-    """A jar that takes none: a client serves many tenants, and a cookie would tell one of them what is another's."""
+    """Returns a jar that takes none: a client serves many tenants, and a cookie would tell one of them what is
+    another's.
+    """
     return CookieJar(DefaultCookiePolicy(allowed_domains=()))
 
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The usual authorities, or those of SSL_CERT_FILE; made once, because that takes 20 ms."""
+    """Returns the usual authorities, or those of SSL_CERT_FILE; made once, because that takes 20 ms."""
     return httpx.create_ssl_context()
 
 
@@ -127,7 +129,7 @@ def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> 
 
 
 def _host(url: httpx.URL) -> str:
-    """As it goes over the wire: a name in ASCII (IDNA), an address without brackets."""
+    """Returns the host as it goes over the wire: a name in ASCII (IDNA), an address without brackets."""
     return url.raw_host.decode("ascii")
 
 

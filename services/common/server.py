@@ -54,7 +54,7 @@ class Server:
         await self.grpc_server.start()
 
     async def announce_stop(self) -> None:
-        """Health says NOT_SERVING for every service, for good."""
+        """Makes health say NOT_SERVING for every service, for good."""
         await self.health.enter_graceful_shutdown()
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
@@ -73,7 +73,7 @@ def make_server(
     edge_authenticate: EdgeAuthenticate | None = None,
     setting: str = "LOCI_LISTEN",
 ) -> Server:
-    """A server on `address` (`unix:///path.sock`, `host:port`; port 0 picks one), bound but not started.
+    """Returns a server on `address` (`unix:///path.sock`, `host:port`; port 0 picks one), bound but not started.
 
     servicers: pairs of generated add-function and servicer; service_names: their full names, for health and
     reflection. Callers are known by `verifier` (internal ones; the token must name `audience`) or by

@@ -9,7 +9,7 @@ _END = re.compile(r"\s*(?:COMMIT|END|ROLLBACK)\b", re.IGNORECASE)
 
 
 class StatementCounter:
-    """What the pools and engines that were opened with it have sent, together.
+    """The count of statements that the pools and engines opened with it have sent, together.
 
     statements: without BEGIN, COMMIT, ROLLBACK and savepoints. transactions: explicit blocks, and statements
     outside of one. texts: the statements' SQL in order, kept only with `keep_texts`. Counts lag by one turn
@@ -23,12 +23,12 @@ class StatementCounter:
         self._keep_texts = keep_texts
 
     def reset(self) -> None:
-        """Back to zero."""
+        """Sets both counts to zero."""
         self.statements = self.transactions = 0
         self.texts.clear()
 
     def add(self, text: str, *, new_transaction: bool) -> None:
-        """One statement."""
+        """Counts one statement."""
         self.statements += 1
         self.transactions += new_transaction
         if self._keep_texts:
@@ -43,7 +43,7 @@ class ConnectionCounter:
         self._in_block = False
 
     def sent(self, text: str) -> None:
-        """The connection has sent this."""
+        """Counts a statement that the connection has sent."""
         if _BEGIN.match(text):
             self._in_block = True
             self._counter.transactions += 1

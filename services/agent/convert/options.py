@@ -1,4 +1,4 @@
-"""What a request wants beside its messages <- protobuf."""
+"""The options of a request <- protobuf."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
 
 
 def compaction_from_proto(text: str) -> dict[str, Any]:
-    """Compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
+    """Returns compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
     try:
         given = parsed(text or "{}")
         if not isinstance(given, dict):

@@ -1,4 +1,4 @@
-"""Which addresses are the open internet's. Pure."""
+"""The addresses of the open internet. Pure."""
 
 import ipaddress
 
@@ -24,7 +24,9 @@ class AddressRefused(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the open internet, also when it is written within another (RFC 4291, 3056, 6052)."""
+    """Returns whether an address is one of the open internet, also when it is written within another (RFC 4291, 3056,
+    6052).
+    """
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _SPECIAL)
     inner = _embedded(address)
@@ -34,12 +36,12 @@ def is_public(address: Address) -> bool:
 
 
 def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that a mapped, 6to4 or NAT64 address stands for."""
+    """Returns the IPv4 address that a mapped, 6to4 or NAT64 address stands for."""
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour
 
 
 def plain(address: Address) -> Address:
-    """The IPv4 address where it is written within an IPv6 one."""
+    """Returns the IPv4 address where it is written within an IPv6 one."""
     return (_embedded(address) or address) if isinstance(address, ipaddress.IPv6Address) else address

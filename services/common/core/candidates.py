@@ -1,4 +1,4 @@
-"""Which documents to look at when a query is ranked by BM25 and the best few are wanted. Pure.
+"""The choice of documents to look at when a query is ranked by BM25 and the best few are wanted. Pure.
 
 Every document with one of the words could be ranked, but a common word stands in hundreds of thousands. A document that
 has many of the words, and rare ones, outranks one that has few and common ones; so conjunctions of words are tried from
@@ -42,7 +42,7 @@ class Candidates:
 
 
 def candidates(shares: Mapping[str, float], total: int, *, wanted: int, most: int) -> Candidates:
-    """For the best `wanted` of `total` documents, of which about `most` may be looked at.
+    """Returns candidates for the best `wanted` of `total` documents, of which about `most` may be looked at.
 
     shares: of the documents, that have each word of the query; between 0 and 1, both excluded.
     """
@@ -60,7 +60,7 @@ def candidates(shares: Mapping[str, float], total: int, *, wanted: int, most: in
 
 
 def widened(shares: Mapping[str, float], total: int, *, most: int) -> Candidates:
-    """Documents with any of the rarest words, where the conjunctions have led to few."""
+    """Returns documents with any of the rarest words, where the conjunctions have led to few."""
     sure: list[Words] = []
     for word in sorted(shares, key=shares.__getitem__):
         if sum(shares[other] for [other] in sure) * total + shares[word] * total > most:
@@ -70,17 +70,17 @@ def widened(shares: Mapping[str, float], total: int, *, most: int) -> Candidates
 
 
 def rarest(shares: Mapping[str, float], most: int) -> Words:
-    """The words that tell most, first."""
+    """Returns the words that tell most, first."""
     return tuple(sorted(shares, key=shares.__getitem__)[:most])
 
 
 def weight(share: float, total: int) -> float:
-    """The inverse document frequency of BM25."""
+    """Returns the inverse document frequency of BM25."""
     return log(1 + (total * (1 - share) + 0.5) / (total * share + 0.5))
 
 
 def _telling(shares: Mapping[str, float], total: int, wanted: int, most: int) -> Iterator[Words]:
-    """Conjunctions of the rarest words, as far as documents with no more than these may be among the best."""
+    """Yields conjunctions of the rarest words, as far as documents with no more than these may be among the best."""
     considered = rarest(shares, _MOST_COMBINED)
     ranked = sorted(_conjunctions(considered), key=lambda words: -_weight(words, shares, total))
     least, met = 0.0, 0.0

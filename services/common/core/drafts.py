@@ -1,4 +1,4 @@
-"""What a client sets of a resource. Pure."""
+"""The fields that a client sets of a resource. Pure."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -8,7 +8,7 @@ D = TypeVar("D")
 
 @dataclass(frozen=True, slots=True)
 class Draft(Generic[D]):
-    """What a client sets: the fields of `values` that `names` lists; the others have their defaults."""
+    """The fields that a client sets: those of `values` that `names` lists; the others have their defaults."""
 
     values: D
     names: frozenset[str]

@@ -1,4 +1,4 @@
-"""How much text of files fits beside everything else in a context window. Pure."""
+"""The limits of open files in a context window. Pure."""
 
 # (tokens of the window up to, files in view at once, characters of each); LETTA V1 API, AgentState.
 _LIMITS = ((8_000, 3, 5_000), (32_000, 5, 15_000), (128_000, 10, 25_000), (200_000, 10, 40_000))

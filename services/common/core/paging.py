@@ -41,12 +41,12 @@ class PageBy(Generic[K]):
 
     @property
     def backwards(self) -> bool:
-        """Whether the page is taken from its end."""
+        """Returns whether the page is taken from its end."""
         return self.before is not None and self.after is None
 
     @property
     def scan_ascending(self) -> bool:
-        """Whether objects are looked at in ascending order, from where the page begins to be taken."""
+        """Returns whether objects are looked at in ascending order, from where the page begins to be taken."""
         return self.ascending != self.backwards
 
 

@@ -1,4 +1,4 @@
-"""What ranking by words, and one order out of several, need in every service. Pure.
+"""Ranking by words, and one order out of several rankings. Pure.
 
 Text is ranked by BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009) in SQL; vectors by
 cosine. Their scores cannot be compared, so ranks are: reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR
@@ -19,7 +19,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def reciprocal_ranks(rankings: Iterable[Iterable[Key]]) -> dict[Key, float]:
-    """The sum of 1 / (60 + rank) of everything that stands in a list; each list is best first, without duplicates."""
+    """Returns the sum of 1 / (60 + rank) of everything that stands in a list; each list is best first, without
+    duplicates.
+    """
     scores: dict[Key, float] = {}
     for ranking in rankings:
         for rank, key in enumerate(ranking, 1):
@@ -28,24 +30,24 @@ def reciprocal_ranks(rankings: Iterable[Iterable[Key]]) -> dict[Key, float]:
 
 
 def any_of(lexemes: Iterable[str]) -> str:
-    """In tsquery's notation: has one of the lexemes. Of none, an empty text."""
+    """Returns "has one of the lexemes" in tsquery's notation; of none, an empty text."""
     joined = " | ".join(map(quoted, lexemes))
     return joined and f"({joined})"
 
 
 def all_of(lexemes: Iterable[str]) -> str:
-    """In tsquery's notation: has every one of the lexemes."""
+    """Returns "has every one of the lexemes" in tsquery's notation."""
     return " & ".join(map(quoted, lexemes))
 
 
 def quoted(lexeme: str) -> str:
-    """A lexeme as a tsquery."""
+    """Returns a lexeme as a tsquery."""
     escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
 def frequency_thresholds() -> list[float]:
-    """Bounds between the values that ts_rank gives for a word occurring 1, 2, ... 32 times.
+    """Returns bounds between the values that ts_rank gives for a word occurring 1, 2, ... 32 times.
 
     With all weights 1 and one word, ts_rank is the sum of 1/j^2 for j up to the number of occurrences, over
     pi^2/6: strictly rising, so `width_bucket(rank, thresholds) + 1` is that number. It is the only cheap

@@ -1,4 +1,4 @@
-"""What clients, models and tools wrote, as Postgres can store it. Pure."""
+"""Texts and JSON of clients, models and tools, made storable for Postgres. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ import orjson
 
 
 def storable(text: str) -> str:
-    """The text without NUL characters, as the reference has it, and with "?" for each half of a surrogate pair."""
+    """Returns the text without NUL characters (as the reference) and with "?" for each half of a surrogate pair."""
     text = text.replace("\0", "")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def storable_json(value: Any) -> Any:
-    """The same of all names and texts in a JSON value."""
+    """Returns the same of all names and texts in a JSON value."""
     match value:
         case str():
             return storable(value)
@@ -26,7 +26,7 @@ def storable_json(value: Any) -> Any:
 
 
 def parsed(text: str) -> Any:
-    """A client's JSON as it can be stored. Raises ValueError."""
+    """Returns a client's JSON as it can be stored. Raises ValueError."""
     value = orjson.loads(text)
     try:
         # orjson writes less deeply nested data than it reads.

@@ -40,7 +40,7 @@ _UNSPACED = re.compile(
 
 
 def all_to_index(texts: Iterable[str]) -> list[list[str]]:
-    """The words of each text, see `to_index`. For a thread: it pauses to let others run."""
+    """Returns the words of each text, see `to_index`. For a thread: it pauses to let others run."""
     found = []
     done = 0
     for text in texts:
@@ -53,7 +53,7 @@ def all_to_index(texts: Iterable[str]) -> list[list[str]]:
 
 
 def to_index(text: str) -> list[str]:
-    """The words by which a text is found, in order, without case and accents; as many as a tsvector holds.
+    """Returns the words by which a text is found, in order, without case and accents; as many as a tsvector holds.
 
     Of a long text this takes a while, with pauses in which other threads run.
     """
@@ -64,7 +64,7 @@ def to_index(text: str) -> list[str]:
 
 
 def to_find(text: str) -> list[str]:
-    """The words of a query, in order, without duplicates: at most 64."""
+    """Returns the words of a query, in order, without duplicates: at most 64."""
     normal = _normal(text)
     # Of a run without spaces the pairs tell more than the characters.
     singles = {character for run in _UNSPACED.findall(normal) if len(run) > 1 for character in run}
@@ -73,7 +73,7 @@ def to_find(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text cut between words; a run of words without spaces that is longer than a piece is cut anywhere."""
+    """Yields a text cut between words; a run of words without spaces that is longer than a piece is cut anywhere."""
     start = 0
     while len(text) - start > _PIECE:
         space = _SPACE.search(text, start + _PIECE // 2, start + _PIECE)
@@ -119,7 +119,7 @@ def _words(normal: str) -> list[str]:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """A word itself; of a run without spaces its characters and their pairs; of a mixture, both."""
+    """Yields a word itself; of a run without spaces its characters and their pairs; of a mixture, both."""
     at = 0
     for run in _UNSPACED.finditer(word):
         if run.start() > at:
