@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 
 from gateway.agent_files.checks import invalid_file
-from gateway.resources.messages.content import image_by_value, image_to_rest
+from gateway.resources.messages.content import image_to_rest
 from loci.agent.v1 import message_pb2
 from loci.agent.v1.transfer_service_pb2 import StoredCall, StoredPart, StoredReasoning, StoredText
+from services.common.core.base64_text import canonical
 
 Json = dict[str, Any]
 # What servers pack the text of a return into.
@@ -101,9 +102,10 @@ def image_of(source: Json, where: str) -> message_pb2.ImageContent:
             return message_pb2.ImageContent(url=url)
         case {"data": str(data)}:
             try:
-                return image_by_value(data, _text(source, "media_type") or "image/png")
+                data = canonical(data)
             except ValueError:
                 raise invalid_file(f"{where}.content has an image whose data is not base64") from None
+            return message_pb2.ImageContent(data_base64=data, media_type=_text(source, "media_type") or "image/png")
     raise invalid_file(f"{where}.content has an image without data or url")
 
 

@@ -21,7 +21,7 @@ from gateway.turns.sse import SseRenderer
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_service_pb2
 from services.common.errors import LociError
-from services.common.unless import Stopped, unless
+from services.common.interruption import Stopped, unless
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from loci.llm.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_serve
 from loci.llm.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_server
 from loci.llm.v1.usage_service_pb2_grpc import add_UsageServiceServicer_to_server
 from services.common.context import Verifier
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.common.server import Server, make_server
 from services.llm_gateway.budgets.service import Ledger
 from services.llm_gateway.budgets.store import PostgresBudgets

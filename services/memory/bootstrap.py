@@ -19,10 +19,10 @@ from loci.memory.v1.folder_service_pb2_grpc import add_FolderServiceServicer_to_
 from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
 from services.common import vectors
 from services.common.context import Signer, Verifier
-from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Server, make_server
+from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.adapters.parser import ChildParser
 from services.memory.agent_files.store.agent_files import PostgresAgentFiles

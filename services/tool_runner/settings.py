@@ -8,8 +8,8 @@ from pathlib import Path
 
 from services.common.context import Verifier
 from services.common.database_settings import DatabaseSettings
+from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
-from services.common.sealing import Sealer, sealer_from
 from services.common.settings import Env, SettingsError
 from services.tool_runner.core.job import MIB, Limits
 from services.tool_runner.core.network_policy import parse_hosts

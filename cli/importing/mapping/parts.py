@@ -7,7 +7,7 @@ from typing import Any
 from cli.importing.values import Json, as_list, as_object, dump, storable, text_of
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import transfer_service_pb2 as pb
-from services.common.base64_text import canonical, decoded_size
+from services.common.core.base64_text import canonical, decoded_size
 
 _LARGEST_IMAGE = 20 * 1024 * 1024
 _UNREADABLE = "[an image that could not be read]"

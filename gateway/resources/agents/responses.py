@@ -15,8 +15,8 @@ from loci.llm.v1 import model_pb2
 from loci.memory.v1 import folder_pb2
 from loci.tool.v1 import tool_pb2
 from services.common.context import current
+from services.common.core.file_limits import file_limits
 from services.common.fields import enum_names
-from services.common.file_limits import file_limits
 from services.common.ids import to_public
 
 # Groups that a client asks for with `include`, and the fields each fills.

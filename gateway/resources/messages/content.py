@@ -12,7 +12,7 @@ from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body
 from gateway.rest.convert import Rest
 from loci.agent.v1 import message_pb2
-from services.common.base64_text import canonical, decoded_size
+from services.common.core.base64_text import canonical, decoded_size
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
@@ -78,16 +78,16 @@ def _part(part: Part) -> message_pb2.ContentPart:
         case TextPart():
             return message_pb2.ContentPart(text=part.text)
         case ImagePart():
-            return message_pb2.ContentPart(image=_image(part.source))
+            return _image(part.source)
         case OtherPart():
             raise InvalidRequest(f"a client's message cannot have a part of type {part.type}", "body", "messages")
 
 
-def _image(source: ImageSource) -> message_pb2.ImageContent:
+def _image(source: ImageSource) -> message_pb2.ContentPart:
     if source.type == "url" and source.url:
         if not source.url.startswith("https://"):
             raise InvalidRequest("the address of an image must begin with https://", "body", "messages")
-        return message_pb2.ImageContent(url=source.url)
+        return message_pb2.ContentPart(image=message_pb2.ImageContent(url=source.url))
     if source.type != "base64" or not source.data or not source.media_type:
         raise InvalidRequest(
             "an image needs a source of type url with `url`, or of type base64 with `data` and `media_type`",
@@ -95,17 +95,15 @@ def _image(source: ImageSource) -> message_pb2.ImageContent:
             "messages",
         )
     try:
-        image = image_by_value(source.data, source.media_type)
+        data = canonical(source.data)
     except ValueError:
         raise InvalidRequest("the `data` of an image is not base64", "body", "messages") from None
-    if decoded_size(image.data_base64) > MAX_IMAGE_BYTES:
+    if decoded_size(data) > MAX_IMAGE_BYTES:
         raise InvalidRequest("an image is larger than 20 MiB", "body", "messages")
-    return image
-
-
-def image_by_value(data: str, media_type: str) -> message_pb2.ImageContent:
-    """Returns a picture. Raises ValueError where `data` is not base64."""
-    return message_pb2.ImageContent(data_base64=canonical(data), media_type=media_type)
+    part = message_pb2.ContentPart()
+    # In its place: a part that is made of a message holds a copy of it.
+    part.image.data_base64, part.image.media_type = data, source.media_type
+    return part
 
 
 def content_to_rest(content: Iterable[message_pb2.ContentPart]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from loci.agent.v1 import message_pb2
 from services.agent.core.messages import Decision, Image, Part, Return, Text
-from services.common.base64_text import canonical
+from services.common.core.base64_text import canonical
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
 

@@ -12,7 +12,7 @@ import orjson
 from opentelemetry.trace import SpanKind
 
 from services.common import telemetry
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from services.llm_gateway.budgets.service import Ledger
 from services.llm_gateway.calls.endpoints import Attempt, EndpointCall, Endpoints
 from services.llm_gateway.calls.metering import Account, Meter

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
 from services.llm_gateway.core.errors import (
     CredentialsUnreadable,
     ProviderChanged,

@@ -12,9 +12,9 @@ from loci.llm.v1 import provider_service_pb2 as provider_pb
 from loci.llm.v1 import provider_service_pb2_grpc as provider_grpc
 from services.common.codec import Codec
 from services.common.context import current
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
 from services.common.ids import from_public, to_public
-from services.common.purging import organization_to_purge
+from services.common.purge import organization_to_purge
 from services.llm_gateway.core.errors import ProviderInvalid
 from services.llm_gateway.core.provider_config import NO_KEY
 from services.llm_gateway.core.provider_types import TYPES

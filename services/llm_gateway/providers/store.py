@@ -8,9 +8,9 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.records import columns, record
 from services.common.database import reached
-from services.common.purging import purge_rows
-from services.common.records import columns, record
+from services.common.purge import purge_rows
 from services.llm_gateway.core.errors import ProviderInvalid, ProviderNameTaken
 from services.llm_gateway.core.listing_json import from_json, to_json
 from services.llm_gateway.providers.model import MOST_PROVIDERS, Mark, StoredProvider

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
-from services.common.addresses import is_public
+from services.common.core.addresses import is_public
 from services.llm_gateway.core.errors import ProviderInvalid
 from services.llm_gateway.core.overrides import InvalidOverride, names
 from services.llm_gateway.core.provider_types import COMMON_OPTIONS, TYPES, Option, ProviderType, base_url

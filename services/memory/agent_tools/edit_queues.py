@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agent_tools.batching import Batcher, Waiter
 from services.memory.agent_tools.model import EditContext, EditLookup, ValueChange, ValueEdit
 from services.memory.blocks.model import Block

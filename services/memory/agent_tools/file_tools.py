@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agent_files.model import FileRange, Opening
 from services.memory.agent_tools.model import CallRecord, ToolCall
 from services.memory.core.file_text.grep import MOST_CONTEXT, Grep, compile_pattern, render_result

@@ -6,9 +6,9 @@ from enum import IntEnum
 from typing import TypeVar
 from uuid import UUID
 
-from services.common.paging import PageBy, invalid_token
-from services.common.refusals import Refused
-from services.common.storable import storable_json
+from services.common.core.paging import PageBy, invalid_token
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable_json
 from services.memory.core.rules import JsonObject, unique_tags
 
 DEFAULT_LIMIT = 100_000

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from uuid import UUID
 
-from services.common import words
+from services.common.core import words
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.memory.core.errors import FileConflict, ModelConflict, Unparsable
 from services.memory.core.file_text.kinds import of_media_type

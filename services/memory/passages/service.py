@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from services.common import words
+from services.common.core import words
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted
 from services.common.ids import uuid7
-from services.common.refusals import Refused
 from services.memory.agent_tools.model import CallRecord
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.core.errors import ArchiveConflict

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from services.common.settings import Env
 from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.pool import PooledSandbox

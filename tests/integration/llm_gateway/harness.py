@@ -20,7 +20,7 @@ from loci.llm.v1.usage_service_pb2_grpc import UsageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, use_context
 from services.common.database import StatementCounter, open_pool
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.common.settings import Env
 from services.llm_gateway.bootstrap import Built, build
 from services.llm_gateway.providers.environment import read_providers

@@ -19,9 +19,9 @@ from loci.llm.v1.model_service_pb2 import GetEmbeddingModelRequest, GetModelRequ
 from loci.llm.v1.provider_pb2 import Provider
 from services.common.context import use_context
 from services.common.database import StatementCounter
+from services.common.encryption import Sealer
 from services.common.errors import LociError, from_rpc
 from services.common.ids import to_public
-from services.common.sealing import Sealer
 from tests.fakes.openai_server import OpenAIServer
 from tests.integration.llm_gateway.harness import SIGNER, Gateway, call_context, gateway_service
 

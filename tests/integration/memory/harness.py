@@ -31,11 +31,11 @@ from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
-from services.common.counter import StatementCounter
 from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, LociError, NotFound, Unavailable, from_rpc
 from services.common.ids import uuid7
 from services.common.server import make_server
+from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import Stores, build, make_worker, open_memory_pool, postgres_stores
 from services.memory.jobs.worker import Worker

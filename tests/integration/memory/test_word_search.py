@@ -16,7 +16,7 @@ import bm25s
 import numpy as np
 import pytest
 
-from services.common.ranking import BM25_B, BM25_K1
+from services.common.core.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part, Scope
 from services.memory.passages.model import PassageFilter
 from services.memory.search.store.by_words import WordSearch

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
+from services.common.encryption import Sealer
 from services.common.errors import Unavailable
-from services.common.sealing import Sealer
 from services.llm_gateway.core.errors import (
     CredentialsUnreadable,
     LlmAuthentication,

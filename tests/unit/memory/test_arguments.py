@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.tools.arguments import Arguments
 
 BERLIN = timezone(timedelta(hours=1))

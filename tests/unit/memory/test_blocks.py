@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits, patches
 from services.memory.core.editing.edits import Edit

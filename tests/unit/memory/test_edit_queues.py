@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.model import CallRecord, ValueChange, ValueEdit
 from services.memory.blocks.model import Block, Operation, Origin

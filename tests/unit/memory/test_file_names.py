@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.file_text.names import free_name, validate_file_name
 from services.memory.folders.model import FolderDraft, validate_changes, validate_folder
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.file_text.kinds import BY_EXTENSION, FileFormat, SplitMode, kind_of, of_media_type, sniff_kind
 from services.memory.core.file_text.pages import (
     LONGEST_LINE,

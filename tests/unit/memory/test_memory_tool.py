@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.patches import Plan

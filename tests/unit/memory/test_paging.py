@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.paging import Moment, Page, checked_size, moment_of, moment_token
-from services.common.refusals import Refused
+from services.common.core.paging import Moment, Page, checked_size, moment_of, moment_token
+from services.common.core.refusals import Refused
 from services.memory.blocks.model import version_of
 
 

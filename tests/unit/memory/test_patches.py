@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.core.editing import patches
 from services.memory.core.editing.patches import Part, Plan

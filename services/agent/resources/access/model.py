@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 ROLES = ("admin", "developer", "agent-only", "read-only")
 CLIENT_ROLE = "client"

@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.resources.access.model import AgentAccess, KeyDraft, TokenDraft
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
 from services.common.errors import FailedPrecondition, NotFound, PermissionDenied
-from services.common.purging import DEFAULT_ORGANIZATION, not_default
+from services.common.purge import DEFAULT_ORGANIZATION, not_default
 
 # The tenant and the user of who needs no key. Its admins are the operator.
 DEFAULT = DEFAULT_ORGANIZATION

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
-from services.common.paging import Page, PageBy, PageOf
+from services.common.core.paging import Page, PageBy, PageOf
 
 AgentOrder = Literal["created_at", "updated_at", "last_run_completion"]
 

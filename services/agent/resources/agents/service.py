@@ -34,14 +34,14 @@ from services.agent.resources.agents.ports import (
 from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
 from services.common.context import CallContext
+from services.common.core.paging import PageBy, PageOf
+from services.common.core.refusals import Refused
 from services.common.errors import (
     AlreadyExists,
     FailedPrecondition,
     InvalidArgument,
     NotFound,
 )
-from services.common.paging import PageBy, PageOf
-from services.common.refusals import Refused
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)

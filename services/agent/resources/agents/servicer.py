@@ -18,9 +18,9 @@ from services.agent.resources.agents.service import Agents
 from services.agent.resources.tool_runs.convert import direct_key, outcome_to_proto
 from services.agent.resources.tool_runs.service import ToolRuns
 from services.common.context import current
+from services.common.core.storable import storable
 from services.common.ids import from_public
 from services.common.page_requests import allow, page_by
-from services.common.storable import storable
 
 _TAGS_PER_PAGE = 50
 

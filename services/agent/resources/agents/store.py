@@ -23,11 +23,11 @@ from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
 from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, outbox
+from services.common.core.paging import PageOf
+from services.common.core.records import columns, record, record_from_json
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
-from services.common.records import columns, record, record_from_json
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_memory": "0", "purge_receipts": "0", "purge_secrets": "0", "erase": "3 seconds"}

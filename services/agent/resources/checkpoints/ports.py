@@ -9,7 +9,7 @@ from uuid import UUID
 from services.agent.resources.checkpoints.model import Checkpoint, CheckpointRef, Edit, Segment, View
 from services.agent.resources.conversations.model import Conversation
 from services.agent.resources.conversations.ports import NewConversation
-from services.common.paging import PageOf
+from services.common.core.paging import PageOf
 
 
 @dataclass(frozen=True, slots=True)

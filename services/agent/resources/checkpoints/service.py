@@ -32,11 +32,11 @@ from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.service import Conversations, ConversationState
 from services.common.context import CallContext
+from services.common.core.paging import PageOf
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from services.common.ids import uuid7
-from services.common.paging import PageOf
-from services.common.refusals import Refused
-from services.common.storable import storable
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)

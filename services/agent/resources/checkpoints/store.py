@@ -31,9 +31,9 @@ from services.agent.resources.conversations.model import Conversation
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.conversations.store import conversation_from_row
+from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.ids import to_public, uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _PREFIXES = {CheckpointKind.INPUT: "message", CheckpointKind.STEP: "step", CheckpointKind.RUN: "run"}
 _END = Place(2**31 - 1, 0)

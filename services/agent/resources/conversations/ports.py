@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.agent.core.page_tokens import Place
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 ConversationOrder = Literal["created_at", "last_message_at", "last_run_completion"]
 

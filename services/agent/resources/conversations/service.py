@@ -19,9 +19,9 @@ from services.agent.resources.messages.ports import CompiledPrompts, History
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
+from services.common.core.paging import PageOf
+from services.common.core.refusals import Refused
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
-from services.common.paging import PageOf
-from services.common.refusals import Refused
 
 # With these the memory service has copied nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound)

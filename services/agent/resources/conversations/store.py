@@ -19,10 +19,10 @@ from services.agent.resources.conversations.ports import ConversationList, Conve
 from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents, conversation_heads, conversations, runs
+from services.common.core.paging import PageOf
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
 
 # What a deleted conversation leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_conversation": 0.0, "erase_conversation": 3.0}

@@ -11,10 +11,10 @@ from loci.agent.v1 import device_service_pb2 as wire
 from services.agent.resources.devices.ports import Device, DeviceList, DeviceMessage, Registration, Source
 from services.common.codec import Codec
 from services.common.context import CallContext
+from services.common.core.storable import parsed, storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.storable import parsed, storable
 from services.common.timestamps import timestamp
 
 LONGEST_NAME = 256

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 # Messages that wait for a device.
 MOST_WAITING = 1_000

@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
-from services.common.paging import PageOf
+from services.common.core.paging import PageOf
 
 
 class GroupStore(Protocol):

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 from services.agent.resources.groups.model import Group
 from services.agent.resources.queries import json_pairs
 from services.agent.resources.tables import group_agents, groups
-from services.common.records import names_in
+from services.common.core.records import names_in
 
 
 def members_of(rows: FromClause) -> ColumnElement[Any]:

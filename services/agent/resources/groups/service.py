@@ -13,9 +13,9 @@ from services.agent.resources.groups import model as groups
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.groups.ports import GroupStore, SharedBlocks
 from services.common.context import CallContext
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
+from services.common.core.paging import PageOf
 from services.common.errors import AlreadyExists, NotFound
-from services.common.paging import PageOf
 
 Share = tuple[UUID, UUID]
 

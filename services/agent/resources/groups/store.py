@@ -13,10 +13,10 @@ from services.agent.resources.groups.model import Group, GroupList, GroupSetting
 from services.agent.resources.groups.rows import members_of
 from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import group_agents, groups
+from services.common.core.paging import PageOf
+from services.common.core.records import columns, names_in, record
 from services.common.errors import NotFound
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
-from services.common.records import columns, names_in, record
 
 _COLUMNS = names_in(GroupSettings, groups.c.keys())
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.common.paging import Page
-from services.common.refusals import Refused
-from services.common.storable import parsed
+from services.common.core.paging import Page
+from services.common.core.refusals import Refused
+from services.common.core.storable import parsed
 
 LONGEST = 256
 MOST_PROPERTIES = 1_000

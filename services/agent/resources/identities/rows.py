@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 from services.agent.resources.identities.model import Identity
 from services.agent.resources.queries import json_pairs
 from services.agent.resources.tables import agent_identities, identities
-from services.common.records import names_in
+from services.common.core.records import names_in
 
 
 def agents_of(rows: FromClause) -> ColumnElement[Any]:

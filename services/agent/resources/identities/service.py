@@ -17,9 +17,9 @@ from services.agent.resources.identities.ports import IdentityMemories, Identity
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
+from services.common.core.paging import PageOf
 from services.common.errors import Aborted, AlreadyExists, NotFound
-from services.common.paging import PageOf
 
 # What the store refuses with, nothing being written.
 _REFUSALS = (NotFound, AlreadyExists)

@@ -18,9 +18,9 @@ from services.agent.resources.agents.store import agent_from_row, agent_not_foun
 from services.agent.resources.messages.ports import Conversation
 from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
+from services.common.core.paging import Page, PageOf, cut
 from services.common.errors import NotFound
 from services.common.keyset import directed
-from services.common.paging import Page, PageOf, cut
 
 # The system message is before all that is stored; what is after the last place comes after everything.
 _SYSTEM = Place(-1, 0)

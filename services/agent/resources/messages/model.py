@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import orjson
 
 from services.agent.core.messages import Call, Image, Message, Part, Reasoning, Text
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 # What a message is shown as.
 Kind = Literal["system", "user", "assistant", "reasoning"]

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import Agent
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 class MessageStore(Protocol):

@@ -13,9 +13,9 @@ from services.agent.resources.messages.model import edit
 from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, MessageStore
 from services.agent.resources.messages.service import message_not_found
 from services.common.context import current
+from services.common.core.refusals import Refused
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
-from services.common.refusals import Refused
 
 _MESSAGES_PER_PAGE = 100
 

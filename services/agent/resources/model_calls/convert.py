@@ -14,9 +14,9 @@ from services.agent.convert.turns import usage_to_proto
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
 from services.agent.resources.model_calls.service import Said, WindowView
+from services.common.core.storable import parsed, storable
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
-from services.common.storable import parsed, storable
 
 
 def window_to_proto(view: WindowView) -> wire.GetContextWindowResponse:

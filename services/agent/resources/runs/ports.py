@@ -13,7 +13,7 @@ from services.agent.core.events import RunView
 from services.agent.core.facts import Failure, Usage
 from services.agent.core.messages import Message
 from services.agent.resources.steps.ports import StepView
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

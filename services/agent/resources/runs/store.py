@@ -18,9 +18,9 @@ from services.agent.resources.runs.ports import Callback, RunList, RunSteps, Run
 from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
+from services.common.core.paging import Page, PageOf
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
 
 # A duration as a moment, so that lists by either page alike.
 _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.completed_at - runs.c.created_at, timedelta(0))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from cronsim import CronSim, CronSimError
 
 from services.agent.core.zones import zone
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 LONGEST_EXPRESSION = 256
 # Further away than anybody plans.

@@ -8,10 +8,10 @@ from loci.agent.v1 import run_pb2, step_service_pb2
 from services.agent.resources.runs.model import asked_at, nanoseconds, step_ns
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.common.codec import Codec
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
 from services.common.page_requests import page_by_id
-from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _STEPS_PER_PAGE = 50

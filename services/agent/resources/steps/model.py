@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 MOST_TAGS = 100
 LONGEST_TAG = 200

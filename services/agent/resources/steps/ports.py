@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.agent.core.facts import Failure, Usage
 from services.agent.core.messages import Message
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.steps.model import with_tags
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
+from services.common.core.paging import Page, PageOf, cut
 from services.common.errors import NotFound
 from services.common.keyset import Keyset, directed
-from services.common.paging import Page, PageOf, cut
 
 # A message's time is its worker's, a step's is the database's.
 _CLOCKS_DIFFER = timedelta(minutes=1)

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from services.agent.resources.agents.model.names import random_name
-from services.common.refusals import Refused
-from services.common.storable import parsed, storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import parsed, storable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 MOST_CHARACTERS = 10_000

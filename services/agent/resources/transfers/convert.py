@@ -45,9 +45,9 @@ from services.agent.resources.transfers.model import (
     manager_of,
     words,
 )
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _ROLE = "MESSAGE_ROLE_"

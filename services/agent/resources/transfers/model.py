@@ -12,8 +12,8 @@ from uuid import UUID
 from services.agent.core.approvals import pending_message
 from services.agent.core.messages import Message, gated_calls
 from services.agent.resources.agents.model.checks import SettingValues
-from services.common.refusals import Refused
-from services.common.storable import parsed, storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import parsed, storable
 
 MOST_MESSAGES = 1_000
 MOST_MEMBERS = 100

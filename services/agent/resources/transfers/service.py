@@ -30,10 +30,10 @@ from services.agent.resources.transfers.model import (
 )
 from services.agent.resources.transfers.ports import ImportWriter, TransferMemories, TransferStore
 from services.common.context import CallContext
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
 from services.common.ids import uuid7
-from services.common.refusals import Refused
-from services.common.storable import storable
 
 logger = logging.getLogger(__name__)
 

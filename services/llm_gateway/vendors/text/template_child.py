@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from services.common.self_limits import limit_self
+from services.common.process_limits import limit_self
 
 MEMORY_BYTES = 512 * 1024 * 1024
 LONGEST_PROMPT = 16 * 1024 * 1024

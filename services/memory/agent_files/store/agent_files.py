@@ -7,8 +7,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.refusals import Refused
 from services.common.errors import FailedPrecondition, NotFound
-from services.common.refusals import Refused
 from services.memory.agent_files.model import FileLimits, FileRange, Opening
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.records import columns
+from services.common.core.statements import Statement
 from services.common.errors import AlreadyExists
-from services.common.records import columns
-from services.common.statements import Statement
 from services.memory.agent_tools.model import ValueChange, ValueEdit
 from services.memory.agent_tools.store import id_text
 from services.memory.blocks.model import Block, Operation, Origin, Restoration

@@ -7,8 +7,8 @@ removed lines stand, and these must be found exactly once.
 from dataclasses import dataclass
 from itertools import pairwise
 
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.edits import Edit, count_and_lines, refuse_line_numbers, starts
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
 
 # Of a text that occurs more often, nobody needs to know how often.

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 from services.memory.agent_files.model import AgentFile, FileLimits, FileRange, Opening, Piece
 from services.memory.agent_tools.model import CallRecord
 from services.memory.core.file_text.kinds import FileKind

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 from services.memory.agent_tools.model import CallRecord
 from services.memory.archives.model import Archive, ArchiveDraft, ArchiveList, EmbeddingModel
 from services.memory.core.ranking.search import Scope

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import edits, patches

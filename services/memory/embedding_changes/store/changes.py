@@ -11,8 +11,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.statements import Statement
 from services.common.errors import NotFound
-from services.common.statements import Statement
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import LockedChange
 from services.memory.embedding_changes.model import (

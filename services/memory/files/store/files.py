@@ -7,8 +7,8 @@ import asyncpg
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.core.paging import Page, PageOf
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
 from services.memory.core.file_text.pages import join_pages
 from services.memory.files.model import FILE_JOB, File, FileStatus, subject_of
 from services.memory.files.store.rows import (

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.statements import Statement
+from services.common.core.statements import Statement
 from services.common.vectors import encode
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme

@@ -1,4 +1,4 @@
-"""Passages ranked by their words; services/common/candidates.py says which of them are looked at."""
+"""Passages ranked by their words; services/common/core/candidates.py says which of them are looked at."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common import words
-from services.common.candidates import Candidates, candidates, rarest, weight, widened
-from services.common.ranking import all_of, any_of, frequency_thresholds, quoted
+from services.common.core import words
+from services.common.core.candidates import Candidates, candidates, rarest, weight, widened
+from services.common.core.ranking import all_of, any_of, frequency_thresholds, quoted
 from services.memory.core.ranking.search import RankedPassage, Scope, scope_lexemes, tsquery
 from services.memory.core.ranking.word_choice import (
     MOST_EXACT,

@@ -5,7 +5,7 @@ $1 is the tenant, $2 the archives (null: all), $3 what tells apart how often a w
 the query's words (null: as many passages as are found), $7 these words as queries, $8 how many results are wanted.
 """
 
-from services.common.ranking import BM25_B, BM25_K1
+from services.common.core.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
 from services.memory.search.store.filters import COLUMNS, newest, within

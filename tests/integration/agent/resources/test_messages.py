@@ -16,10 +16,10 @@ from loci.common.v1.page_pb2 import PageRequest
 from services.agent.core.messages import Call, Text, parts_to_json
 from services.agent.core.page_tokens import Place
 from services.agent.resources.messages.history import BEGINNING, END, between
+from services.common.core.paging import Page
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from services.common.migrate import migrate
-from services.common.paging import Page
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world, block
 from tests.page_requests import paged

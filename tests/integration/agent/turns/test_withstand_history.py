@@ -13,9 +13,9 @@ from services.agent.core.facts import RunStatus
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import WINDOW_MESSAGES
 from services.agent.postgres.rows import input_rows
-from services.common.counter import StatementCounter
 from services.common.ids import uuid7
 from services.common.migrate import migrate
+from services.common.statement_counter import StatementCounter
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, end, text, world_on
 

@@ -13,7 +13,7 @@ from services.agent.convert.parts import (
 )
 from services.agent.core.messages import Decision, Image, Return, Text
 from services.common.errors import InvalidArgument
-from services.common.limits import MAX_CONTENT_BYTES, MAX_MESSAGE_BYTES
+from services.common.grpc_limits import MAX_CONTENT_BYTES, MAX_MESSAGE_BYTES
 
 PICTURE = Image("iVBORw==", media_type="image/png")
 

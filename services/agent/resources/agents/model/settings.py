@@ -21,7 +21,7 @@ from services.agent.resources.agents.model.instructions import INSTRUCTIONS
 from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
-from services.common.file_limits import file_limits
+from services.common.core.file_limits import file_limits
 
 # Beyond this a model's window is left unused unless the client asks for it: long prompts are slow and dear.
 LARGEST_DEFAULT_WINDOW = 128_000

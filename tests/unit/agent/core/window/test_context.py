@@ -27,7 +27,7 @@ from services.agent.core.window.context import (
 )
 from services.agent.core.window.shrinking import A_PICTURE, FRESH, OLD_RETURN_BYTES
 from services.agent.core.window.sizes import estimate_text
-from services.common.limits import MAX_MESSAGE_BYTES
+from services.common.grpc_limits import MAX_MESSAGE_BYTES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUN, EARLIER = UUID(int=1), UUID(int=2)
