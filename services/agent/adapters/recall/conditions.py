@@ -78,7 +78,7 @@ def range_values(scope: Scope, values: Parameters) -> tuple[str, str, str]:
 
 
 def counted(wanted: MessageFilter, values: Parameters, alias: str = "m", *, key: str = "id") -> str:
-    """Returns SQL for rows `alias` (with role, created_at) that a filter leaves; `key`: the column of a message's id."""
+    """Returns SQL for rows `alias` (with role, created_at) that a filter leaves; `key`: the column of its id."""
     parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])", made_then(wanted, values, alias)]
     if wanted.unseen:
         parts.append(f"{alias}.{key} <> ALL({values.add(list(wanted.unseen))}::uuid[])")
