@@ -31,9 +31,9 @@ async def serve_git(path: str, request: Request, loci: Loci, service: str = "") 
     agent = await fetch(loci, address.agent_id)
     serving = await import_lazily("gateway.git.serving")
     if refs:
-        return _answer(await serving.offered(loci, agent, service), f"{service}-advertisement")
+        return _answer(await serving.advertise(loci, agent, service), f"{service}-advertisement")
     encoding = request.headers.get("content-encoding", "").strip().lower()
-    content = await serving.answered(loci, agent, address.what, await request.body(), encoding)
+    content = await serving.respond(loci, agent, address.what, await request.body(), encoding)
     return _answer(content, f"{address.what}-result")
 
 

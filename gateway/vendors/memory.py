@@ -13,7 +13,7 @@ from loci.agent.v1 import message_pb2
 Asked = dict[str, Any]
 
 
-def asked(body: bytes) -> Asked:
+def request_of(body: bytes) -> Asked:
     """Returns the request. Raises InvalidRequest where it is no JSON object."""
     try:
         value = parse(body)

@@ -180,7 +180,7 @@ def _bounds(rule: field_pb2.FieldRule) -> str:
 
 
 def _invalid_field(name: str, problem: str) -> Exception:
-    return InvalidArgument(f"{name} {problem}", reason="INVALID_FIELD")
+    return InvalidArgument(f"{name} {problem}", reason="FIELD_INVALID")
 
 
 def _member(field: Field, hint: Any, parser: Parser | None, refuse: Refuse) -> _Member:

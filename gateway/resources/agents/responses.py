@@ -98,6 +98,7 @@ def agent_state(
         "model_settings": settings,
         "response_format": response_format,
         "tool_rules": rest["tool_rules"] or [],
+        "recall_passages": agent.recall_passages,
         "llm_config": llm_config(agent, models.chat.get(agent.model), settings),
         "embedding_config": embedding_config(agent.embedding, models),
         "blocks": blocks,

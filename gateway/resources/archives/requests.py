@@ -96,11 +96,11 @@ class SearchPassages(Body):
 def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:
     """Returns the request of CreateArchive, with an id, so that it may be repeated."""
     archive = body.message(id=to_public("archive", uuid7()))
-    archive.embedding = wanted_embedding(body)
+    archive.embedding = embedding_of(body)
     return archive_service_pb2.CreateArchiveRequest(archive=archive)
 
 
-def wanted_embedding(body: CreateArchive | UpdateArchive) -> str:
+def embedding_of(body: CreateArchive | UpdateArchive) -> str:
     """Returns the handle of the embedding model that the body names; empty where it names none."""
     return body.embedding or (body.embedding_config.named() if body.embedding_config else "")
 

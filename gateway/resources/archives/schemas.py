@@ -1,18 +1,6 @@
 """Archives, passages and changes of their embedding models."""
 
-from gateway.openapi.schemas import (
-    FLAG,
-    MOMENT,
-    NUMBER,
-    TEXT,
-    WHOLE,
-    Schema,
-    array,
-    choice,
-    maybe,
-    of,
-    record,
-)
+from gateway.openapi.schemas import FLAG, MOMENT, NUMBER, TEXT, WHOLE, Schema, array, choice, maybe, of, record
 from loci.memory.v1 import archive_service_pb2, passage_pb2
 
 EMBEDDING_CONFIG = record(

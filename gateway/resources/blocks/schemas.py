@@ -1,11 +1,6 @@
 """Blocks."""
 
-from gateway.openapi.schemas import (
-    TEXT,
-    WHOLE,
-    maybe,
-    of,
-)
+from gateway.openapi.schemas import TEXT, WHOLE, maybe, of
 from loci.memory.v1 import block_pb2, block_service_pb2
 
 _BLOCK_LEFT = ("created_at", "updated_at", "version")

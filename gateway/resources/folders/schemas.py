@@ -1,19 +1,6 @@
 """Folders and files."""
 
-from gateway.openapi.schemas import (
-    ANY,
-    FLAG,
-    MOMENT,
-    OBJECT,
-    TEXT,
-    WHOLE,
-    array,
-    choice,
-    maybe,
-    names_of,
-    of,
-    record,
-)
+from gateway.openapi.schemas import ANY, FLAG, MOMENT, OBJECT, TEXT, WHOLE, array, choice, maybe, names_of, of, record
 from gateway.resources.archives.schemas import EMBEDDING_CONFIG
 from loci.memory.v1 import folder_pb2
 

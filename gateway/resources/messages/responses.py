@@ -33,7 +33,7 @@ def answer_types(names: Collection[str] | None = None, *, compaction: bool = Fal
     return types if names is None else types.intersection(names)
 
 
-def asked_as_one(parts: Sequence[message_pb2.Message]) -> None:
+def with_one_request(parts: Sequence[message_pb2.Message]) -> None:
     """Gives what a model said and thought before calls that all wait the id of the request for them.
 
     Clients of the reference look for the request among what has the id of the newest message. Where other calls of the

@@ -29,14 +29,14 @@ from services.memory.passages.model import OfAgent, PassageDraft, PassageFilter,
 from services.memory.passages.service import PassageService
 from services.memory.search.service import PassageSearch
 
-_REWRITE, _PATCH, _OMNI = "memory_rethink", "memory_apply_patch", "memory"
+_REWRITE, _PATCH, _MEMORY = "memory_rethink", "memory_apply_patch", "memory"
 _INSERT, _SEARCH = "archival_memory_insert", "archival_memory_search"
 # What only says that a series of edits is over; the agent's rules end its turn.
 _ENDS = {
     "memory_finish_edits": "Your memory edits are complete.",
     "finish_rethinking_memory": "Your rethinking of memory is complete.",
 }
-TOOL_NAMES = (*EDITS, _OMNI, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
+TOOL_NAMES = (*EDITS, _MEMORY, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
 _SUMMARY_DESCRIPTION = "Summary of earlier messages"
 
 
@@ -45,7 +45,7 @@ class ToolService:
 
     def __init__(
         self,
-        lines: EditQueues,
+        queues: EditQueues,
         agents: AgentStore,
         copies: CopyStore,
         calls: CallStore,
@@ -54,7 +54,7 @@ class ToolService:
         retries: EditRetries,
         files: FileTools,
     ) -> None:
-        self._edit_queues = lines
+        self._edit_queues = queues
         self._agents = agents
         self._copies = copies
         self._calls = calls
@@ -76,8 +76,8 @@ class ToolService:
                 return await self._edit(call, arguments.text("label"), partial(edits.rewrite, text=text, trusted=True))
             if call.tool_name == _PATCH and (parts := patches.parts(arguments.text("patch"))):
                 return await self._carry_out(call, lambda memory: patches.plan(parts, memory, uuid7))
-            if call.tool_name == _OMNI:
-                return await self._omni(call, memory_tool.command(arguments, uuid7))
+            if call.tool_name == _MEMORY:
+                return await self._run_memory_tool(call, memory_tool.command(arguments, uuid7))
             if make is not None:
                 return await self._edit(call, label_of(call.tool_name, arguments), make(arguments))
             if call.tool_name in _ENDS:
@@ -94,7 +94,9 @@ class ToolService:
             return await self._answer(call, "This call was made before.", is_error=True)
         raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
 
-    async def _omni(self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand) -> ToolResult:
+    async def _run_memory_tool(
+        self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand
+    ) -> ToolResult:
         match command:
             case memory_tool.EditCommand(label, operation):
                 return await self._edit(call, label, operation)

@@ -144,8 +144,8 @@ class McpServerService:
             await self._store.note(organization_id, server_id, kept)
             raise
         changes = await self._sync(organization_id, user_id, server, listing.offers)
-        asked = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
-        await self._store.note(organization_id, server_id, asked)
+        outcome = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
+        await self._store.note(organization_id, server_id, outcome)
         return replace(changes, server=await self.get(organization_id, server_id))
 
     async def list_unsaved(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:

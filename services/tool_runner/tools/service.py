@@ -78,8 +78,8 @@ class ToolCatalogue:
         """Returns the tools in the order asked, ids first, each once; then the ids and the names that do not exist."""
         found = await self._store.batch(organization_id, ids, names)
         by_id, by_name = {tool.id: tool for tool in found}, {tool.name: tool for tool in found}
-        asked = [by_id.get(tool_id) for tool_id in ids] + [by_name.get(name) for name in names]
-        tools = list({tool.id: tool for tool in asked if tool}.values())
+        requested = [by_id.get(tool_id) for tool_id in ids] + [by_name.get(name) for name in names]
+        tools = list({tool.id: tool for tool in requested if tool}.values())
         return (
             tools,
             [tool_id for tool_id in ids if tool_id not in by_id],

@@ -68,7 +68,7 @@ async def test_attacks_fail(attacked_sandbox: Sandbox, group: str, given: dict[s
 
 
 async def problem(sandbox: Sandbox, attack: Attack, given: dict[str, Any]) -> str:
-    """What is wrong with how the sandbox took the attack; "" for nothing."""
+    """Returns what is wrong with how the sandbox took the attack; "" for nothing."""
     if sandbox.name in attack.unclaimed:
         return ""
     async with asyncio.timeout(60):

@@ -99,7 +99,7 @@ class HeldSandbox:
         return self.result
 
     def print(self, stream: Any, text: str) -> None:
-        """What the running job prints now."""
+        """Prints as the running job."""
         assert self.on_output
         self.on_output(Output(0, stream, text))
 

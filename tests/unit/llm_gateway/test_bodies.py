@@ -10,9 +10,8 @@ import httpx2
 import pytest
 
 from services.llm_gateway.core import ndjson, sse
-from services.llm_gateway.core.logprobs import ReplyTokens
 from services.llm_gateway.core.ndjson import NdjsonParser
-from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, ReplyBuilder
+from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, ReplyBuilder, ReplyTokens
 from services.llm_gateway.core.sse import SseParser
 from services.llm_gateway.http.bodies import MOST_OF_ERROR, beginning_of, content_of
 from services.llm_gateway.vendors.bedrock.framing import EventStreamParser

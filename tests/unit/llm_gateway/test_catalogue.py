@@ -61,12 +61,14 @@ class Fixed(ProviderRegistry):
         return self._endpoint
 
 
-def catalogue(endpoint: Endpoint, *, is_vendor: bool = False, name: str = "openai", **overrides: Override) -> Catalogue:
-    """One provider of the operator's; `overrides` by the models' names."""
+def catalogue(
+    endpoint: Endpoint, *, is_vendor: bool = False, name: str = "openai", seconds: float = 0.1, **overrides: Override
+) -> Catalogue:
+    """One provider of the operator's, which gets so many seconds to list its models; `overrides` by their names."""
     configs = [replace(config("openai", "http://host/v1", is_vendor=is_vendor), name=name)]
     providers, store = Fixed(endpoint), ProviderMemory()
     vault = Vault(Sealer([bytes(32)]))
-    maker = ProviderEntryFactory(providers, store, vault, patience=Patience(listing=0.1), allow_private=True)
+    maker = ProviderEntryFactory(providers, store, vault, patience=Patience(listing=seconds), allow_private=True)
     said = OperatorOverrides({f"{name}/{model}": one for model, one in overrides.items()})
     return Catalogue(providers, maker.operators(configs, said), TenantProviderCache(store, maker, providers))
 

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from services.llm_gateway.core.chat import Image, Message, Reasoning, RedactedReasoning, Text, ToolResult
-from services.llm_gateway.core.logprobs import ReplyTokens
+from services.llm_gateway.core.reply_builder import ReplyTokens
 from services.llm_gateway.core.token_estimates import estimate, estimate_request
 from tests.unit.llm_gateway.builders import assistant, call, request, system, tool, user
 

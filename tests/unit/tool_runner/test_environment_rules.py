@@ -1,4 +1,4 @@
-"""What environment variables and sandbox settings may say."""
+"""Rules for environment variables and sandbox settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked for among tools, what of one is embedded, and how rankings become one."""
+"""Queries over tools, the text of a tool that is embedded, and the fusion of rankings."""
 
 from __future__ import annotations
 

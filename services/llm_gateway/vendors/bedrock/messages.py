@@ -17,7 +17,7 @@ from services.llm_gateway.core.chat import (
     ToolResult,
 )
 from services.llm_gateway.core.errors import LlmBadRequest
-from services.llm_gateway.vendors.anthropic.messages import arguments_of
+from services.llm_gateway.vendors.anthropic.translate import arguments_of
 from services.llm_gateway.vendors.bedrock.profiles import ModelProfile
 from services.llm_gateway.vendors.shared import call_ids
 from services.llm_gateway.vendors.shared.call_ids import with_valid_ids

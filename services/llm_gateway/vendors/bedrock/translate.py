@@ -1,19 +1,21 @@
-"""The neutral chat as Bedrock's Converse API. Pure.
+"""The neutral chat as Bedrock's Converse API, and requests to embedding models by InvokeModel, where each vendor has a
+body of its own. Pure.
 
 That wire has no way to forbid calls: the model is told so, and what it calls regardless is left out (replies.py). Many
 models cannot be made to call either, and are told so. Histories with calls are refused without tools, so the tools that
 were called are declared where none are offered. How many calls a reply may have cannot be said.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from services.llm_gateway.core.chat import ChatRequest, ToolMode, ToolSpec
-from services.llm_gateway.core.models import ChatModel
-from services.llm_gateway.vendors.anthropic.claude import BINDING_BETA, room_for, shows_thoughts, thinking_of
+from services.llm_gateway.core.models import ChatModel, EmbeddingModel
+from services.llm_gateway.core.tables.bedrock import base_name
+from services.llm_gateway.vendors.anthropic.profiles import BINDING_BETA, room_for, shows_thoughts, thinking_of
 from services.llm_gateway.vendors.anthropic.schema import close_schema, close_schema_json
 from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, REPLY_TOOL_DESCRIPTION
 from services.llm_gateway.vendors.bedrock.messages import (
@@ -24,7 +26,7 @@ from services.llm_gateway.vendors.bedrock.messages import (
     system_of,
 )
 from services.llm_gateway.vendors.bedrock.profiles import ModelProfile, profile_of
-from services.llm_gateway.vendors.shared import prompt_notes as spoken
+from services.llm_gateway.vendors.shared import prompt_notes
 from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, own_settings
 from services.llm_gateway.vendors.shared.origins import BEDROCK
 from services.llm_gateway.vendors.shared.schemas import plain_json
@@ -76,7 +78,7 @@ def _input_of(
     by_call = replies_by_call(request, model)
     choice = _tool_choice(request, profile, by_call=by_call)
     tools = _tools(request, profile, by_call=by_call)
-    note = spoken.note_for(
+    note = prompt_notes.note_for(
         request,
         must_call=request.forces_a_call and choice is None,
         may_not_call=bool(tools) and request.tool_choice is ToolMode.NONE and not by_call,
@@ -189,3 +191,28 @@ def _additional(
     if effort in ("low", "medium", "high") and profile.efforts == "nova":
         return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
     return {}
+
+
+def bodies_of(model: EmbeddingModel, texts: Sequence[str]) -> Iterator[bytes]:
+    """Yields one body for all texts (Cohere), or one for each (Titan)."""
+    name = base_name(model.name)
+    if name.startswith("embed-"):
+        # Whether a text will be searched for or searched with, nobody says.
+        fields: dict[str, Any] = {"texts": list(texts), "input_type": "search_document", "embedding_types": ["float"]}
+        if name.startswith("embed-v"):
+            fields["output_dimension"] = model.dimensions
+        yield orjson.dumps(fields)
+        return
+    sizes = {} if name == "titan-embed-text-v1" else {"dimensions": model.dimensions, "normalize": True}
+    for text in texts:
+        yield orjson.dumps({"inputText": text, **sizes})
+
+
+def vectors_in(reply: Mapping[str, Any]) -> Sequence[Sequence[float]]:
+    """Returns the vectors of one reply; none where it has none."""
+    if isinstance(reply.get("embedding"), list):
+        return [reply["embedding"]]
+    embeddings = reply.get("embeddings")
+    if isinstance(embeddings, dict):
+        embeddings = embeddings.get("float")
+    return embeddings if isinstance(embeddings, list) else ()
