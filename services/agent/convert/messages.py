@@ -60,7 +60,7 @@ def system_message_to_proto(conversation_id: UUID, prompt: str, created_at: date
     )
 
 
-def shown_to_proto(event: MessagePiece) -> message_pb2.Message:
+def piece_to_proto(event: MessagePiece) -> message_pb2.Message:
     """Returns a durable piece in a stream."""
     shown = _piece(event.message, event.otid, event.parts)
     shown.seq_id = event.sequence
@@ -105,12 +105,12 @@ def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
         case Text() | Image() if role == "user":
             shown.user_message.content.extend(map(content_to_proto, parts))
         case Text() | Image() if role == "system":
-            shown.system_message.content = _joined(parts)
+            shown.system_message.content = _join_texts(parts)
         case Text() | Image():
-            shown.assistant_message.content = _joined(parts)
+            shown.assistant_message.content = _join_texts(parts)
         case Reasoning():
             shown.reasoning_message.source = "non_reasoner_model" if first.prompted else "reasoner_model"
-            shown.reasoning_message.reasoning = _joined(parts)
+            shown.reasoning_message.reasoning = _join_texts(parts)
             if first.signature:
                 shown.reasoning_message.signature = first.signature
         case RedactedReasoning():
@@ -131,7 +131,7 @@ def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
             assert_never(first)
 
 
-def _joined(parts: Iterable[Part]) -> str:
+def _join_texts(parts: Iterable[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text | Reasoning))
 
 

@@ -121,7 +121,7 @@ class Message:
     size: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
 
 
-def holds(message: Message, part_type: type[Part]) -> bool:
+def has_part(message: Message, part_type: type[Part]) -> bool:
     """Returns whether a message has a part of this type."""
     # Without a loop in Python: every message of a window is asked several times a turn.
     return part_type in map(type, message.parts)
@@ -129,7 +129,7 @@ def holds(message: Message, part_type: type[Part]) -> bool:
 
 def calls_of(message: Message) -> tuple[Call, ...]:
     """Returns the tool calls in a message, in order."""
-    if not holds(message, Call):
+    if not has_part(message, Call):
         return ()
     return tuple(part for part in message.parts if isinstance(part, Call))
 

@@ -25,7 +25,7 @@ _BEGINNINGS = {
 }
 
 
-def pictured(result: str) -> tuple[str, tuple[Image, ...]] | None:
+def split_pictures(result: str) -> tuple[str, tuple[Image, ...]] | None:
     """Returns the texts of a result (JSON), joined by newlines, and its pictures; None where it has no pictures."""
     if "image" not in result:
         # Most results: they are not read for nothing.

@@ -19,10 +19,10 @@ from services.agent.core.window.context import (
     SHORTENINGS,
     UNANSWERED,
     WAITING,
-    awaiting,
     fit,
     sendable,
     shortenings,
+    waiting_place,
     without_pictures,
 )
 from services.agent.core.window.shrinking import A_PICTURE, FRESH, OLD_RETURN_BYTES
@@ -114,9 +114,9 @@ def test_calls_that_wait_for_the_client(later: list[Message], said: list[str]) -
 
 def test_calls_of_long_ago_do_not_wait() -> None:
     history = [message("assistant", gated("a")), message("assistant", call("b"))]
-    assert awaiting(history) is None
+    assert waiting_place(history) is None
     assert said_of(history) == [NEVER_ALLOWED, UNANSWERED]
-    assert awaiting([*history, message("assistant", gated("c")), HI]) == 2
+    assert waiting_place([*history, message("assistant", gated("c")), HI]) == 2
 
 
 def test_a_summary_comes_first_and_system_messages_stay_where_they_are() -> None:
