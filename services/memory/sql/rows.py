@@ -7,8 +7,8 @@ from uuid import UUID
 
 from services.common.errors import ResourceExhausted
 
-# What one answer may have of texts: more does not pass through gRPC, and thousands of long ones fill the memory of the
-# service. Where a page has more, its texts stay in the database. Their sizes are known without reading them.
+# What one answer may have of texts: not much more passes through gRPC, and thousands of long ones fill the memory of
+# the service. Where a page has more, its texts stay in the database. Their sizes are known without reading them.
 MOST_BYTES = 32 * 1024 * 1024
 Row = Mapping[str, Any]
 
