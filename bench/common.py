@@ -1,15 +1,14 @@
 """What the benchmarks share: the report, a fake provider, and the line of figures."""
 
-import socket
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.e2e.stack import ROOT, Stack, free_port, running
+from tests.e2e.stack import ROOT, Stack, free_port, is_listening, running
+from tests.polling import wait_until
 
 
 @dataclass
@@ -40,7 +39,7 @@ def fake_provider(*, record: bool = False) -> Iterator[int]:
     command += [] if record else ["--no-record"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
-        wait_for(lambda: _listens(port))
+        wait_until(lambda: is_listening(port))
         yield port
     finally:
         process.terminate()
@@ -54,17 +53,3 @@ def loci_with_provider(*, record: bool = False) -> Iterator[tuple[Stack, int]]:
         environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
         with running(environment) as stack:
             yield stack, port
-
-
-def wait_for(ready: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Polls until `ready`."""
-    deadline = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > deadline:
-            raise TimeoutError("not ready in time")
-        time.sleep(0.02)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

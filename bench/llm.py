@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 
 import psutil
 
-from bench.common import Report, loci_with_provider, wait_for
+from bench.common import Report, loci_with_provider
 from bench.turns import HISTORY, REPLY, timed
 from bench.wire import Connection
 from cli.home import Home
@@ -32,6 +32,7 @@ from services.common.context import CallContext, use_context
 from services.common.keys import signer_from
 from services.common.settings import Env
 from tests.e2e.stack import Stack, free_port
+from tests.polling import wait_until
 
 RATE, SECONDS = 200, 10.0
 MODEL = "gpt-4o-mini"
@@ -260,7 +261,7 @@ def litellm(program: str, fake_port: int) -> Any:
             command, cwd=folder, env=os.environ | quiet, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            wait_for(lambda: any(one.laddr.port == port for one in psutil.net_connections("tcp") if one.laddr), 90)
+            wait_until(lambda: any(one.laddr.port == port for one in psutil.net_connections("tcp") if one.laddr), 90)
             yield port
         finally:
             process.terminate()

@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 
 import psutil
 
-from bench.common import Report, wait_for
+from bench.common import Report
 from cli.home import Home
 from cli.secrets import SIGNING_KEY
 from gateway.access.auth import DEFAULT_ORGANIZATION
@@ -35,6 +35,7 @@ from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from tests.e2e.stack import Stack, running
+from tests.polling import wait_until
 
 IMAGE = "loci-sandbox:latest"
 RATES = {"docker": 5.0, "bubblewrap": 40.0}  # calls a second that are to be kept up
@@ -103,7 +104,7 @@ class Bench:
         self.report.spread(name, taken)
         after_calls = left(stack)
         stack.kill("tool_runner")
-        wait_for(lambda: _restarted(stack), 60)
+        wait_until(lambda: _restarted(stack), 60)
         await asyncio.sleep(3)  # orphans are removed beside serving
         after_kill = left(stack)
         for what, count in before.items():

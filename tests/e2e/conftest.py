@@ -6,6 +6,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,12 @@ def stack(providers: Providers) -> Iterator[Stack]:
     """The session's Loci."""
     with running(providers.environment()) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def client(stack: Stack) -> Any:
+    """The official client of the session's Loci."""
+    return stack.client()
 
 
 @pytest.fixture(scope="session")

@@ -14,18 +14,13 @@ from letta_client import AsyncLetta, ConflictError, DefaultAsyncHttpxClient, Not
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, by_step
+from tests.polling import wait_until
 
 BLOCKS: list[Any] = [
     {"label": "human", "value": "Nothing is known yet."},
     {"label": "persona", "value": "I am a helpful agent."},
 ]
 ISOLATED = {"isolated_block_labels": ["human"]}
-
-
-@pytest.fixture
-def client(stack: Stack) -> Any:
-    """The official client."""
-    return stack.client()
 
 
 @pytest.fixture
@@ -166,10 +161,7 @@ def test_deleting(client: Any, agent_id: str) -> None:
         say(client, made.id, "Hello?")
     with pytest.raises(NotFoundError):
         client.conversations.messages.list(made.id)
-    deadline = time.monotonic() + 10
-    while _is_there(client, block_id):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not _is_there(client, block_id), 10, pause=0.1)
 
 
 def _is_there(client: Any, block_id: str) -> bool:

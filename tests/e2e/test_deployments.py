@@ -12,11 +12,6 @@ from tests.e2e.test_templates import document
 IDS = {"base_template_id": "template-a", "template_id": "template-a:1", "deployment_id": "deployment-a"}
 
 
-@pytest.fixture(scope="module")
-def client(stack: Stack) -> Any:
-    return stack.client()
-
-
 class Parts:
     """The routes of the parts of templates."""
 

@@ -25,6 +25,7 @@ from cli.secrets import passwords
 from tests import letta_database
 from tests import letta_world as old
 from tests.e2e.conftest import Providers
+from tests.e2e.helpers import types
 from tests.e2e.stack import ROOT, Stack, running
 from tests.fakes.mcp_server import McpServer
 from tests.fakes.openai_server import OpenAIServer
@@ -135,11 +136,6 @@ def reasons(entities: dict[str, Any], kind: str) -> list[str]:
 def taken(entities: dict[str, Any]) -> dict[str, int]:
     """How many of each kind that anything was taken of."""
     return {kind: one["taken"] for kind, one in entities.items() if one["taken"]}
-
-
-def types(messages: Any) -> list[str]:
-    """What messages are."""
-    return [message.message_type for message in messages]
 
 
 EXPECTED = {

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,11 +19,11 @@ from websockets.asyncio.client import connect
 
 from cli.streaming import AgentsOfOneName, Client, ConversationBusy, InvalidRequest, NotFound, Said, Stopped
 from cli.streaming.sse import Frame, frames
+from tests.e2e.helpers import create, finished_run
 from tests.e2e.stack import Stack
-from tests.e2e.test_background import ended
-from tests.e2e.test_walk import create
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+from tests.polling import wait_until
 
 MODEL = "openai/gpt-4o-mini"
 WORDS = "".join(f"word{number} " for number in range(80))
@@ -99,7 +98,7 @@ def test_a_reader_that_does_not_read_holds_nobody_up(stack: Stack, agent_id: str
         silent.settimeout(30)
         request = f"GET /v1/runs/{run_id}/stream HTTP/1.1\r\nhost: loci\r\nconnection: close\r\n\r\n"
         silent.sendall(request.encode())
-        assert ended(client, run_id).status == "completed"
+        assert finished_run(client, run_id).status == "completed"
         # It reads at last, a little, and is cut off.
         head = b""
         while len(head) < 100_000:
@@ -240,11 +239,9 @@ def test_our_own_client_is_refused_in_types(stack: Stack, agent_id: str, openai_
         with pytest.raises(InvalidRequest, match="is called `content` now"):
             list(loci.stream(agent_id, [{"role": "user", "text": "hi"}]))
         run_id = begun(stack, agent_id)
-        deadline = time.monotonic() + 10
-        while sdk.runs.retrieve(run_id).status != "running":
-            assert time.monotonic() < deadline
+        wait_until(lambda: sdk.runs.retrieve(run_id).status == "running", 10, pause=0)
         with pytest.raises(ConversationBusy) as busy:
             list(loci.stream(agent_id, "Hello?", on_busy="reject"))
         assert busy.value.run_id == run_id
         sdk.agents.messages.cancel(agent_id)
-        ended(sdk, run_id)
+        finished_run(sdk, run_id)

@@ -14,8 +14,8 @@ import pytest
 
 from services.tool_runner.egress.certificates import Authority
 from tests.e2e.conftest import Providers
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack, running
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 

@@ -3,8 +3,8 @@
 import orjson
 import pytest
 
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 

@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.e2e.conftest import Providers
+from tests.e2e.helpers import DICE, create
 from tests.e2e.stack import Stack, running
-from tests.e2e.test_walk import DICE, create
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall, by_step
 
