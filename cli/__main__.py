@@ -38,11 +38,11 @@ def main() -> None:
         elif arguments.command == "import":
             if not arguments.postgres:
                 raise CliError("name an agent file, or a database with --postgres")
-            from cli.importing.run import Wanted  # noqa: PLC0415
+            from cli.importing.run import ImportOptions  # noqa: PLC0415
             from cli.importing.run import run as bring_over  # noqa: PLC0415
 
-            fields = Wanted.__dataclass_fields__
-            bring_over(Wanted(**{name: value for name, value in vars(arguments).items() if name in fields}))
+            fields = ImportOptions.__dataclass_fields__
+            bring_over(ImportOptions(**{name: value for name, value in vars(arguments).items() if name in fields}))
         elif arguments.command in ("keys", "orgs"):
             from cli.access import run as manage  # noqa: PLC0415
 

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.command == "export":
             export(client, arguments.agent, arguments.output, scrub_messages=arguments.scrub_messages)
         else:
-            take_in(client, Path(arguments.file), arguments)
+            import_file(client, Path(arguments.file), arguments)
 
 
 def export(client: Client, wanted: str, output: str | None, *, scrub_messages: bool) -> None:
@@ -43,7 +43,7 @@ def export(client: Client, wanted: str, output: str | None, *, scrub_messages: b
     print(f"{agent['name']} ({agent['id']}) is in {path}")
 
 
-def take_in(client: Client, path: Path, options: argparse.Namespace) -> None:
+def import_file(client: Client, path: Path, options: argparse.Namespace) -> None:
     """Makes the agents of a file, with the names they have there."""
     try:
         data = path.read_bytes()

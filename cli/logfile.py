@@ -40,7 +40,7 @@ class LogFile:
         """Nothing more comes."""
         self._file.close()
 
-    def last_word(self) -> str:
+    def last_line(self) -> str:
         """Why it ended, as far as it said: Postgres' last FATAL, else its last line (of JSON the message)."""
         fatal = [line for line in self.tail if "FATAL:" in line or "PANIC:" in line]
         for line in reversed(fatal or self.tail):

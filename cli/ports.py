@@ -40,7 +40,7 @@ def listen(settings: RunSettings) -> socket.socket:
         raise CliError(f"{host} port {port} {_why(error)}; set LOCI_PORT to a free one, e.g. LOCI_PORT=8300") from None
 
 
-def choose(settings: RunSettings) -> int | None:
+def choose_grpc_port(settings: RunSettings) -> int | None:
     """The gRPC port; None when our own choice is taken. Raises CliError for a port that was asked for."""
     why = problem(settings.host, settings.grpc_port)
     if why and not settings.grpc_port_is_ours:

@@ -29,20 +29,20 @@ class Report:
         """What is kept of a kind."""
         return self.entities.setdefault(entity, Entity())
 
-    def took(self, entity: str, count: int = 1) -> None:
+    def count_taken(self, entity: str, count: int = 1) -> None:
         """It is here now, and was not before."""
         self.of(entity).taken += count
 
-    def found(self, entity: str, count: int = 1) -> None:
+    def count_present(self, entity: str, count: int = 1) -> None:
         """It was here already, and is left as it is."""
         self.of(entity).present += count
 
-    def left_out(self, entity: str, reason: str, *, id: str = "", name: str = "", count: int = 1) -> None:
+    def skip(self, entity: str, reason: str, *, id: str = "", name: str = "", count: int = 1) -> None:
         """A row that is not taken; without an id, so many of them."""
         if count:
             self.of(entity).left_out.append(_row(id, name, count) | {"reason": reason})
 
-    def changed(self, entity: str, what: str, *, id: str = "", name: str = "") -> None:
+    def note_change(self, entity: str, what: str, *, id: str = "", name: str = "") -> None:
         """A row that is taken, and not quite as it was."""
         self.of(entity).changed.append(_row(id, name, 1) | {"what": what})
 

@@ -62,7 +62,7 @@ class Loci:
         self.environments: Any = EnvironmentServiceStub(tools)
         self.providers: Any = ProviderServiceStub(channels["llm_gateway"])
 
-    async def ask(self, rpc: Any, request: Any) -> Any:
+    async def call(self, rpc: Any, request: Any) -> Any:
         """The answer; waits for a service that restarts. Raises LociError."""
         return await call_idempotent(rpc, request, timeout=_SECONDS)
 
@@ -78,17 +78,17 @@ class Loci:
             await asyncio.sleep(_PAUSE_SECONDS)
         raise AssertionError("unreachable")
 
-    async def has(self, rpc: Any, request: Any) -> bool:
+    async def exists(self, rpc: Any, request: Any) -> bool:
         """Whether what the request gets is there. Raises LociError for anything but its absence."""
         try:
-            await self.ask(rpc, request)
+            await self.call(rpc, request)
         except NotFound:
             return False
         return True
 
 
 @asynccontextmanager
-async def connected(environment: Mapping[str, str], organization_id: UUID) -> AsyncIterator[Loci]:
+async def connect(environment: Mapping[str, str], organization_id: UUID) -> AsyncIterator[Loci]:
     """The services, asked for this tenant. Raises CliError where they, or the key to them, are not to be found."""
     env = Env(environment)
     home = Home(env.path("LOCI_HOME", default=default_home()).absolute())
@@ -110,6 +110,6 @@ async def connected(environment: Mapping[str, str], organization_id: UUID) -> As
             await channel.close()
 
 
-def sentence(error: LociError) -> str:
+def describe(error: LociError) -> str:
     """Why a request was refused, for the report."""
     return f"{error.message} ({error.reason})"

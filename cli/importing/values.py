@@ -9,13 +9,13 @@ Row = Mapping[str, Any]
 Json = dict[str, Any]
 
 
-class LeftOut(NamedTuple):
+class Skip(NamedTuple):
     """Why a row is not taken, for people."""
 
     reason: str
 
 
-def decoded(text: str) -> Any:
+def decode_json(text: str) -> Any:
     """JSON as Postgres keeps it. What cannot be stored here, NUL and halves of surrogate pairs, is left out."""
     value = json.loads(text)
     return _storable(value) if "\\u" in text else value
@@ -53,7 +53,7 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def text_of(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A text; empty for anything else."""
     return value if isinstance(value, str) else ""
 
@@ -66,6 +66,6 @@ def uuid_of(old: str) -> UUID:
         return uuid5(NAMESPACE_URL, old)
 
 
-def public(prefix: str, old: str) -> str:
-    """`public("source", "source-<uuid>")`: the id here."""
+def public_id(prefix: str, old: str) -> str:
+    """`public_id("source", "source-<uuid>")`: the id here."""
     return f"{prefix}-{uuid_of(old)}"

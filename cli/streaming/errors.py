@@ -16,7 +16,7 @@ class Unreachable(StreamError):
     """Nobody answers, or no more."""
 
 
-class AgentsOfOneName(StreamError):
+class AmbiguousName(StreamError):
     """A name that several agents have; `agents`: (id, when it was made) of each."""
 
     def __init__(self, name: str, agents: Sequence[tuple[str, str]]) -> None:

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Event:
-    """raw: the event as it came. seq_id: the place after which a stream can be gone on with."""
+    """raw: the event as it came. seq_id: the cursor after which a stream can be gone on with."""
 
     raw: Json = field(repr=False)
 
@@ -34,14 +34,14 @@ class _Event:
 
 
 @dataclass(frozen=True)
-class Said(_Event):
+class AssistantMessage(_Event):
     """Something the agent says."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Thought(_Event):
+class ReasoningMessage(_Event):
     """Something it thinks."""
 
     text: str
@@ -57,7 +57,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Called(_Event):
+class ToolCallMessage(_Event):
     """Calls of tools. waits: for an approval, or for the client to do them."""
 
     calls: tuple[Call, ...]
@@ -65,7 +65,7 @@ class Called(_Event):
 
 
 @dataclass(frozen=True)
-class Returned(_Event):
+class ToolReturnMessage(_Event):
     """What a tool returned."""
 
     call_id: str
@@ -87,7 +87,7 @@ class Ping(_Event):
 
 
 @dataclass(frozen=True)
-class Failed(_Event):
+class ErrorMessage(_Event):
     """The turn failed."""
 
     kind: str
@@ -96,14 +96,14 @@ class Failed(_Event):
 
 
 @dataclass(frozen=True)
-class Stopped(_Event):
+class StopReason(_Event):
     """Why the turn ended."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Usage(_Event):
+class UsageStatistics(_Event):
     """What it cost, in tokens."""
 
     prompt: int
@@ -112,25 +112,36 @@ class Usage(_Event):
 
 
 @dataclass(frozen=True)
-class Other(_Event):
+class UnknownEvent(_Event):
     """A kind that this client does not know."""
 
 
-Event = Said | Thought | Called | Returned | AttemptAbandoned | Ping | Failed | Stopped | Usage | Other
+Event = (
+    AssistantMessage
+    | ReasoningMessage
+    | ToolCallMessage
+    | ToolReturnMessage
+    | AttemptAbandoned
+    | Ping
+    | ErrorMessage
+    | StopReason
+    | UsageStatistics
+    | UnknownEvent
+)
 
 
 def event(raw: Json) -> Event:
-    """The value of one event; unknown kinds are Other."""
+    """The value of one event; unknown kinds are UnknownEvent."""
     match raw.get("message_type"):
         case "assistant_message":
-            return Said(raw, flat(raw.get("content")))
+            return AssistantMessage(raw, flat(raw.get("content")))
         case "reasoning_message":
-            return Thought(raw, str(raw.get("reasoning") or ""))
+            return ReasoningMessage(raw, str(raw.get("reasoning") or ""))
         case ("tool_call_message" | "approval_request_message") as kind:
-            return Called(raw, tuple(map(_call, _calls(raw))), kind == "approval_request_message")
+            return ToolCallMessage(raw, tuple(map(_call, _calls(raw))), kind == "approval_request_message")
         case "tool_return_message":
             text = flat(raw.get("tool_return"))
-            return Returned(raw, str(raw.get("tool_call_id") or ""), text, raw.get("status") != "success")
+            return ToolReturnMessage(raw, str(raw.get("tool_call_id") or ""), text, raw.get("status") != "success")
         case "ping" if isinstance(raw.get("attempt_abandoned"), dict):
             abandoned = raw["attempt_abandoned"]
             return AttemptAbandoned(raw, str(abandoned.get("step_id") or ""), abandoned.get("message_id"))
@@ -138,14 +149,14 @@ def event(raw: Json) -> Event:
             return Ping(raw)
         case "error_message":
             kind, text = str(raw.get("error_type") or "internal_error"), str(raw.get("message") or "")
-            return Failed(raw, kind, text, raw.get("detail"))
+            return ErrorMessage(raw, kind, text, raw.get("detail"))
         case "stop_reason":
-            return Stopped(raw, str(raw.get("stop_reason")))
+            return StopReason(raw, str(raw.get("stop_reason")))
         case "usage_statistics":
             counts = (raw.get(name) or 0 for name in ("prompt_tokens", "completion_tokens", "step_count"))
-            return Usage(raw, *counts)
+            return UsageStatistics(raw, *counts)
         case _:
-            return Other(raw)
+            return UnknownEvent(raw)
 
 
 def flat(content: Any) -> str:

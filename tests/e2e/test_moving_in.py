@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from cli.home import Home
-from cli.importing.sealed import NO_KEY, WRONG_KEY
+from cli.importing.encryption import NO_KEY, WRONG_KEY
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
 from tests import letta_database

@@ -17,7 +17,15 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from cli.streaming import AgentsOfOneName, Client, ConversationBusy, InvalidRequest, NotFound, Said, Stopped
+from cli.streaming import (
+    AmbiguousName,
+    AssistantMessage,
+    Client,
+    ConversationBusy,
+    InvalidRequest,
+    NotFound,
+    StopReason,
+)
 from cli.streaming.sse import Frame, frames
 from tests.e2e.helpers import create, finished_run
 from tests.e2e.stack import Stack
@@ -211,15 +219,15 @@ def test_our_own_client_over_a_line_that_is_cut(stack: Stack, agent_id: str, ope
     openai_fake.answer(lambda _: Reply(text=WORDS, delta_delay=0.005))
     with cutting(stack.port, 6_000) as port, Client(f"http://127.0.0.1:{port}") as loci:
         told = list(loci.stream(agent_id, "Talk."))
-    assert "".join(one.text for one in told if isinstance(one, Said)) == WORDS
-    assert [one.reason for one in told if isinstance(one, Stopped)] == ["end_turn"]
-    said = [one for one in told if isinstance(one, Said)]
+    assert "".join(one.text for one in told if isinstance(one, AssistantMessage)) == WORDS
+    assert [one.reason for one in told if isinstance(one, StopReason)] == ["end_turn"]
+    said = [one for one in told if isinstance(one, AssistantMessage)]
     known = said[: len(said) // 2]
     run_id, middle = known[-1].run_id, known[-1].seq_id
     assert run_id is not None
     assert middle is not None
     with Client(stack.url) as loci:
-        rest = [one.text for one in loci.resume(run_id, starting_after=middle) if isinstance(one, Said)]
+        rest = [one.text for one in loci.resume(run_id, starting_after=middle) if isinstance(one, AssistantMessage)]
     assert "".join([*(one.text for one in known), *rest]) == WORDS
 
 
@@ -229,7 +237,7 @@ def test_our_own_client_is_refused_in_types(stack: Stack, agent_id: str, openai_
     others = [create(sdk, MODEL, name="twice") for _ in range(2)]
     with Client(stack.url) as loci:
         assert loci.get_agent("streams to clients")["id"] == loci.get_agent(agent_id)["id"] == agent_id
-        with pytest.raises(AgentsOfOneName) as several:
+        with pytest.raises(AmbiguousName) as several:
             loci.get_agent("twice")
         assert {known for known, _ in several.value.agents} == set(others)
         with pytest.raises(NotFound):
