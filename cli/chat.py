@@ -41,7 +41,7 @@ class Screen:
         self._open = ""  # what the line being written belongs to
 
     def text(self, event: Event) -> str:
-        """What to print for `event`; often nothing."""
+        """Returns the text to print for `event`; often none."""
         match event:
             case AssistantMessage(text=said):
                 return self._run_on("assistant", said)
@@ -92,7 +92,7 @@ def chat(agent: str | None, url: str | None) -> None:
 
 
 def agent_for(client: Client, wanted: str | None) -> Json:
-    """The agent of that id or name, without one the newest; a new one where there is none."""
+    """Returns the agent of that id or name, the newest one without a name; creates one where there is none."""
     try:
         found = client.get_agent(wanted) if wanted else client.newest_agent()
     except NotFound:

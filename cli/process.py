@@ -23,7 +23,7 @@ WRONG_SETTING = 2  # the exit status that no repetition mends
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. `grace`: seconds between the request to stop and SIGKILL. `advice` follows a failed start."""
+    """A program to run. `grace`: seconds between the request to stop and SIGKILL. `advice` follows a failed start."""
 
     name: str
     launch: Callable[[], AbstractContextManager[Launch]]
@@ -46,12 +46,12 @@ class ChildProcess:
 
     @property
     def name(self) -> str:
-        """Of the program."""
+        """The program's name."""
         return self._program.name
 
     @property
     def pid(self) -> int | None:
-        """Of the running process."""
+        """The id of the running process; None where none runs."""
         return self._process.pid if self._process and self._process.returncode is None else None
 
     @property

@@ -52,7 +52,7 @@ class ImportOptions:
 
 
 def run(wanted: ImportOptions) -> None:
-    """Brings everything over and says what came. Raises CliError; then the same command goes on where it stopped."""
+    """Imports everything and prints the report. Raises CliError; then the same command goes on where it stopped."""
     report = Report(dry_run=wanted.dry_run)
     try:
         asyncio.run(_run(wanted, os.environ, report))
@@ -88,7 +88,7 @@ async def _run(wanted: ImportOptions, environment: Mapping[str, str], report: Re
 
 
 async def _check_tenant(loci: Loci, organization_id: str) -> None:
-    """Whoever acts for a tenant sees that one, and for the default one all. Raises CliError."""
+    """Checks that the tenant exists: its callers see it alone, the default tenant's see all. Raises CliError."""
     request = access_service_pb2.ListOrganizationsRequest(page=PageRequest(page_size=1_000))
     try:
         found = (await loci.call(loci.access.ListOrganizations, request)).organizations

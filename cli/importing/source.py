@@ -1,4 +1,4 @@
-"""Reads the old server's database: one snapshot, read-only, row by row by cursors on the server's side."""
+"""The old server's database: one snapshot, read-only, row by row through cursors."""
 
 import asyncio
 import re
@@ -34,7 +34,7 @@ class Source:
     @classmethod
     @asynccontextmanager
     async def open(cls, url: str) -> AsyncIterator["Source"]:
-        """Raises CliError when it cannot be read."""
+        """Opens a snapshot. Raises CliError when the database cannot be read."""
         try:
             connection = await asyncpg.connect(_plain(url), timeout=_CONNECT_SECONDS)
         except (OSError, asyncpg.PostgresError, ValueError, asyncpg.InterfaceError) as error:
@@ -60,13 +60,13 @@ class Source:
         return cls(connection, columns)
 
     async def revision(self) -> str:
-        """Of its schema; empty where it does not say."""
+        """Returns the revision of the schema; empty where it has none."""
         if "alembic_version" not in self._columns:
             return ""
         return await self._connection.fetchval("SELECT version_num FROM alembic_version LIMIT 1") or ""
 
     async def choose_organization(self, wanted: str) -> str:
-        """The organization whose rows are read: the one that is wanted, else the only one that has any.
+        """Returns the organization whose rows are read: `wanted`, else the only one that has any.
 
         Raises CliError, listing them.
         """
@@ -81,7 +81,7 @@ class Source:
         return self._organization
 
     async def rows(self, table: Table, **where: str) -> AsyncIterator[Row]:
-        """Those of the organization that are not marked as deleted; `where`: columns and their values.
+        """Yields the organization's rows that are not marked as deleted; `where`: columns and their values.
 
         Oldest first, but for tables with vectors.
         """
@@ -99,7 +99,7 @@ class Source:
             yield _complete(table, row)
 
     async def count(self, table: str, **where: str) -> int:
-        """How many of its rows there are; 0 where there is no such table."""
+        """Counts the rows of a table; 0 where there is no such table."""
         if table not in self._columns:
             return 0
         conditions, values = self._conditions(table)
@@ -109,21 +109,21 @@ class Source:
         return await self._number(f"SELECT count(*) FROM {table} WHERE {' AND '.join(conditions)}", *values)
 
     async def count_deleted(self, table: str) -> int:
-        """How many are marked as deleted."""
+        """Counts the rows that are marked as deleted."""
         if not self._has(table, _DELETED):
             return 0
         conditions, values = self._conditions(table, deleted=True)
         return await self._number(f"SELECT count(*) FROM {table} WHERE {' AND '.join(conditions)}", *values)
 
     async def linked_ids(self, join: Join, owner: str) -> list[str]:
-        """The others of an owner."""
+        """Returns the others of an owner."""
         if not (self._has(join.table, join.owner) and self._has(join.table, join.other)):
             return []
         query = f"SELECT {join.other} AS other FROM {join.table} WHERE {join.owner} = $1 ORDER BY {join.other}"
         return [row["other"] for row in await self._all(query, owner) if row["other"] is not None]
 
     async def existing_ids(self, table: str, ids: Sequence[str]) -> list[str]:
-        """Which of these are there and not marked as deleted, oldest first."""
+        """Returns those of the ids that are there and not marked as deleted, oldest first."""
         if not ids or table not in self._columns:
             return []
         conditions, values = self._conditions(table)
@@ -134,7 +134,7 @@ class Source:
         return [row["id"] for row in await self._all(query, *values, list(ids))]
 
     async def count_orphans(self, table: Table, of: Table, by: str) -> int:
-        """Rows whose owner is not there."""
+        """Counts rows whose owner is not there."""
         if not self._has(table.name, by):
             return 0
         conditions, values = self._conditions(table.name)
@@ -147,14 +147,14 @@ class Source:
     # Messages ---------------------------------------------------------------------------------------------------------
 
     async def approval_answers(self, agent_id: str) -> list[Row]:
-        """An agent's messages that answer calls which waited: their `approvals`."""
+        """Returns the `approvals` of an agent's messages that answer calls which waited."""
         if not self._has(MESSAGES.name, "approvals"):
             return []
         query = "SELECT approvals FROM messages WHERE agent_id = $1 AND role = 'approval' AND approvals IS NOT NULL"
         return [dict(row) for row in await self._all(query, agent_id)]
 
     async def older_messages(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
-        """The messages of the default conversation outside of its window, oldest first."""
+        """Yields the messages of the default conversation outside of its window, oldest first."""
         in_default = "m.conversation_id IS NULL" if self._has(MESSAGES.name, "conversation_id") else "true"
         query = (
             f"SELECT {self._selected(MESSAGES, 'm')}, NULL AS keeper FROM messages m WHERE m.agent_id = $1"
@@ -165,7 +165,7 @@ class Source:
             yield _complete(MESSAGES, row)
 
     async def window_messages(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
-        """The messages with these ids, in their order; `keeper`: the conversation in which each keeps its id."""
+        """Yields the messages with these ids, in their order; `keeper`: the conversation in which each keeps its id."""
         query = (
             f"SELECT {self._selected(MESSAGES, 'm')}, {self._keeper()} AS keeper FROM messages m WHERE m.agent_id = $1"
             f" AND {self._not_deleted(MESSAGES.name, 'm')} AND m.id = ANY($2::text[])"
@@ -175,7 +175,7 @@ class Source:
             yield _complete(MESSAGES, row)
 
     async def conversation_messages(self, conversation_id: str) -> AsyncIterator[Row]:
-        """What a conversation lists: first what is not `in_context`, by age, then what is, by its place."""
+        """Yields the messages of a conversation: those not `in_context` by age, then the others by their place."""
         if CONVERSATION_MESSAGES.name not in self._columns:
             return
         listed = "cm.in_context, CASE WHEN cm.in_context THEN cm.position END"
@@ -189,7 +189,7 @@ class Source:
             yield _complete(MESSAGES, row)
 
     async def count_missing_messages(self, conversation_id: str) -> int:
-        """Places of a conversation whose messages are not there."""
+        """Counts entries of a conversation whose messages are not there."""
         if CONVERSATION_MESSAGES.name not in self._columns:
             return 0
         return await self._number(
@@ -201,7 +201,7 @@ class Source:
         )
 
     async def count_unlisted_messages(self, agent_id: str) -> int:
-        """Messages of other conversations that none of those that are there lists."""
+        """Counts messages that were written in other conversations and are listed in none."""
         if not self._has(MESSAGES.name, "conversation_id") or CONVERSATION_MESSAGES.name not in self._columns:
             return 0
         return await self._number(
@@ -241,7 +241,7 @@ class Source:
         return f"NOT coalesce({alias}.{_DELETED}, false)" if self._has(table, _DELETED) else "true"
 
     def _conditions(self, table: str, *, deleted: bool = False) -> tuple[list[str], list[Any]]:
-        """Of the organization, and (not) marked as deleted. Rows of a tenant that nobody names are the server's."""
+        """Returns SQL for the organization's rows, (not) marked as deleted. Rows without a tenant are the server's."""
         conditions, values = ["true"], list[Any]()
         if self._has(table, _DELETED):
             conditions.append(f"{'' if deleted else 'NOT '}coalesce({_DELETED}, false)")
@@ -283,10 +283,10 @@ _TENANT, _DELETED = "organization_id", "is_deleted"
 
 
 def _complete(table: Table, record: asyncpg.Record) -> Row:
-    """The row with every column of its table; those that are not there are null."""
+    """Returns the row with every column of its table; missing ones are null."""
     return dict.fromkeys(("id", "created_at", *table.columns, *table.vectors)) | dict(record)
 
 
 def _plain(url: str) -> str:
-    """The URL without the driver that SQLAlchemy is told in it."""
+    """Returns the URL without SQLAlchemy's driver."""
     return re.sub(r"^postgres(ql)?\+\w+://", "postgresql://", url)

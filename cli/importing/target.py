@@ -63,11 +63,11 @@ class Loci:
         self.providers: Any = ProviderServiceStub(channels["llm_gateway"])
 
     async def call(self, rpc: Any, request: Any) -> Any:
-        """The answer; waits for a service that restarts. Raises LociError."""
+        """Returns the answer; waits for a service that restarts. Raises LociError."""
         return await call_idempotent(rpc, request, timeout=_SECONDS)
 
     async def send(self, rpc: Any, parts: Callable[[], AsyncIterator[Any]]) -> Any:
-        """The answer to a stream, which is made anew where the service restarts meanwhile. Raises LociError."""
+        """Returns the answer to a stream, and sends it again where the service restarts. Raises LociError."""
         for attempt in range(_ATTEMPTS):
             try:
                 return await rpc(parts(), timeout=_STREAM_SECONDS, wait_for_ready=True)
@@ -79,7 +79,7 @@ class Loci:
         raise AssertionError("unreachable")
 
     async def exists(self, rpc: Any, request: Any) -> bool:
-        """Whether what the request gets is there. Raises LociError for anything but its absence."""
+        """Returns whether the request finds something. Raises LociError for other errors than its absence."""
         try:
             await self.call(rpc, request)
         except NotFound:
@@ -89,7 +89,7 @@ class Loci:
 
 @asynccontextmanager
 async def connect(environment: Mapping[str, str], organization_id: UUID) -> AsyncIterator[Loci]:
-    """The services, asked for this tenant. Raises CliError where they, or the key to them, are not to be found."""
+    """Connects to the services on behalf of this tenant. Raises CliError where an address or the key is missing."""
     env = Env(environment)
     home = Home(env.path("LOCI_HOME", default=default_home()).absolute())
     given = dict(environment)
@@ -111,5 +111,5 @@ async def connect(environment: Mapping[str, str], organization_id: UUID) -> Asyn
 
 
 def describe(error: LociError) -> str:
-    """Why a request was refused, for the report."""
+    """Returns the reason of a refusal, for the report."""
     return f"{error.message} ({error.reason})"

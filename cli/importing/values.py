@@ -16,7 +16,7 @@ class Skip(NamedTuple):
 
 
 def decode_json(text: str) -> Any:
-    """JSON as Postgres keeps it. What cannot be stored here, NUL and halves of surrogate pairs, is left out."""
+    """Parses JSON as Postgres keeps it, without NUL and halves of surrogate pairs, which cannot be stored here."""
     value = json.loads(text)
     return _storable(value) if "\\u" in text else value
 
@@ -34,32 +34,32 @@ def _storable(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """The text without NUL and lone surrogates."""
+    """Returns the text without NUL and lone surrogates."""
     return text.replace("\0", "").encode(errors="ignore").decode()
 
 
 def dump(value: Any) -> str:
-    """As JSON."""
+    """Returns JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def as_object(value: Any) -> Json:
-    """A JSON object; empty for anything else."""
+    """Returns a JSON object; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """A JSON array; empty for anything else."""
+    """Returns a JSON array; empty for anything else."""
     return value if isinstance(value, list) else []
 
 
 def as_text(value: Any) -> str:
-    """A text; empty for anything else."""
+    """Returns a text; empty for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def uuid_of(old: str) -> UUID:
-    """The UUID behind the prefix of an old id; of one that has none, always the same."""
+    """Returns the UUID behind the prefix of an old id; for an id without one, a UUID derived from it."""
     try:
         return UUID(old[-36:])
     except ValueError:
@@ -67,5 +67,5 @@ def uuid_of(old: str) -> UUID:
 
 
 def public_id(prefix: str, old: str) -> str:
-    """`public_id("source", "source-<uuid>")`: the id here."""
+    """Returns the id here: `public_id("source", "source-<uuid>")`."""
     return f"{prefix}-{uuid_of(old)}"

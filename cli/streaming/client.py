@@ -58,7 +58,7 @@ class Client:
         self._http.close()
 
     def get_agent(self, id_or_name: str) -> Json:
-        """The agent of that id, else of that name. Raises NotFound, AmbiguousName, Unreachable."""
+        """Returns the agent of that id, else of that name. Raises NotFound, AmbiguousName, Unreachable."""
         if _AGENT_ID.fullmatch(id_or_name):
             return self._object("GET", f"/v1/agents/{id_or_name}")
         found = self._call("GET", "/v1/agents/", params={"name": id_or_name, "limit": _MOST_LISTED})
@@ -70,27 +70,27 @@ class Client:
         return agent
 
     def newest_agent(self) -> Json | None:
-        """The agent that was made last; None where there is none."""
+        """Returns the agent that was created last; None where there is none."""
         found = self._call("GET", "/v1/agents/", params={"limit": 1})
         return found[0] if found else None
 
     def create_agent(self, **settings: Any) -> Json:
-        """A new agent."""
+        """Creates an agent."""
         return self._object("POST", "/v1/agents/", json=settings)
 
     def export_agent(self, agent_id: str, *, scrub_messages: bool = False) -> Json:
-        """The agent as an agent file. Raises CliError."""
+        """Returns the agent as an agent file. Raises CliError."""
         return self._object("GET", f"/v1/agents/{agent_id}/export", params={"scrub_messages": scrub_messages})
 
     def import_agents(self, data: bytes, **fields: str | None) -> Json:
-        """Makes the agents of an agent file; fields as in the form of the route, None: not sent. Raises CliError."""
+        """Creates the agents of an agent file; fields as in the form of the route, None: not sent. Raises CliError."""
         sent = {name: value for name, value in fields.items() if value is not None}
         return self._object("POST", "/v1/agents/import", files={"file": ("agents.af", data)}, data=sent, timeout=600)
 
     def stream(
         self, agent_id: str, said: str | list[Json], *, conversation_id: str | None = None, **options: Any
     ) -> Iterator[Event]:
-        """Takes a turn and tells its events, each once, whatever happens to the connection.
+        """Takes a turn and yields its events, each once, whatever happens to the connection.
 
         said: a user's text, or messages. options: of a POST of messages. The turn runs in the background, so leaving
         does not end it: `resume` goes on with it. Raises ApiError, Unreachable.
@@ -106,7 +106,7 @@ class Client:
         return self._events(cursor, lambda: self._start_request(path, body, cursor))
 
     def resume(self, run_id: str, *, starting_after: int = 0) -> Iterator[Event]:
-        """The events of a run after a `seq_id`, until it ends. Raises ApiError, Unreachable."""
+        """Yields the events of a run after a `seq_id`, until it ends. Raises ApiError, Unreachable."""
         cursor = Cursor(run_id, starting_after)
         return self._events(cursor, lambda: self._resume_request(cursor))
 
@@ -134,7 +134,7 @@ class Client:
             pause = min(2 * pause, 2.0)
 
     def _read(self, cursor: Cursor, path: str, body: Json) -> Iterator[Event]:
-        """One connection's events. Raises _ConnectionLost before the end, ApiError."""
+        """Yields one connection's events. Raises _ConnectionLost before the end, ApiError."""
         held: Event | None = None
         try:
             with self._http.stream("POST", path, json=body) as reply:

@@ -1,4 +1,4 @@
-"""How far a stream was read, so that it can be gone on with and nothing is told twice. Pure."""
+"""The position in a stream, to resume it without repeating an event. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cursor:
         self._repeated = self._delivered
 
     def is_new(self, frame: Frame, seq_id: int | None) -> bool:
-        """Whether a chunk was not told before. The last chunk of an event has its number as `id`."""
+        """Returns whether a chunk is new. The last chunk of an event has its number as `id`."""
         if seq_id is None:
             return True
         if seq_id <= self.after:

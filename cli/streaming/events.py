@@ -1,4 +1,4 @@
-"""What happens in a turn, as values. Pure.
+"""The events of a turn, as values. Pure.
 
 Texts and arguments are pieces where tokens are streamed; a client joins those of one `otid`, or of one call.
 """
@@ -19,7 +19,7 @@ class _Event:
 
     @property
     def run_id(self) -> str | None:
-        """The run it is of."""
+        """The id of its run."""
         return self.raw.get("run_id")
 
     @property
@@ -29,20 +29,20 @@ class _Event:
 
     @property
     def otid(self) -> str | None:
-        """The part of a message that it is, or is a piece of."""
+        """The id of the message part that it is, or is a piece of."""
         return self.raw.get("otid")
 
 
 @dataclass(frozen=True)
 class AssistantMessage(_Event):
-    """Something the agent says."""
+    """Text that the agent says."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ReasoningMessage(_Event):
-    """Something it thinks."""
+    """Text that the agent thinks."""
 
     text: str
 
@@ -58,7 +58,7 @@ class Call:
 
 @dataclass(frozen=True)
 class ToolCallMessage(_Event):
-    """Calls of tools. waits: for an approval, or for the client to do them."""
+    """Calls of tools. waits: they need an approval, or the client runs them."""
 
     calls: tuple[Call, ...]
     waits: bool
@@ -66,7 +66,7 @@ class ToolCallMessage(_Event):
 
 @dataclass(frozen=True)
 class ToolReturnMessage(_Event):
-    """What a tool returned."""
+    """The return of a tool."""
 
     call_id: str
     text: str
@@ -97,14 +97,14 @@ class ErrorMessage(_Event):
 
 @dataclass(frozen=True)
 class StopReason(_Event):
-    """Why the turn ended."""
+    """The reason of the turn's end."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class UsageStatistics(_Event):
-    """What it cost, in tokens."""
+    """The cost of the turn in tokens."""
 
     prompt: int
     completion: int
@@ -113,7 +113,7 @@ class UsageStatistics(_Event):
 
 @dataclass(frozen=True)
 class UnknownEvent(_Event):
-    """A kind that this client does not know."""
+    """An event of a kind that this client does not know."""
 
 
 Event = (
@@ -131,7 +131,7 @@ Event = (
 
 
 def event(raw: Json) -> Event:
-    """The value of one event; unknown kinds are UnknownEvent."""
+    """Returns the value of one event; unknown kinds are UnknownEvent."""
     match raw.get("message_type"):
         case "assistant_message":
             return AssistantMessage(raw, flat(raw.get("content")))
@@ -160,7 +160,7 @@ def event(raw: Json) -> Event:
 
 
 def flat(content: Any) -> str:
-    """A content as a text: of its parts those that are texts."""
+    """Returns a content as text: the texts among its parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return str(content or "")

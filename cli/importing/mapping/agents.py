@@ -30,7 +30,7 @@ _LONGEST_TEXT = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachments:
-    """What hangs on an agent, by old ids but for tools, which have those that they have here."""
+    """The things attached to an agent, by their old ids; tools by their new ones."""
 
     block_ids: Sequence[str] = ()
     tool_ids: Sequence[str] = ()
@@ -41,7 +41,7 @@ class Attachments:
 
 
 def agent(row: Row, its: Attachments) -> tuple[pb.ImportedAgent, list[str]]:
-    """An agent, and what is not as it was."""
+    """Returns an agent, and the changes that it had to take."""
     changed = list[str]()
     kind = as_text(row["agent_type"])
     draft = agent_pb2.Agent(
@@ -90,7 +90,7 @@ def agent(row: Row, its: Attachments) -> tuple[pb.ImportedAgent, list[str]]:
 
 
 def conversation(row: Row, block_ids: Sequence[str]) -> pb.ImportedConversation:
-    """A conversation beside the default one, with the copies of blocks that are its own."""
+    """Returns a conversation beside the default one, with the copies of blocks that are its own."""
     settings, model = as_object(row["model_settings"]), models.handle(as_text(row["model"]))
     imported = pb.ImportedConversation(
         conversation_id=public_id("conv", row["id"]),
@@ -116,7 +116,7 @@ def _timezone(row: Row, changed: list[str]) -> str:
 
 
 def _rules(row: Row, changed: list[str]) -> list[Json]:
-    """Its rules but for those of a type that nobody knows; with `timeout_seconds` and the like as they are."""
+    """Returns the rules of types that are known here; `timeout_seconds` and the like stay as they are."""
     given = [as_object(rule) for rule in as_list(row["tool_rules"])]
     rules = [rule for rule in given if rule.get("type") in _RULES and as_text(rule.get("tool_name"))]
     if len(rules) < len(given):

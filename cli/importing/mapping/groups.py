@@ -21,7 +21,7 @@ _SETTINGS = {
 def identity(
     row: Row, agent_ids: Iterable[str], block_ids: Iterable[str]
 ) -> identity_service_pb2.CreateIdentityRequest:
-    """An identity with the agents that serve it and the blocks about it."""
+    """Returns an identity with the agents that serve it and the blocks about it."""
     name = as_text(row["name"])[:_LONGEST_IDENTITY]
     key = as_text(row["identifier_key"])[:_LONGEST_IDENTITY]
     kind = row["identity_type"]
@@ -48,7 +48,7 @@ def _properties(given: object) -> list[Json]:
 def group(
     row: Row, members: Sequence[str], blocks: Sequence[str], there: frozenset[str]
 ) -> group_service_pb2.CreateGroupRequest | Skip:
-    """A group. `members`, `blocks`: ids of its joins; `there`: the agents that are here."""
+    """Returns a group. `members`, `blocks`: ids of its joins; `there`: the agents that are here."""
     kind, manager = as_text(row["manager_type"]) or "round_robin", as_text(row["manager_agent_id"])
     if kind not in _SETTINGS:
         return Skip(f"there is no group with a manager of type {kind!r} here")

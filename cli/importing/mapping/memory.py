@@ -19,7 +19,7 @@ _ELSEWHERE = ("TPUF", "PINECONE")
 
 
 def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | Skip:
-    """A block, and what is not as it was."""
+    """Returns a block, and the changes that it had to take."""
     label, value, changed = as_text(row["label"]), storable(as_text(row["value"])), list[str]()
     if not 1 <= len(label) <= _LONGEST_LABEL:
         return Skip(f"its label has {len(label)} characters, and may have 1 to {_LONGEST_LABEL}")
@@ -47,7 +47,7 @@ def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | 
 
 
 def archive(row: Row) -> passage_pb2.Archive:
-    """An archive with the model of its vectors, whoever serves that."""
+    """Returns an archive with the model of its vectors, whoever serves that."""
     name, description = as_text(row["name"]).strip(), row["description"]
     embedding = models.embedding_handle(row["embedding_config"])
     return passage_pb2.Archive(
@@ -61,12 +61,12 @@ def archive(row: Row) -> passage_pb2.Archive:
 
 
 def has_own_vectors(row: Row) -> bool:
-    """Whether the vectors of an archive are in the database."""
+    """Returns whether the vectors of an archive are in the database."""
     return row["vector_db_provider"] not in _ELSEWHERE
 
 
 def passage(row: Row, archive: Row) -> passage_service_pb2.PassageDraft | Skip:
-    """A passage, with its vector if that is one of the archive's model; its date is the one that it was given."""
+    """Returns a passage, with its date, and with its vector if that is one of the archive's model."""
     text = storable(as_text(row["text"]))
     if not text.strip():
         return Skip("it has no text")
@@ -85,7 +85,7 @@ def passage(row: Row, archive: Row) -> passage_service_pb2.PassageDraft | Skip:
 
 
 def folder(row: Row) -> folder_pb2.Folder:
-    """A folder."""
+    """Returns a folder."""
     return folder_pb2.Folder(
         id=public_id("source", row["id"]),
         name=as_text(row["name"]).replace("/", "_")[:_LONGEST_FOLDER] or "folder",
@@ -97,7 +97,7 @@ def folder(row: Row) -> folder_pb2.Folder:
 
 
 def file(row: Row, text: str | None) -> folder_service_pb2.UploadHeader | Skip:
-    """The header of a file's text, which the old server has taken out of it already."""
+    """Returns the header of a file's text, which the old server has extracted already."""
     if text is None or not text.strip():
         return Skip(f"its text is not there (it is {row['processing_status'] or 'unread'}); upload it again")
     name = as_text(row["file_name"]).rpartition("/")[2] or as_text(row["original_file_name"]).rpartition("/")[2]
@@ -112,7 +112,7 @@ def file(row: Row, text: str | None) -> folder_service_pb2.UploadHeader | Skip:
 
 
 def vector(values: Sequence[float] | None, own: Any, wanted: Any) -> Sequence[float]:
-    """A vector without the zeros that fill it up; empty where it is not one of the model that is wanted."""
+    """Returns a vector without its padding of zeros; empty where it is of another model than `wanted`."""
     size = models.dimensions(own)
     if not values or size == 0 or size != models.dimensions(wanted) or len(values) < size or any(values[size:]):
         return ()

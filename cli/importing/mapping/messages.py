@@ -31,7 +31,7 @@ _PREFIX_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
-    """What has to be known of an agent to read its messages.
+    """The facts of an agent that its messages need to be read.
 
     tools: names of its tools. returned: ids of calls that a client has run; decided: of those that it has judged.
     since: when it was made, for messages without a time.
@@ -47,7 +47,7 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a row stands. `first`: of the window; `copied_to`: the conversation for which it is copied, if it is."""
+    """The place of a row. `number`: in the window; `copied_to`: the conversation for which it is copied, if it is."""
 
     in_context: bool
     number: int = -1
@@ -58,7 +58,7 @@ Conversion = tuple[Row, Position, pb.StoredMessage | Skip]
 
 
 def client_answers(rows: Iterable[Row]) -> tuple[frozenset[str], frozenset[str]]:
-    """The calls that a client ran itself, and those that it judged, by the rows that are its answers."""
+    """Returns the ids of the calls that a client ran itself, and of those that it decided, from its answers."""
     returned, decided = set[str](), set[str]()
     for row in rows:
         for answer in map(as_object, as_list(row["approvals"])):
@@ -67,7 +67,7 @@ def client_answers(rows: Iterable[Row]) -> tuple[frozenset[str], frozenset[str]]
 
 
 def to_message(row: Row, position: Position, agent_info: AgentInfo) -> pb.StoredMessage | Skip:
-    """One row as it is stored here."""
+    """Returns a row as a message of this server."""
     role = as_text(row["role"])
     if role not in _ROLES:
         return Skip(f"there are no messages of role {role!r} here")
@@ -93,7 +93,7 @@ def to_message(row: Row, position: Position, agent_info: AgentInfo) -> pb.Stored
 
 
 def is_system_prompt(row: Row, position: Position, agent_info: AgentInfo) -> bool:
-    """Whether it is a compiled prompt: those are made anew."""
+    """Returns whether the row is a compiled prompt: those are made anew."""
     if row["role"] != "system":
         return False
     text = _text(row)
@@ -102,19 +102,19 @@ def is_system_prompt(row: Row, position: Position, agent_info: AgentInfo) -> boo
 
 
 def requests_approval(row: Row) -> bool:
-    """Whether its calls wait, or waited, for the client."""
+    """Returns whether the row's calls wait, or waited, for the client."""
     return row["role"] == "approval" and bool(as_list(row["tool_calls"]))
 
 
 def new_id(row: Row, position: Position) -> UUID:
-    """Its id here; see above. A copy for another conversation has one of its own, always the same."""
+    """Returns the row's id here; see above. A copy for another conversation has one of its own, always the same."""
     old = uuid_of(row["id"])
     shown = old if position.copied_to is None else uuid5(position.copied_to, str(old))
     return UUID(int=shown.int + 1) if requests_approval(row) else shown
 
 
 async def merge_calls(conversions: AsyncIterator[Conversion]) -> AsyncIterator[Conversion]:
-    """The same, where calls that wait and those before them that do not, of one reply, are one message."""
+    """Yields the same, with calls of one reply, those that wait and those that do not, in one message."""
     held: Conversion | None = None
     async for one in conversions:
         if held is not None:
@@ -172,7 +172,7 @@ def _parts(row: Row, role: str, position: Position, agent_info: AgentInfo) -> It
 
 
 def _gate(call_id: str, name: str, agent_info: AgentInfo) -> str:
-    """Why a call waits: the client runs it itself, or says whether it may be run."""
+    """Returns why a call waits: the client runs it itself, or decides whether it may run."""
     if call_id in agent_info.returned:
         return "client"
     return "approval" if call_id in agent_info.decided or name in agent_info.tools else "client"
@@ -201,7 +201,7 @@ def _answers(row: Row, position: Position) -> Iterator[pb.StoredPart]:
 
 
 def _request(row: Row, position: Position) -> str:
-    """The id under which the calls are shown that it answers."""
+    """Returns the id under which the answered calls are shown."""
     old = as_text(row["approval_request_id"])
     if not old or position.copied_to is None:
         return public_id("message", old) if old else ""
@@ -236,7 +236,7 @@ def _user(row: Row) -> Iterator[pb.StoredPart]:
 
 
 def _is_summary(row: Row) -> bool:
-    """Older servers keep the summary as a message of role user."""
+    """Returns whether a message of role user is a summary, as older servers keep it."""
     return parts.is_alert(_text(row))
 
 

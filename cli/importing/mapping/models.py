@@ -10,7 +10,7 @@ _WARMEST = 2.0
 
 
 def chat_handle(config: object) -> str:
-    """`provider/model` of an llm_config; empty where it names no model."""
+    """Returns `provider/model` of an llm_config; empty where it names no model."""
     given = as_object(config)
     return handle(as_text(given.get("handle"))) or _build_handle(
         given.get("provider_name") or given.get("model_endpoint_type"), given.get("model")
@@ -18,7 +18,7 @@ def chat_handle(config: object) -> str:
 
 
 def embedding_handle(config: object) -> str:
-    """`provider/model` of an embedding_config; empty where it names no model."""
+    """Returns `provider/model` of an embedding_config; empty where it names no model."""
     given = as_object(config)
     return handle(as_text(given.get("handle"))) or _build_handle(
         given.get("embedding_endpoint_type"), given.get("embedding_model")
@@ -26,7 +26,7 @@ def embedding_handle(config: object) -> str:
 
 
 def handle(given: str) -> str:
-    """A handle as it is called here; empty for what is none."""
+    """Returns a handle by its name here; empty for text that is none."""
     provider, _, model = given.strip().partition("/")
     if not provider or not model or len(given.split()) != 1:
         return ""
@@ -34,19 +34,19 @@ def handle(given: str) -> str:
 
 
 def dimensions(config: object) -> int:
-    """Numbers of the vectors of an embedding_config; 0: it does not say."""
+    """Returns the dimensions of an embedding_config; 0 where it has none."""
     size = as_object(config).get("embedding_dim")
     return size if type(size) is int and size > 0 else 0
 
 
 def context_window(config: object) -> int | None:
-    """Tokens of an llm_config."""
+    """Returns the tokens of an llm_config's context window."""
     size = as_object(config).get("context_window")
     return size if type(size) is int and 0 < size < 2**31 else None
 
 
 def model_settings(config: object, response_format: object = None) -> Json:
-    """The model_settings that say what an llm_config says; what it leaves to the model is not in them."""
+    """Returns the model_settings of an llm_config, without those that it leaves to the model."""
     given: Row = as_object(config)
     settings: Json = {"provider_type": as_text(given.get("model_endpoint_type")) or None}
     temperature, tokens = given.get("temperature"), given.get("max_tokens")

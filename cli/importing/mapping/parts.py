@@ -15,7 +15,7 @@ _UNREADABLE = "[an image that could not be read]"
 
 
 def content_parts(given: Any, *, text: str | None = None, thinks: bool = False) -> Iterator[pb.StoredPart]:
-    """The parts of a row's content. `text`: its older form; `thinks`: its texts are thoughts, and not speech."""
+    """Yields the parts of a row's content. `text`: its older form; `thinks`: its texts are thoughts, not speech."""
     for part in as_list(given) or ([{"type": "text", "text": text}] if text else []):
         yield from _part(as_object(part), thinks=thinks)
 
@@ -44,30 +44,30 @@ def _part(part: Json, *, thinks: bool) -> Iterator[pb.StoredPart]:
 
 
 def text_parts(text: Any, *, signature: str = "") -> Iterator[pb.StoredPart]:
-    """A text, if there is any."""
+    """Yields a text, if there is any."""
     if words := storable(as_text(text)):
         yield pb.StoredPart(text=pb.StoredText(text=words, signature=signature))
 
 
 def reasoning_parts(text: Any, signature: str = "", *, prompted: bool = False) -> Iterator[pb.StoredPart]:
-    """Thoughts, if there are any."""
+    """Yields thoughts, if there are any."""
     if words := storable(as_text(text)):
         yield pb.StoredPart(reasoning=pb.StoredReasoning(text=words, signature=signature, prompted=prompted))
 
 
 def call_part(call_id: str, name: str, arguments: Any, gate: str = "") -> pb.StoredPart:
-    """A tool call; its arguments are JSON text, or a value."""
+    """Returns a tool call; its arguments are JSON text, or a value."""
     written = arguments if isinstance(arguments, str) else dump(arguments if arguments is not None else {})
     return pb.StoredPart(call=pb.StoredCall(id=call_id, name=name, arguments=storable(written), gate=gate))
 
 
 def openai_calls(given: Any) -> list[Json]:
-    """The calls of a row, in the form of OpenAI's API."""
+    """Returns the calls of a row, in the form of OpenAI's API."""
     return [as_object(one) for one in as_list(given)]
 
 
 def openai_call_part(given: Json, gate: str = "") -> pb.StoredPart:
-    """One of `calls`."""
+    """Returns one of `openai_calls` as a part."""
     function = as_object(given.get("function"))
     return call_part(as_text(given.get("id")), as_text(function.get("name")), function.get("arguments"), gate)
 
@@ -81,7 +81,7 @@ def tool_return_part(
     stdout: Any = None,
     stderr: Any = None,
 ) -> pb.StoredPart:
-    """What a tool returned, out of the old server's JSON `{"status", "message", "time"}` around it."""
+    """Returns a tool's return, out of the old server's JSON `{"status", "message", "time"}` around it."""
     text, status = unpack_return(packed)
     return pb.StoredPart(
         tool_return=message_pb2.ToolReturn(
@@ -96,7 +96,7 @@ def tool_return_part(
 
 
 def unpack_return(text: str) -> tuple[str, str]:
-    """The message and the status in a tool's text; the text itself where it is not packed."""
+    """Returns the message and the status in a tool's text; the text itself where it is not packed."""
     packed = json_object(text)
     if "status" not in packed or "message" not in packed:
         return text, ""
@@ -105,19 +105,19 @@ def unpack_return(text: str) -> tuple[str, str]:
 
 
 def unpack_user_message(text: str) -> str:
-    """What a user said, out of the older JSON `{"type": "user_message", "message", "time"}` around it."""
+    """Returns a user's text, out of the older JSON `{"type": "user_message", "message", "time"}` around it."""
     packed = json_object(text)
     message = packed.get("message")
     return message if packed.get("type") == "user_message" and isinstance(message, str) else text
 
 
 def is_alert(text: str) -> bool:
-    """Whether it is what the old server says itself: summaries are."""
+    """Returns whether a text is the old server's own, as summaries are."""
     return json_object(text).get("type") == "system_alert"
 
 
 def json_object(text: str) -> Json:
-    """The JSON object in a text; empty where it is none."""
+    """Returns the JSON object in a text; empty where it is none."""
     if not text.lstrip().startswith("{"):
         return {}
     try:

@@ -9,12 +9,12 @@ _TYPES = {"hugging_face": "hugging-face", "moonshot": "moonshot", "google": "goo
 
 
 def is_byok(row: Row) -> bool:
-    """Whether a user made it; the others came of the old server's environment."""
+    """Returns whether a user brought the provider; the others come from the old server's environment."""
     return as_text(row["provider_category"]) == "byok"
 
 
 def provider(row: Row, api_key: str, access_key: str) -> provider_service_pb2.CreateProviderRequest | Skip:
-    """A provider with its keys in the clear."""
+    """Returns a provider with its keys in the clear."""
     told = as_text(row["provider_type"])
     provider_type = _TYPES.get(told, told)
     if provider_type not in TYPES:

@@ -15,22 +15,22 @@ _SCRIPT = re.compile(r"^\s*(export\s+)?(default\s+)?(async\s+)?function\b|=>|^\s
 
 
 def is_builtin(row: Row) -> bool:
-    """Whether the old server made the tool: this one has its own of that name."""
+    """Returns whether the old server made the tool: this one has its own of that name."""
     return as_text(row["tool_type"]).startswith(OWN)
 
 
 def is_mcp_tool(row: Row) -> bool:
-    """Whether the tool is one of an MCP server: those are read anew from it."""
+    """Returns whether the tool is of an MCP server: those are read anew from it."""
     return row["tool_type"] == MCP or "mcp" in as_object(row["metadata_"])
 
 
 def server_of(row: Row) -> str:
-    """The name of the MCP server of a tool."""
+    """Returns the name of the MCP server of a tool."""
     return as_text(as_object(as_object(row["metadata_"]).get("mcp")).get("server_name"))
 
 
 def tool(row: Row) -> tool_service_pb2.CreateToolRequest | Skip:
-    """A tool of the tenant's own source."""
+    """Returns a tool of the tenant's own source."""
     source = storable(as_text(row["source_code"]))
     language = source_type(source, as_text(row["source_type"]))
     if not source.strip():
@@ -59,7 +59,7 @@ def tool(row: Row) -> tool_service_pb2.CreateToolRequest | Skip:
 
 
 def source_type(source: str, told: str) -> str:
-    """By the text: what the row says is "json" for much Python. Empty where neither tells."""
+    """Returns the language by the text, because rows declare much Python as "json"; empty where neither tells."""
     if _PYTHON.search(source):
         return "python"
     if _SCRIPT.search(source):
@@ -68,7 +68,7 @@ def source_type(source: str, told: str) -> str:
 
 
 def packages(given: object) -> list[Json]:
-    """Requirements with a name each."""
+    """Returns requirements with a name each."""
     entries = (as_object(entry) for entry in as_list(given))
     return [
         {"name": entry["name"], **({"version": entry["version"]} if entry.get("version") else {})}
@@ -78,7 +78,7 @@ def packages(given: object) -> list[Json]:
 
 
 def mcp_server(row: Row, token: str, headers: Mapping[str, str]) -> mcp_service_pb2.CreateMcpServerRequest | Skip:
-    """An MCP server with its secrets in the clear; empty ones are not there."""
+    """Returns an MCP server with its secrets in the clear; empty ones are left out."""
     transport = mcp_pb2.McpTransport()
     match row["server_type"]:
         case "streamable_http" | "sse" as kind:
@@ -104,7 +104,7 @@ def mcp_server(row: Row, token: str, headers: Mapping[str, str]) -> mcp_service_
 
 
 def headers_of(text: str) -> dict[str, str] | None:
-    """Headers as they are sealed, a JSON object; None where it is none."""
+    """Returns headers from their JSON object; None where it is none."""
     try:
         value = json.loads(text) if text else {}
     except json.JSONDecodeError:
@@ -113,7 +113,7 @@ def headers_of(text: str) -> dict[str, str] | None:
 
 
 def sandbox_config(row: Row) -> environment_service_pb2.CreateSandboxConfigRequest:
-    """The settings of a kind of sandbox."""
+    """Returns the settings of a kind of sandbox."""
     return environment_service_pb2.CreateSandboxConfigRequest(
         type=as_text(row["type"]).lower(), config_json=dump(as_object(row["config"]))
     )

@@ -38,7 +38,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Tally:
-    """What became of an agent's messages and conversations in one attempt to send them."""
+    """The result of one attempt to send an agent's messages and conversations."""
 
     messages: int = 0
     conversations: int = 0
@@ -48,7 +48,7 @@ class Tally:
 
 
 async def agents(job: Import) -> None:
-    """All of them, one after the other."""
+    """Imports all agents, one after the other."""
     transfers, report = job.loci.transfers, job.report
     async for row in job.source.rows(AGENTS):
         agent_id, where = public_id("agent", row["id"]), {"id": row["id"], "name": as_text(row["name"])}
@@ -84,7 +84,7 @@ async def agents(job: Import) -> None:
 
 
 async def _count_present(job: Import, row: Row) -> None:
-    """Taken before: it has gone its own way since."""
+    """Counts an agent that was imported before, and may have changed since."""
     job.agents.add(public_id("agent", row["id"]))
     job.report.count_present("agents")
     job.report.count_present("conversations", await job.source.count(CONVERSATIONS.name, agent_id=row["id"]))
@@ -140,7 +140,7 @@ async def _agent_info(job: Import, row: Row) -> AgentInfo:
 
 
 async def _send(job: Import, row: Row, imported: pb.ImportedAgent) -> Tally:
-    """Raises LociError, and what reading the old database raises."""
+    """Sends an agent. Raises LociError, and the old database's errors."""
     agent_info, tally = await _agent_info(job, row), Tally()
     if job.dry_run:
         async for part in _parts(job, row, imported, agent_info, tally):
@@ -217,7 +217,7 @@ async def _conversation(job: Import, row: Row, agent_info: AgentInfo, tally: Tal
 async def _frames(
     conversation_id: str, conversions: AsyncIterator[Conversion], tally: Tally
 ) -> AsyncIterator[pb.ImportAgentsRequest]:
-    """Messages as far as a frame goes; those that are not taken are told."""
+    """Yields messages in frames of a limited size; records those that are skipped."""
     held: list[pb.StoredMessage] = []
     size = 0
     async for row, _, message in messages.merge_calls(conversions):

@@ -1,4 +1,4 @@
-"""What every step works with."""
+"""The job that every step works on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ REFUSALS = (InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, Permis
 
 @dataclass
 class Import:
-    """An import on its way.
+    """An import under way.
 
     tools: ids here by the old ones, tool_names: by the old ones. agents: ids of those that are here. lost: old ids of
     what is not taken, so that nothing refers to it.
@@ -46,7 +46,7 @@ class Import:
     lost: set[str] = field(default_factory=set)
 
     async def create(self, entity: str, rpc: Any, request: Any, *, id: str, name: str = "") -> Any:
-        """Sends a request that makes something: its answer, or None where it is refused, which is reported."""
+        """Sends a request that creates something; returns the answer, or None after a refusal, which it reports."""
         if self.dry_run:
             self.report.count_taken(entity)
             return None
@@ -59,12 +59,12 @@ class Import:
         return made
 
     def skip(self, entity: str, reason: str, *, id: str, name: str = "") -> None:
-        """A row that is not taken."""
+        """Records a row that is not taken."""
         self.report.skip(entity, reason, id=id, name=name)
         self.lost.add(id)
 
     async def imported_ids(self, table: str, ids: Sequence[str]) -> list[str]:
-        """Which of the old ids are rows that are here now, oldest first."""
+        """Returns those of the old ids whose rows are here now, oldest first."""
         return [one for one in await self.source.existing_ids(table, ids) if one not in self.lost]
 
 

@@ -21,7 +21,7 @@ _MOST_LINKS = 1_000
 
 
 async def identities(job: Import) -> None:
-    """With their agents and blocks."""
+    """Imports identities with their agents and blocks."""
     rpcs, source = job.loci.identities, job.source
     async for row in source.rows(IDENTITIES):
         where = {"id": row["id"], "name": as_text(row["identifier_key"])}
@@ -46,7 +46,7 @@ async def _attach(job: Import, identity_id: str, agents: Sequence[str]) -> None:
 
 
 async def groups(job: Import) -> None:
-    """With their members in order."""
+    """Imports groups with their members in order."""
     rpcs, source = job.loci.groups, job.source
     async for row in source.rows(GROUPS):
         asked = group_service_pb2.GetGroupRequest(group_id=public_id("group", row["id"]))

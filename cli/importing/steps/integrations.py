@@ -1,4 +1,4 @@
-"""Providers, MCP servers, and where tools run, with their secrets."""
+"""Providers, MCP servers and sandboxes, with their secrets."""
 
 from cli.importing.mapping import providers as mapping
 from cli.importing.mapping import tools
@@ -16,7 +16,7 @@ _MOST_CONFIGS = 1_000
 
 
 async def providers(job: Import) -> None:
-    """Those that users brought. Each is asked for its models once it is stored."""
+    """Imports the providers that users brought. Each is asked for its models once it is stored."""
     loci, report = job.loci, job.report
     async for row in job.source.rows(PROVIDERS):
         where = {"id": row["id"], "name": as_text(row["name"])}
@@ -36,7 +36,7 @@ async def providers(job: Import) -> None:
 
 
 async def mcp_servers(job: Import) -> None:
-    """Their tools are read anew, from them."""
+    """Imports MCP servers, whose tools are read anew."""
     loci, report = job.loci, job.report
     async for row in job.source.rows(MCP_SERVERS):
         where = {"id": row["id"], "name": as_text(row["server_name"])}
@@ -58,7 +58,7 @@ async def mcp_servers(job: Import) -> None:
 
 
 async def sandboxes(job: Import) -> None:
-    """The settings of each kind of sandbox with their variables. Their ids are new."""
+    """Imports the settings of each kind of sandbox with their variables, under new ids."""
     async for row in job.source.rows(SANDBOX_CONFIGS):
         request = tools.sandbox_config(row)
         config_id = await _sandbox(job, request, row["id"])
@@ -110,7 +110,7 @@ async def _variable(job: Import, config_id: str, row: Row) -> None:
 
 
 def _secret(job: Import, row: Row, column: str, of: str) -> str:
-    """A secret of a row, or nothing, which is reported."""
+    """Returns a secret of a row; reports one that cannot be read, and returns ""."""
     found = job.keyring.read(row[f"{column}_enc"], row[column])
     if found.problem:
         name = as_text(row.get("name") or row.get("server_name"))

@@ -19,7 +19,7 @@ Drafts = list[passage_service_pb2.PassageDraft]
 
 
 async def blocks(job: Import) -> None:
-    """Blocks with their tags, whoever they are attached to."""
+    """Imports blocks with their tags, whoever they are attached to."""
     tags: dict[str, list[str]] = {}
     async for row in job.source.rows(BLOCK_TAGS):
         tags.setdefault(row["block_id"], []).append(as_text(row["tag"]))
@@ -43,7 +43,7 @@ async def blocks(job: Import) -> None:
 
 
 async def archives(job: Import) -> None:
-    """Archives, each followed by its passages. Vectors are taken as they are; no model is asked where there are any."""
+    """Imports archives, each followed by its passages. Vectors stay as they are; passages without are embedded here."""
     loci, report, seen = job.loci, job.report, 0
     async for row in job.source.rows(ARCHIVES):
         where = {"id": row["id"], "name": as_text(row["name"])}
@@ -64,7 +64,7 @@ async def archives(job: Import) -> None:
 
 
 async def _passages_of(job: Import, old_id: str) -> int | None:
-    """How many passages the archive has here; None: it is not here."""
+    """Returns the number of passages that the archive has here; None where it is not here."""
     asked = archive_service_pb2.GetArchiveRequest(archive_id=public_id("archive", old_id))
     try:
         count: int = (await job.loci.call(job.loci.archives.GetArchive, asked)).archive.passage_count
@@ -93,7 +93,7 @@ async def _passages(job: Import, archive: Row, there: int, total: int) -> None:
 
 
 async def _batches(job: Import, archive: Row) -> AsyncIterator[tuple[Drafts, list[tuple[str, str]]]]:
-    """Passages to send together, all of them with vectors or none, and those that are not sent."""
+    """Yields passages to send together, all of them with vectors or none, and the skipped ones with their reasons."""
     held: dict[bool, Drafts] = {True: [], False: []}
     sizes = {True: 0, False: 0}
     async for row in job.source.rows(PASSAGES, archive_id=archive["id"]):
@@ -112,7 +112,7 @@ async def _batches(job: Import, archive: Row) -> AsyncIterator[tuple[Drafts, lis
 
 
 async def _send(job: Import, archive: Row, drafts: Drafts) -> int:
-    """How many of them were refused, each of which is reported."""
+    """Sends passages, reports each that is refused, and returns their number."""
     try:
         await _store(job, archive, drafts)
     except REFUSALS as error:
@@ -124,7 +124,7 @@ async def _send(job: Import, archive: Row, drafts: Drafts) -> int:
 
 
 async def _store(job: Import, archive: Row, drafts: Drafts) -> None:
-    """Those without vectors are embedded here, or where that cannot be done, kept without."""
+    """Stores passages. Those without vectors are embedded here, or stored without where that is not possible."""
     request = passage_service_pb2.CreatePassagesRequest(archive_id=public_id("archive", archive["id"]), passages=drafts)
     create = job.loci.passages.CreatePassages
     size = models.dimensions(archive["embedding_config"])
@@ -143,7 +143,7 @@ async def _store(job: Import, archive: Row, drafts: Drafts) -> None:
 
 
 async def folders(job: Import) -> None:
-    """Folders, each followed by its files, whose texts are cut and embedded anew in the background."""
+    """Imports folders, each followed by its files, whose texts are cut and embedded anew in the background."""
     loci, report = job.loci, job.report
     async for row in job.source.rows(FOLDERS):
         where = {"id": row["id"], "name": as_text(row["name"])}

@@ -1,4 +1,4 @@
-"""Tools. Agents get those of the same names where this server has its own, or had one before."""
+"""Tools. Where this server has a tool of the same name, agents get that one."""
 
 from cli.importing.mapping import tools as mapping
 from cli.importing.schema import TOOLS
@@ -66,7 +66,7 @@ async def _custom(job: Import, row: Row) -> None:
 
 
 async def _use_namesake(job: Import, row: Row, otherwise: str) -> bool:
-    """Whether the tool of the same name stands for it."""
+    """Uses the tool of the same name instead; returns whether there is one."""
     name = as_text(row["name"])
     asked = tool_service_pb2.BatchGetToolsRequest(names=[name])
     found = (await job.loci.call(job.loci.tools.BatchGetTools, asked)).tools
@@ -79,7 +79,7 @@ async def _use_namesake(job: Import, row: Row, otherwise: str) -> bool:
 
 
 async def _mcp_tool_ids(job: Import) -> dict[tuple[str, str], str]:
-    """Ids of the tools of MCP servers, by the names of both."""
+    """Returns the ids of MCP tools, by the names of server and tool."""
     loci = job.loci
     servers = (await loci.call(loci.servers.ListMcpServers, mcp_service_pb2.ListMcpServersRequest())).servers
     found = {}
@@ -102,6 +102,6 @@ def _use_mcp_tool(job: Import, row: Row, mcp_tool_ids: dict[tuple[str, str], str
 
 
 def map_tool_ids(job: Import, old_ids: list[str]) -> tuple[list[str], list[str]]:
-    """Ids here of an agent's tools, and the names of those that it loses."""
+    """Returns the ids here of an agent's tools, and the names of those that it loses."""
     lost = [job.tool_names.get(one, one) for one in old_ids if one not in job.tools]
     return [job.tools[one] for one in old_ids if one in job.tools], lost
