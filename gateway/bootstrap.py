@@ -174,12 +174,12 @@ def build(
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
     pages.add(app)
     credentials = Credentials(peers, signer, settings.key_cache, AUDIENCE)
-    judge = Authorizer(peers, app.state.services.conversations)
-    keys = KeyAuthentication(credentials, judge, signer, required=settings.require_api_key)
-    door = OriginCheck(settings.known_hosts, settings.cors_origins)
+    authorizer = Authorizer(peers, app.state.services.conversations)
+    keys = KeyAuthentication(credentials, authorizer, signer, required=settings.require_api_key)
+    origin_check = OriginCheck(settings.known_hosts, settings.cors_origins)
     served: ASGIApp = RequestMiddleware(
         Dispatcher(app),
-        authenticator=Authenticator(settings.password, verifier, keys, door),
+        authenticator=Authenticator(settings.password, verifier, keys, origin_check),
         signer=signer,
         max_body_bytes=settings.max_body_bytes,
         max_upload_bytes=settings.max_upload_bytes,

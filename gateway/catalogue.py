@@ -29,7 +29,7 @@ class Catalogue:
         self._fetches: dict[UUID, asyncio.Task[Models]] = {}
 
     async def models(self) -> Models:
-        """Returns what is known for the current tenant; never raises, and may be empty."""
+        """Returns the models of the current tenant; never raises, and may be empty."""
         tenant = current().organization_id
         models, stale_at = self._copies.get(tenant, (None, 0.0))
         if time.monotonic() < stale_at and models is not None:

@@ -9,7 +9,7 @@ from gateway.access.authorizer import Authorizer
 from gateway.access.credentials import PREFIXES, Credentials
 from gateway.access.origin_check import OriginCheck
 from gateway.access.roles import Right, right_of
-from gateway.access.run_tokens import acting, bearer_of, check_route, run_context, shows_run_token
+from gateway.access.run_tokens import acting_context, bearer_of, check_route, has_run_token, run_context
 from gateway.git.requests import with_bearer
 from gateway.vendors.keys import for_loci
 from services.common.context import CallContext, Signer, Verifier, use_context
@@ -40,7 +40,7 @@ class KeyAuthentication:
     """The collaborators that authenticate keys."""
 
     credentials: Credentials
-    judge: Authorizer
+    authorizer: Authorizer
     signer: Signer
     # Whether nobody is let in without one.
     required: bool = False
@@ -58,12 +58,12 @@ class Authenticator:
         password: str,
         verifier: Verifier | None = None,
         keys: KeyAuthentication | None = None,
-        door: OriginCheck | None = None,
+        origin_check: OriginCheck | None = None,
     ) -> None:
         self._password = password.encode()
         self._verifier = verifier
         self._keys = keys
-        self._door = door or OriginCheck()
+        self._origin_check = origin_check or OriginCheck()
 
     async def caller(self, method: str, path: str, headers: Mapping[bytes, bytes], query: bytes = b"") -> Caller:
         """Returns the caller behind a request's headers (names in lower case, as ASGI gives them).
@@ -75,20 +75,20 @@ class Authenticator:
         """
         headers = for_loci(path, headers)
         headers = with_bearer(path, headers)
-        if shows_run_token(headers):
+        if has_run_token(headers):
             context = run_context(headers, self._verifier)
             check_route(method, path)
             # Not the token: a call that is made again after a crash has another.
-            return Caller(acting(context, AUDIENCE), f"run {context.run_id}".encode())
+            return Caller(acting_context(context, AUDIENCE), f"run {context.run_id}".encode())
         exempt = right_of(method, path) is Right.OPEN
         if not exempt and (bearer := bearer_of(headers)).startswith(PREFIXES):
             return await self._known(bearer, method, path, headers, query)
         if not exempt and self._keys and self._keys.required:
             raise Unauthenticated("Unauthorized", reason="CREDENTIAL_INVALID")
-        if not exempt and self._password and not self._knows_password(headers):
+        if not exempt and self._password and not self._has_password(headers):
             raise Unauthenticated("Unauthorized", reason="PASSWORD_REQUIRED")
         if not exempt and not self._password:
-            self._door.check(method, headers)
+            self._origin_check.check(method, headers)
         named = headers.get(b"user_id")
         user_id = from_public("user", named.decode("latin-1")) if named else DEFAULT_USER
         context = CallContext(DEFAULT_ORGANIZATION, user_id, "admin", AUDIENCE)
@@ -102,10 +102,10 @@ class Authenticator:
         principal = await self._keys.credentials.known(bearer)
         origin = headers.get(b"origin", b"").decode("latin-1")
         with use_context(principal.context, signer=self._keys.signer):
-            await self._keys.judge.check(principal.reach, method, path, query, origin)
+            await self._keys.authorizer.check(principal.grant, method, path, query, origin)
         return Caller(principal.context, principal.id.encode(), principal.id, principal.requests_per_minute)
 
-    def _knows_password(self, headers: Mapping[bytes, bytes]) -> bool:
+    def _has_password(self, headers: Mapping[bytes, bytes]) -> bool:
         by_bearer = hmac.compare_digest(bearer_of(headers), self._password)
         bare_scheme, _, bare = headers.get(b"x-bare-password", b"").partition(b" ")
         by_bare = bare_scheme.lower() == b"password" and hmac.compare_digest(bare.strip(), self._password)

@@ -31,23 +31,23 @@ class Authorizer:
     peers: Peers
     conversations: ConversationAgents
 
-    async def check(self, reach: Grant, method: str, path: str, query: bytes, origin: str) -> None:
+    async def check(self, grant: Grant, method: str, path: str, query: bytes, origin: str) -> None:
         """Raises PermissionDenied (ROLE_NOT_PERMITTED, ORIGIN_NOT_ALLOWED), and NotFound for what is looked up."""
-        if reach.role == ADMIN:
+        if grant.role == ADMIN:
             return
-        if reach.hostname and origin and _origin(origin) != _origin(reach.hostname):
-            sentence = f"this token is for pages of {reach.hostname}, not of {origin[:200]}"
+        if grant.hostname and origin and _origin(origin) != _origin(grant.hostname):
+            sentence = f"this token is for pages of {grant.hostname}, not of {origin[:200]}"
             raise PermissionDenied(sentence, reason="ORIGIN_NOT_ALLOWED")
         right = right_of(method, path)
-        if right is None or right not in MAY.get(reach.role, frozenset()):
-            raise _refused(f"the role {reach.role} may not {method} {path[:200]}")
-        if reach.agents is None or right is Right.OPEN:
+        if right is None or right not in MAY.get(grant.role, frozenset()):
+            raise _refused(f"the role {grant.role} may not {method} {path[:200]}")
+        if grant.agents is None or right is Right.OPEN:
             return
         named = await self._agents(target_of(method, path, query))
         if not named:
             raise _refused(f"this key or token is limited to some agents: {path[:200]} must name one of them")
         for agent_id in named:
-            if right not in reach.agents.get(agent_id, frozenset()):
+            if right not in grant.agents.get(agent_id, frozenset()):
                 raise _refused(f"this key or token may not {right.name.lower()} of {agent_id[:50]}")
 
     async def _agents(self, target: Target | None) -> frozenset[str]:

@@ -31,7 +31,7 @@ class Principal:
     context: CallContext
     # Of which key or token: prefixed `key-` or `ct-`.
     id: str
-    reach: Grant
+    grant: Grant
     # None: the gateway's setting.
     requests_per_minute: int | None
     # Seconds since the epoch.
@@ -88,10 +88,10 @@ class Credentials:
         )
         limit = response.requests_per_minute if response.HasField("requests_per_minute") else None
         ends_at = response.expires_at.ToNanoseconds() / 1e9 if response.HasField("expires_at") else float("inf")
-        return Principal(context, response.credential_id, _reach(response), limit, ends_at)
+        return Principal(context, response.credential_id, _grant(response), limit, ends_at)
 
 
-def _reach(response: wire.AuthenticateResponse) -> Grant:
+def _grant(response: wire.AuthenticateResponse) -> Grant:
     if response.role == CLIENT:
         token = response.client_token
         policy = {each.agent_id: frozenset(ACCESS[name] for name in each.access) for each in token.policy}

@@ -12,7 +12,7 @@ _POLICY_VIOLATION = 1008
 _DENIAL = "websocket.http.response"
 
 
-def shown_headers(scope: Scope) -> dict[bytes, bytes]:
+def credential_headers(scope: Scope) -> dict[bytes, bytes]:
     """Returns the headers of a handshake; `?token=` is the bearer of browsers, which cannot send a header.
 
     The token is taken out of the scope's query, so that nothing further on shows or stores it.

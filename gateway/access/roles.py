@@ -102,7 +102,7 @@ _RULES = [(re.compile(methods), re.compile(paths), right) for methods, paths, ri
 
 
 def right_of(method: str, path: str) -> Right | None:
-    """Returns what a request needs; `path` in its canonical form. None: nothing was decided about it."""
+    """Returns the right that a request needs; `path` in its canonical form. None: nothing was decided about it."""
     for methods, paths, right in _RULES:
         if methods.fullmatch(method) and paths.fullmatch(path):
             return right
@@ -137,7 +137,7 @@ _BY_QUERY: Sequence[tuple[re.Pattern[str], frozenset[str]]] = (
 
 
 def target_of(method: str, path: str, query: bytes) -> Target | None:
-    """Returns whose agents a request is about, as far as its address tells; None where it does not."""
+    """Returns the target of a request, as far as its address tells; None where it does not."""
     for kind, pattern in _TARGETS.items():
         if match := pattern.fullmatch(path):
             name = next(filter(None, match.groups())).lower()

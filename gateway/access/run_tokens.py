@@ -48,12 +48,12 @@ _WITHOUT_SECRETS = frozenset({RUN_ROLE, "agent-only", "read-only", CLIENT})
 
 
 def bearer_of(headers: Mapping[bytes, bytes]) -> bytes:
-    """Returns what a request shows as `authorization: Bearer ...`; empty for nothing."""
+    """Returns the credential in `authorization: Bearer ...`; empty for none."""
     scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
     return bearer.strip() if scheme.lower() == b"bearer" else b""
 
 
-def shows_run_token(headers: Mapping[bytes, bytes]) -> bool:
+def has_run_token(headers: Mapping[bytes, bytes]) -> bool:
     """Returns whether a request comes with the token of a run. It is then no other's, whatever else it shows."""
     return bearer_of(headers).startswith(_PREFIX)
 
@@ -72,7 +72,7 @@ def run_context(headers: Mapping[bytes, bytes], verifier: Verifier | None) -> Ca
     return context
 
 
-def acting(context: CallContext, audience: tuple[str, ...]) -> CallContext:
+def acting_context(context: CallContext, audience: tuple[str, ...]) -> CallContext:
     """Returns the unsigned context of a request that came with `context`."""
     return replace(context, audience=audience, expires_at=0.0, token=b"")
 

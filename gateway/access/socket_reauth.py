@@ -35,19 +35,19 @@ class SocketReauth:
         self._closed = False
 
     async def receive(self) -> Message:
-        """Returns what comes next."""
+        """Returns the next message."""
         message = await self._receive()
-        if message["type"] == "websocket.receive" and not await self._is_welcome():
+        if message["type"] == "websocket.receive" and not await self._is_authorized():
             return {"type": "websocket.disconnect", "code": _POLICY_VIOLATION}
         return message
 
     async def send(self, message: Message) -> None:
         """Sends one. Raises OSError, as ASGI has it, where the socket is closed."""
-        if message["type"] == "websocket.send" and not await self._is_welcome():
+        if message["type"] == "websocket.send" and not await self._is_authorized():
             raise OSError("the socket's caller is let in no more")
         await self._send(message)
 
-    async def _is_welcome(self) -> bool:
+    async def _is_authorized(self) -> bool:
         now = time.monotonic()
         if self._closed or now < self._until:
             return not self._closed

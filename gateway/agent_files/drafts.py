@@ -78,13 +78,13 @@ def agent_draft(agent: FileAgent, options: Options, tool_ids: Iterable[str]) -> 
     )
 
 
-def _name(name: str | None, options: Options) -> str | None:
+def _name(given: str | None, options: Options) -> str | None:
     if options.name:
         return options.name
-    if not name:
+    if not given:
         return None
     suffix = "_copy" if options.append_copy_suffix else ""
-    return name[: _LONGEST_NAME - len(suffix)] + suffix
+    return given[: _LONGEST_NAME - len(suffix)] + suffix
 
 
 def _model(agent: FileAgent, options: Options) -> Json:

@@ -61,19 +61,19 @@ async def export(loci: Services, agent_id: str, options: ExportOptions) -> Json:
     files = {folder_id: await _files(loci, folder_id) for folder_id in folders}
     tools = {tool.id: tool for each in agents for tool in each.agent.tools}
     servers = await _servers(loci, tools.values())
-    numbers = writing.FileIds()
+    file_ids = writing.FileIds()
     return {
-        "agents": [_agent_json(each, numbers, models) for each in agents],
-        "groups": [] if group is None else [writing.group(group, numbers)],
-        "blocks": _each(agents, "blocks", lambda block: writing.block(block, numbers)),
-        "files": [writing.file(file, numbers) for of_folder in files.values() for file in of_folder],
+        "agents": [_agent_json(each, file_ids, models) for each in agents],
+        "groups": [] if group is None else [writing.group(group, file_ids)],
+        "blocks": _each(agents, "blocks", lambda block: writing.block(block, file_ids)),
+        "files": [writing.file(file, file_ids) for of_folder in files.values() for file in of_folder],
         "sources": [
-            writing.folder(folder, numbers, agent_state.embedding_config(folder.embedding, models))
+            writing.folder(folder, file_ids, agent_state.embedding_config(folder.embedding, models))
             for folder in folders.values()
             if files[folder.id]
         ],
-        "tools": [writing.tool(tool, numbers, servers) for tool in tools.values()],
-        "mcp_servers": [writing.server(server, numbers) for server in servers.values()],
+        "tools": [writing.tool(tool, file_ids, servers) for tool in tools.values()],
+        "mcp_servers": [writing.server(server, file_ids) for server in servers.values()],
         "skills": list(options.skills),
         "metadata": {"revision_id": writing.REVISION},
         "created_at": datetime.now(UTC).isoformat(),
@@ -86,24 +86,24 @@ def _each(agents: Iterable[_Whole], relation: str, to_json: Any) -> list[Json]:
     return [to_json(entity) for entity in entities.values()]
 
 
-def _agent_json(each: _Whole, numbers: writing.FileIds, models: Models) -> Json:
+def _agent_json(each: _Whole, file_ids: writing.FileIds, models: Models) -> Json:
     agent = each.agent
     settings = from_json(agent.model_settings_json) or {}
     model = models.chat.get(agent.model)
     # Without defaults: elsewhere there are others.
     llm_config = agent_state.llm_config(agent, model, settings)
     agent_type = str(enum_names(agent_pb2.AgentType.DESCRIPTOR)[agent.agent_type])
-    writer = MessageWriter(numbers.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
-    messages = [writer.message(message, numbers.of(message.id)) for message in each.messages]
+    writer = MessageWriter(file_ids.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
+    messages = [writer.message(message, file_ids.of(message.id)) for message in each.messages]
     return writing.agent(
         agent,
-        numbers,
+        file_ids,
         agent_type=agent_type,
         llm_config=llm_config,
         embedding_config=agent_state.embedding_config(agent.embedding, models),
         secrets=each.secrets,
         messages=messages,
-        opened=[writing.opened(one, agent.id, numbers) for one in each.opened],
+        opened=[writing.opened(one, agent.id, file_ids) for one in each.opened],
     )
 
 

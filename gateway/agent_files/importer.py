@@ -20,19 +20,13 @@ from gateway.agent_files.drafts import Options
 from gateway.agent_files.messages import stored_messages
 from gateway.agent_files.schema import AgentFile, FileAgent, FileFile, FileFolder, FileServer, FileTool
 from gateway.resources.folders.uploads import store
-from gateway.rest.client_streams import answered
+from gateway.rest.client_streams import call_with_stream
 from gateway.rest.services import Services
 from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.llm.v1 import model_service_pb2
 from loci.memory.v1 import block_service_pb2, folder_service_pb2
 from loci.tool.v1 import mcp_service_pb2, tool_pb2, tool_service_pb2
-from services.common.errors import (
-    AlreadyExists,
-    FailedPrecondition,
-    InvalidArgument,
-    LociError,
-    NotFound,
-)
+from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import to_public, uuid7
 
 logger = logging.getLogger(__name__)
@@ -248,7 +242,7 @@ class _Import:
         requests = list(self._requests())
         call = self._peers.transfers.ImportAgents(timeout=_SECONDS, wait_for_ready=True)
         try:
-            await answered(call, requests, _nothing())
+            await call_with_stream(call, requests, _nothing())
         except LociError as error:
             if isinstance(error, InvalidArgument | NotFound | AlreadyExists | FailedPrecondition):
                 raise invalid_file(error.message) from None

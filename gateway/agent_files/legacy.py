@@ -83,7 +83,7 @@ def _message(message: Json, place: int) -> Json:
 
 
 def _spoken(content: Any) -> Any:
-    """Returns what the user said, out of the object that it was packed in; what is not packed so stays as it is."""
+    """Returns the user's text, out of the object that it was packed in; what is not packed so stays as it is."""
     match content:
         case [{"type": "text", "text": str(text)} as part]:
             try:

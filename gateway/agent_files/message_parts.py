@@ -81,7 +81,7 @@ def returns_of(returns: Iterable[Json] | None, name: str, where: str) -> Iterato
 
 
 def unwrapped(call_id: str, name: str, text: str, *, is_error: bool = False) -> message_pb2.ToolReturn:
-    """Returns what a tool returned, out of `{"status", "message", "time"}` where it is packed so."""
+    """Returns a tool's result, out of `{"status", "message", "time"}` where it is packed so."""
     try:
         packed = orjson.loads(text)
     except ValueError:
@@ -113,7 +113,7 @@ def image_of(source: Json, where: str) -> message_pb2.ImageContent:
 
 
 def part_to_json(part: StoredPart, *, thinks_in_text: bool = False) -> Json | None:
-    """Returns what a part says; None for calls, returns and decisions, which have members of their own."""
+    """Returns a part as JSON; None for calls, returns and decisions, which have members of their own."""
     match part.WhichOneof("part"):
         case "text":
             return {"type": "text", "text": part.text.text, "signature": part.text.signature or None}

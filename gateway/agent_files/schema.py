@@ -92,7 +92,7 @@ class FileAgent(FileModel):
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """Returns what its tools look for in their environment."""
+        """Returns the names of the variables that an agent's tools look for."""
         return tuple({**(self.tool_exec_environment_variables or {}), **(self.secrets or {})})
 
 

@@ -55,7 +55,7 @@ class FileIds:
 
 def agent(
     one: agent_pb2.Agent,
-    numbers: FileIds,
+    file_ids: FileIds,
     *,
     agent_type: str,
     llm_config: Json,
@@ -74,7 +74,7 @@ def agent(
     return {
         **_BLANK,
         **{name: rest[name] for name in same},
-        "id": numbers.of(one.id),
+        "id": file_ids.of(one.id),
         "agent_type": agent_type,
         "hidden": one.hidden or None,
         "metadata": rest["metadata"] or None,
@@ -82,16 +82,16 @@ def agent(
         "embedding_config": embedding_config,
         "model_settings": rest["model_settings"] or None,
         "compaction_settings": _compaction(rest["compaction_settings"], one.model),
-        "tool_ids": [numbers.of(tool.id) for tool in one.tools],
-        "source_ids": [numbers.of(folder.id) for folder in one.folders],
-        "block_ids": [numbers.of(block.id) for block in one.blocks],
+        "tool_ids": [file_ids.of(tool.id) for tool in one.tools],
+        "source_ids": [file_ids.of(folder.id) for folder in one.folders],
+        "block_ids": [file_ids.of(block.id) for block in one.blocks],
         "tool_rules": rest["tool_rules"] or [],
         "tool_exec_environment_variables": variables or None,
         "secrets": variables or None,
         "in_context_message_ids": [message["id"] for message in messages],
         "messages": list(messages),
         "files_agents": list(opened),
-        "group_ids": [numbers.of(one.managed_group.id)] if one.HasField("managed_group") else [],
+        "group_ids": [file_ids.of(one.managed_group.id)] if one.HasField("managed_group") else [],
     }
 
 
@@ -102,23 +102,23 @@ def _compaction(settings: Json | None, model: str) -> Json | None:
     return settings
 
 
-def group(one: group_pb2.Group, numbers: FileIds) -> Json:
+def group(one: group_pb2.Group, file_ids: FileIds) -> Json:
     """Returns a group."""
     config: Json = {"manager_type": one.manager_type}
     if one.manager_agent_id:
-        config["manager_agent_id"] = numbers.of(one.manager_agent_id)
+        config["manager_agent_id"] = file_ids.of(one.manager_agent_id)
     return {
-        "agent_ids": [numbers.of(each) for each in one.agent_ids],
+        "agent_ids": [file_ids.of(each) for each in one.agent_ids],
         "description": one.description,
         "manager_config": config | (from_json(one.manager_settings_json) or {}),
         "project_id": None,
-        "shared_block_ids": [numbers.of(each) for each in one.shared_block_ids],
+        "shared_block_ids": [file_ids.of(each) for each in one.shared_block_ids],
         "hidden": one.hidden or None,
-        "id": numbers.of(one.id),
+        "id": file_ids.of(one.id),
     }
 
 
-def block(one: block_pb2.Block, numbers: FileIds) -> Json:
+def block(one: block_pb2.Block, file_ids: FileIds) -> Json:
     """Returns a block."""
     rest = block_to_rest(one)
     same = ("value", "limit", "template_name", "is_template", "preserve_on_migration", "label", "read_only")
@@ -129,20 +129,20 @@ def block(one: block_pb2.Block, numbers: FileIds) -> Json:
         "metadata": rest["metadata"],
         "hidden": rest["hidden"] or None,
         "tags": None,
-        "id": numbers.of(one.id),
+        "id": file_ids.of(one.id),
     }
 
 
-def tool(one: tool_pb2.Tool, numbers: FileIds, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
+def tool(one: tool_pb2.Tool, file_ids: FileIds, servers: Mapping[str, mcp_pb2.McpServer]) -> Json:
     """Returns a tool."""
     rest = tool_to_rest(one)
     if one.mcp_server_id in servers:
         named = {"server_name": servers[one.mcp_server_id].name, "server_id": one.mcp_server_id}
         rest["metadata_"] = rest["metadata_"] | {"mcp": named}
-    return rest | {"id": numbers.of(one.id)}
+    return rest | {"id": file_ids.of(one.id)}
 
 
-def server(one: mcp_pb2.McpServer, numbers: FileIds) -> Json:
+def server(one: mcp_pb2.McpServer, file_ids: FileIds) -> Json:
     """Returns a server, without what it is let in by."""
     transport = one.transport
     kind = str(transport.WhichOneof("transport"))
@@ -151,7 +151,7 @@ def server(one: mcp_pb2.McpServer, numbers: FileIds) -> Json:
         program = transport.stdio
         stdio = {"server_name": one.name, "type": "stdio", "command": program.command, "args": list(program.args)}
     return {
-        "id": numbers.of(one.id),
+        "id": file_ids.of(one.id),
         "server_type": kind,
         "server_name": one.name,
         "server_url": None if stdio else getattr(transport, kind).server_url,
@@ -160,7 +160,7 @@ def server(one: mcp_pb2.McpServer, numbers: FileIds) -> Json:
     }
 
 
-def folder(one: folder_pb2.Folder, numbers: FileIds, embedding_config: Json | None) -> Json:
+def folder(one: folder_pb2.Folder, file_ids: FileIds, embedding_config: Json | None) -> Json:
     """Returns a folder."""
     return {
         "name": one.name,
@@ -170,15 +170,15 @@ def folder(one: folder_pb2.Folder, numbers: FileIds, embedding_config: Json | No
         "embedding": None,
         "embedding_chunk_size": None,
         "embedding_config": embedding_config,
-        "id": numbers.of(one.id),
+        "id": file_ids.of(one.id),
     }
 
 
-def file(one: folder_pb2.File, numbers: FileIds) -> Json:
+def file(one: folder_pb2.File, file_ids: FileIds) -> Json:
     """Returns a file with its whole text."""
     status = enum_names(folder_pb2.FileStatus.DESCRIPTOR)[one.status]
     return {
-        "source_id": numbers.of(one.folder_id),
+        "source_id": file_ids.of(one.folder_id),
         "file_name": one.name,
         "original_file_name": one.original_name,
         "file_path": None,
@@ -191,16 +191,16 @@ def file(one: folder_pb2.File, numbers: FileIds) -> Json:
         "total_chunks": one.total_chunks,
         "chunks_embedded": one.chunks_embedded,
         "content": one.content if one.HasField("content") else None,
-        "id": numbers.of(one.id),
+        "id": file_ids.of(one.id),
     }
 
 
-def opened(one: folder_pb2.AgentFile, agent_id: str, numbers: FileIds) -> Json:
-    """Returns what an agent has of a file."""
+def opened(one: folder_pb2.AgentFile, agent_id: str, file_ids: FileIds) -> Json:
+    """Returns the state of a file in an agent."""
     return {
-        "agent_id": numbers.of(agent_id),
-        "file_id": numbers.of(one.file_id),
-        "source_id": numbers.of(one.folder_id),
+        "agent_id": file_ids.of(agent_id),
+        "file_id": file_ids.of(one.file_id),
+        "source_id": file_ids.of(one.folder_id),
         "file_name": one.file_name,
         "is_open": one.is_open,
         "visible_content": one.visible_content if one.HasField("visible_content") else None,

@@ -39,7 +39,7 @@ def write(memory: Memory) -> bytes:
 
 
 def read(content: bytes) -> Memory:
-    """Returns what a file says; without front matter all of it is the value. Raises BadFile."""
+    """Returns the memory in a file; without front matter all of it is the value. Raises BadFile."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -133,7 +133,7 @@ class Push:
 
 
 def read_push(body: bytes) -> list[Push]:
-    """Returns one for each ref. Raises BadRequest."""
+    """Returns a push for each ref. Raises BadRequest."""
     lines, pack = _lines(body, until_flush=True)
     pushes: list[Push] = []
     for line in lines:

@@ -30,7 +30,7 @@ class Change:
 
 
 def changes(history: History, push: Push) -> list[Change]:
-    """Returns what a push changes, by label. Raises PushRefused, and packs.BadPack."""
+    """Returns the changes of a push, by label. Raises PushRefused, and packs.BadPack."""
     if push.ref != BRANCH:
         raise PushRefused(f"there is one branch, {BRANCH.decode().removeprefix('refs/heads/')}")
     if push.new == NOBODY:
@@ -68,7 +68,7 @@ def _check_follows(history: History, objects: Mapping[bytes, ShaFile], new: byte
 
 
 def _files(objects: Mapping[bytes, ShaFile], root: bytes) -> dict[str, bytes]:
-    """Returns contents by path. Raises PushRefused."""
+    """Contents by path. Raises Refused."""
     files: dict[str, bytes] = {}
     pending = [("", root)]
     visited = 0
@@ -122,7 +122,7 @@ def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
 
 
 def _filled(change: Change) -> Memory | None:
-    """Returns what a block becomes: what a file does not say stays as it is."""
+    """Returns the changed block: what a file does not say stays as it is."""
     before, after = change.before, change.after
     if before is None or after is None:
         return after

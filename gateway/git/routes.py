@@ -10,7 +10,7 @@ from gateway.resources.agents.routes import fetch
 from gateway.rest.services import Loci
 from services.common.errors import NotFound
 from services.common.ids import from_public
-from services.common.late import imported
+from services.common.lazy_imports import imported
 
 router = APIRouter()
 
@@ -31,9 +31,9 @@ async def serve_git(path: str, request: Request, loci: Loci, service: str = "") 
     agent = await fetch(loci, address.agent_id)
     serving = await imported("gateway.git.serving")
     if refs:
-        return _answer(await serving.offered(loci, agent, service), f"{service}-advertisement")
+        return _answer(await serving.advertise(loci, agent, service), f"{service}-advertisement")
     encoding = request.headers.get("content-encoding", "").strip().lower()
-    content = await serving.answered(loci, agent, address.what, await request.body(), encoding)
+    content = await serving.respond(loci, agent, address.what, await request.body(), encoding)
     return _answer(content, f"{address.what}-result")
 
 

@@ -12,12 +12,12 @@ from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2
 
 
-async def offered(loci: Services, agent: agent_pb2.Agent, service: str) -> bytes:
-    """Returns what there is, before a clone, fetch or push."""
+async def advertise(loci: Services, agent: agent_pb2.Agent, service: str) -> bytes:
+    """Returns the refs that there are, before a clone, fetch or push."""
     return offer(service, (await load(loci, agent)).history.head)
 
 
-async def answered(loci: Services, agent: agent_pb2.Agent, service: str, body: bytes, encoding: str) -> bytes:
+async def respond(loci: Services, agent: agent_pb2.Agent, service: str, body: bytes, encoding: str) -> bytes:
     """Returns the answer to a fetch (UPLOAD) or a push (RECEIVE).
 
     `encoding`: how the body is packed. Raises InvalidRequest.

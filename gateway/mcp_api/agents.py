@@ -66,7 +66,7 @@ def manager(loci: Services) -> StreamableHTTPSessionManager:
 
 
 def _security(loci: Services) -> TransportSecuritySettings:
-    """Returns where nobody is asked, a page in a browser on this machine must not reach us under a name of its own."""
+    """Returns the rule for hosts: where nobody is asked for a credential, no page may reach us under its own name."""
     asks = loci.settings.password or loci.settings.require_api_key
     guarded = not asks and is_loopback(loci.settings.host)
     return TransportSecuritySettings(
@@ -109,7 +109,7 @@ class _Agents:
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Returns one call; what goes wrong is a result that says so."""
+        """Returns the result of a call; what goes wrong is a result that says so."""
         try:
             text = await self._called(context, params.name, params.arguments or {})
         except Unusable as unusable:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from starlette.types import Receive, Scope, Send
 
 from gateway.rest.services import Services
-from services.common.late import imported
+from services.common.lazy_imports import imported
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

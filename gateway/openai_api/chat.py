@@ -22,7 +22,7 @@ _CUT_SHORT = ("max_tokens_exceeded", "max_steps", "cancelled")
 
 
 def turn_body(body: ChatCompletion) -> SendMessages:
-    """Returns what is asked of the agent. Raises InvalidRequest."""
+    """Returns the body of the turn. Raises InvalidRequest."""
     body.check()
     fields: dict[str, Any] = {
         "messages": list(_input(body.messages)),
@@ -164,14 +164,14 @@ def completion(agent_id: str, contents: Iterable[Rest], end: message_service_pb2
 
 
 def finish(end: message_service_pb2.TurnEnd) -> Rest:
-    """Returns how a turn ended, in a choice; `stop_reason` is our own word for it."""
+    """Returns the end of a turn as members of a choice; `stop_reason` is our own word for it."""
     reason = enum_names(agent_pb2.StopReason.DESCRIPTOR).get(end.stop_reason) or "error"
     finished = "tool_calls" if reason == "requires_approval" else "length" if reason in _CUT_SHORT else "stop"
     return {"finish_reason": finished, "stop_reason": reason, "logprobs": from_json(end.logprobs_json)}
 
 
 def created(end: message_service_pb2.TurnEnd) -> int:
-    """Returns when the run of a turn was made, seconds since 1970."""
+    """Returns the time at which the run of a turn was made, in seconds since 1970."""
     return end.run.created_at.seconds
 
 

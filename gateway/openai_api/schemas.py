@@ -1,13 +1,6 @@
 """Models as OpenAI's API lists them."""
 
-from gateway.openapi.schemas import (
-    FLAG,
-    TEXT,
-    WHOLE,
-    array,
-    choice,
-    record,
-)
+from gateway.openapi.schemas import FLAG, TEXT, WHOLE, array, choice, record
 
 OPENAI_MODEL = record(
     "OpenAIModel",

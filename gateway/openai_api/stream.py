@@ -41,7 +41,7 @@ class ChunkRenderer(SseRenderer):
         self._broken = False
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
-        """Returns what one event is told as; may be nothing."""
+        """Returns the frames of one event; may be none."""
         if self._broken:
             return []
         match event.WhichOneof("event"):

@@ -65,7 +65,7 @@ def document(app: FastAPI) -> Schema:
 
 
 def _with_renamed(value: Any, taken: Collection[str]) -> Any:
-    """Returns where a part of a body has the name of an answer, the body's gets another."""
+    """Returns the schemas with other names for parts of bodies that have the name of an answer."""
     if isinstance(value, list):
         return [_with_renamed(item, taken) for item in value]
     if not isinstance(value, dict):

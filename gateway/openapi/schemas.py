@@ -39,12 +39,12 @@ _JSON: Mapping[int, Schema] = {
 
 
 def maybe(schema: Schema) -> Schema:
-    """Returns it, or null."""
+    """Returns the schema of a value that may be null."""
     return {"anyOf": [schema, NULL]}
 
 
 def some(*schemas: Schema) -> Schema:
-    """Returns one of them."""
+    """Returns the schema of a value that has one of these."""
     return {"anyOf": list(schemas)}
 
 
@@ -59,7 +59,7 @@ def by_name(values: Schema) -> Schema:
 
 
 def choice(*values: Any) -> Schema:
-    """Returns one of these values."""
+    """Returns the schema of one of these values."""
     return {"enum": list(values)}
 
 
@@ -97,7 +97,7 @@ def of(
     optional: Collection[str] = (),
     **others: Schema,
 ) -> Schema:
-    """Returns what `convert.to_rest` makes of a message; without those in `leave`, with `others` beside them or
+    """Returns the schema of a message after `convert.to_rest`; without those in `leave`, with `others` beside them or
     instead.
     """
     members = {key: schema for key, schema in members_of(descriptor).items() if key not in leave}

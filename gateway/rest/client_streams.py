@@ -9,7 +9,7 @@ import grpc
 from services.common.errors import from_rpc
 
 
-async def answered(call: Any, first: Iterable[Any], rest: AsyncIterator[Any]) -> Any:
+async def call_with_stream(call: Any, first: Iterable[Any], rest: AsyncIterator[Any]) -> Any:
     """Returns the response to `first` and then `rest`. Raises LociError. It is not repeated: what was read is gone."""
     try:
         try:

@@ -62,7 +62,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _scalar(field: FieldDescriptor) -> _Read | None:
-    """Returns how one value of `field` is converted; None: not at all."""
+    """Returns the converter of one value of `field`; None: it stays as it is."""
     if field.enum_type is not None:
         names = enum_names(field.enum_type)
         return lambda number: names.get(number, str(number))

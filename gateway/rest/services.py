@@ -34,6 +34,6 @@ Loci = Annotated[Services, Depends(_services)]
 
 
 def caller_of(request: Request) -> Caller:
-    """Returns who the request is made for."""
+    """Returns the caller that the request is made for."""
     caller: Caller = request.scope["loci.caller"]
     return caller

@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.rest.json_body import JsonRequest
 
-_JSON = "application/json"
+_JSON = (b"content-type", b"application/json")
 
 
 class Dispatcher:
@@ -122,7 +122,7 @@ async def _body(request: JsonRequest) -> Any:
     body = await request.body()
     if not body:
         return PydanticUndefined
-    if not _is_json(request.headers.get("content-type", "")):
+    if _JSON not in request.scope["headers"] and not _is_json(request.headers.get("content-type", "")):
         return body
     try:
         return await request.json()
@@ -132,8 +132,6 @@ async def _body(request: JsonRequest) -> Any:
 
 
 def _is_json(content_type: str) -> bool:
-    if content_type == _JSON:
-        return True
     message = email.message.Message()
     message["content-type"] = content_type
     subtype = message.get_content_subtype()
@@ -152,12 +150,12 @@ async def _arguments(dependant: Dependant, request: JsonRequest, body: Any) -> t
             value = dependency.call(**arguments)
             values[dependency.name] = await value if inspect.isawaitable(value) else value
     for fields, source in (
-        (dependant.path_params, request.path_params),
-        (dependant.query_params, request.query_params),
-        (dependant.header_params, request.headers),
+        (dependant.path_params, "path_params"),
+        (dependant.query_params, "query_params"),
+        (dependant.header_params, "headers"),
     ):
         if fields:
-            arguments, problems = request_params_to_args(fields, source)
+            arguments, problems = request_params_to_args(fields, getattr(request, source))
             values |= arguments
             errors += problems
     if dependant.body_params:

@@ -136,7 +136,7 @@ class RequestMiddleware:
 
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["path"] = canonical_path(scope["path"])
-        headers = handshakes.shown_headers(scope)
+        headers = handshakes.credential_headers(scope)
         span = telemetry.begin_served("WEBSOCKET", _text(headers.get(b"traceparent")))
         try:
             try:
@@ -149,8 +149,8 @@ class RequestMiddleware:
                 return
             if caller.counted_as:  # a key or a token, which can be revoked
                 again = partial(self._authenticate, handshakes.METHOD, scope, headers)
-                lasting = SocketReauth(again, self._key_cache, receive, send)
-                receive, send = lasting.receive, lasting.send
+                socket = SocketReauth(again, self._key_cache, receive, send)
+                receive, send = socket.receive, socket.send
             with use_context(caller.context, signer=self._signer):
                 await self._app(scope, receive, send)
         except Exception:  # the outermost frame; the server closes the socket with 1011

@@ -182,7 +182,7 @@ class AgentSocket:
 
     async def _resume(self, frame: Resume) -> None:
         await self._check_own(frame.run_id)
-        run = await reattach(self._loci, run_service_pb2.StreamRunRequest(run_id=frame.run_id), frame.joining())
+        run = await reattach(self._loci, run_service_pb2.StreamRunRequest(run_id=frame.run_id), frame.attach_run())
         renderer = EventRenderer(
             deltas=run.view.deltas(resumed=run.resumed),
             types=run.view.shown_types,

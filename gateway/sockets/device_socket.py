@@ -65,7 +65,7 @@ class DeviceSocket:
             await asyncio.gather(push, read, online, return_exceptions=True)
 
     async def _push(self) -> tuple[int, str] | None:
-        """Returns how to close the socket; None: it is closed."""
+        """Returns code and reason for closing the socket; None: it is closed."""
         try:
             async with aclosing(self._messages()) as messages:
                 async for message in messages:
@@ -112,7 +112,7 @@ class DeviceSocket:
             await patience.wait(failure)
 
     async def _read(self) -> tuple[int, str] | None:
-        """Returns how to close the socket; None: the device has left."""
+        """Returns code and reason for closing the socket; None: the device has left."""
         await self._accepted.wait()
         with suppress(WebSocketDisconnect, RuntimeError):
             while True:

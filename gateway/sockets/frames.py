@@ -58,7 +58,7 @@ class Resume(Body):
     include_compaction_messages: bool | None = None
     use_assistant_message: bool | None = None
 
-    def joining(self) -> AttachRun:
+    def attach_run(self) -> AttachRun:
         """Returns the same as the body of a request that attaches to a run."""
         return AttachRun(**self.model_dump(exclude={"type", "id", "run_id"}))
 

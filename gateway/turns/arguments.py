@@ -33,7 +33,7 @@ class TextArgument:
         self._over = False
 
     def feed(self, piece: str) -> str:
-        """Returns what `piece` adds to the text; empty before it began and after it ended."""
+        """Returns the addition of `piece` to the text; empty before it began and after it ended."""
         self._pending += piece
         texts: list[str] = []
         start = 0

@@ -59,7 +59,7 @@ class Deltas:
                 del self._sent[key]
 
     def piece(self, source: message_pb2.Message) -> list[Rest]:
-        """Returns what to pass on of a delta: it, or nothing."""
+        """Returns the contents to pass on of a delta: it, or nothing."""
         sent = self._sent.get(source.id)
         if sent is None:
             sent = self._sent[source.id] = _Sent(source.step_id, muted=self._joins_midway)
@@ -81,7 +81,7 @@ class Deltas:
         return [message(source)]
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
-        """Returns what to pass on of a durable message: what its pieces did not say."""
+        """Returns the contents to pass on of a durable message: the rest after its pieces."""
         sent = self._sent.get(source.id)
         kind = message_type(source)
         part = (kind, source.otid)

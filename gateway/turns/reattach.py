@@ -35,7 +35,7 @@ class ReattachedRun:
 
 
 def last_event_id(request: Request) -> int:
-    """Returns what a browser that comes back knows; 0 for all others. Raises InvalidRequest."""
+    """Returns the number of the last event that a browser has got; 0 for all others. Raises InvalidRequest."""
     value = request.headers.get(LAST_EVENT_ID, "")
     if not value:
         return 0

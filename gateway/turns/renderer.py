@@ -44,7 +44,7 @@ class EventRenderer:
         self.run_id = run_id
 
     def render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
-        """Returns what is told of one event; may be nothing."""
+        """Returns the contents of one event; may be none."""
         contents = self._render(event)
         return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else contents
 
@@ -91,14 +91,14 @@ class EventRenderer:
         return self._failure("error", error_type, text, detail, None)
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
-        """Returns what is told of a message that is stored."""
+        """Returns the contents of a message that is stored."""
         messages = self._speech.whole(source) if self._speech else [source]
         if self._deltas is None:
             return [message(one) for one in messages]
         return [chunk for one in messages for chunk in self._deltas.whole(one)]
 
     def pieces(self, source: message_pb2.Message) -> list[Rest]:
-        """Returns what is told of a piece of one."""
+        """Returns the contents of a piece of a message."""
         if self._deltas is None:
             return []
         messages = self._speech.piece(source) if self._speech else [source]

@@ -21,7 +21,7 @@ from gateway.turns.sse import SseRenderer
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_service_pb2
 from services.common.errors import LociError
-from services.common.unless import Stopped, unless
+from services.common.interruption import Stopped, unless
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ async def run_turn(
 
 
 def render_messages(answer: message_service_pb2.SendMessagesResponse, view: View) -> list[Rest]:
-    """Returns what the agent did in a turn, as the client wants to see it."""
+    """Returns the messages of a turn, as the client wants to see them."""
     types, speech = view.shown_types, view.speech()
     parts = [part for one in answer.messages for part in (speech.whole(one) if speech else [one])]
     return [message(one) for one in parts if message_type(one) in types]
@@ -117,7 +117,7 @@ async def _resume_turn(loci: Services, turn: TurnEvents, frames: SseRenderer, af
 def leave_callback(
     loci: Services, turn: message_service_pb2.TurnRequest, events: TurnEvents
 ) -> Callable[[], Awaitable[None]]:
-    """Returns what is done when the client of a streamed turn leaves."""
+    """Returns the callback for a client that leaves its streamed turn."""
 
     async def leave() -> None:
         await _leave(loci, turn.agent_id, events.run_id)
@@ -187,7 +187,7 @@ async def compact(
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Returns what `work` returns; None when the client leaves before, and then `work` is cancelled."""
+    """Returns the result of `work`; None when the client leaves before, and then `work` is cancelled."""
     gone = asyncio.create_task(_disconnected(request))
     try:
         return await unless(gone, work)

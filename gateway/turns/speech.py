@@ -81,7 +81,7 @@ class SpeechRenderer:
             held = message_pb2.ToolCall(name=piece.name, arguments=arguments, tool_call_id=piece.tool_call_id)
             return [_with_calls(source, [held])]
         text = call.argument.feed(arguments)
-        return [_said(source, text, call.index)] if text else []
+        return [_as_assistant_message(source, text, call.index)] if text else []
 
     def _calls(self, source: message_pb2.Message, open_: Mapping[str, _Call]) -> list[message_pb2.Message]:
         messages: list[message_pb2.Message] = []
@@ -92,7 +92,7 @@ class SpeechRenderer:
             if text is not None:
                 read = self._read_before(call, open_.get(call.tool_call_id))
                 if not read or read != text:
-                    messages.append(_said(source, text.removeprefix(read), index))
+                    messages.append(_as_assistant_message(source, text.removeprefix(read), index))
                 continue
             if not others:
                 place = len(messages)
@@ -130,7 +130,7 @@ class SpeechRenderer:
         return [message]
 
 
-def _said(source: message_pb2.Message, text: str, index: int) -> message_pb2.Message:
+def _as_assistant_message(source: message_pb2.Message, text: str, index: int) -> message_pb2.Message:
     message = _copy(source)
     message.assistant_message.CopyFrom(message_pb2.AssistantMessage(content=text))
     if source.otid:

@@ -18,7 +18,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def frame(content: Rest) -> bytes:
-    """Returns one chunk."""
+    """Returns a content as a server-sent event."""
     return b"data: " + orjson.dumps(content) + b"\n\n"
 
 
@@ -31,7 +31,7 @@ class SseRenderer(EventRenderer):
     """The frames of one stream."""
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
-        """Returns what one event is told as; may be nothing."""
+        """Returns the frames of one event; may be none."""
         frames = [_framed(content) for content in self.render(event)]
         if event.WhichOneof("event") == "end":
             frames.append(DONE)

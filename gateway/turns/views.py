@@ -26,7 +26,7 @@ class View:
 
     @classmethod
     def of(cls, body: TurnFields) -> "View":
-        """Returns what a request for a turn asks for."""
+        """Returns the view that a request for a turn asks for."""
         tool, argument = body.assistant_message_tool_name, body.assistant_message_tool_kwarg
         return cls(
             tokens=body.stream_tokens if isinstance(body, SendMessages | Send | Approve) else True,
@@ -37,7 +37,7 @@ class View:
 
     @classmethod
     def joined(cls, stored: str, body: AttachRun) -> "View":
-        """Returns that of the request which began the run, as `json` told it, but for what the body says otherwise."""
+        """Returns the view of the request that began a run, as `json` has it, but for what the body says otherwise."""
         # Names that another release knows are left out.
         fields = {name: value for name, value in view_of(stored).items() if name in cls.__annotations__}
         overrides = {"tokens": body.stream_tokens, "compaction": body.include_compaction_messages}
@@ -57,9 +57,9 @@ class View:
         return answer_types(self.types, compaction=self.compaction)
 
     def deltas(self, *, resumed: bool = False) -> Deltas | None:
-        """Returns what tells pieces of messages."""
+        """Returns the deltas of a stream; None where whole messages are asked for."""
         return Deltas(tail_only=resumed) if self.tokens else None
 
     def speech(self, *, resumed: bool = False) -> SpeechRenderer | None:
-        """Returns what shows how older agents speak."""
+        """Returns the renderer of older agents' speech; None where it is shown as calls."""
         return SpeechRenderer(*self.spoken, resumed=resumed) if self.spoken else None

@@ -13,7 +13,7 @@ from loci.agent.v1 import message_pb2
 Asked = dict[str, Any]
 
 
-def asked(body: bytes) -> Asked:
+def request_of(body: bytes) -> Asked:
     """Returns the request. Raises InvalidRequest where it is no JSON object."""
     try:
         value = parse(body)
@@ -45,8 +45,9 @@ def with_memory(request: Asked, memory: str) -> bytes:
 
 
 def exchange(request: Asked, reply: str) -> list[message_pb2.InputMessage]:
-    """Returns what is stored: the last message, where it is the user's, and the reply; of both the text. Empty: there
-    is none.
+    """Returns the messages to store: the last message, where it is the user's, and the reply; of both the text.
+
+    Empty: there are none.
 
     Where the last message returns what a tool said, the user spoke in an earlier request, which was stored then.
     """

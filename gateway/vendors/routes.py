@@ -19,8 +19,8 @@ from gateway.vendors.relay import Ended, Relay
 from loci.agent.v1 import message_pb2, message_service_pb2, model_call_service_pb2
 from loci.llm.v1 import forward_service_pb2
 from services.common.errors import InvalidArgument, LociError
+from services.common.grpc_limits import MAX_MESSAGE_BYTES
 from services.common.ids import from_public, uuid7
-from services.common.limits import MAX_MESSAGE_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -36,17 +36,17 @@ _SENT = ("accept", "anthropic-beta", "anthropic-version", "content-type")
 @router.api_route("/anthropic/v1/{endpoint:path}", methods=_ANY, include_in_schema=False)
 async def pass_on_to_anthropic(request: Request, loci: Loci, endpoint: str = _MESSAGES) -> Response:
     """Anthropic's API."""
-    return await _passed_on("anthropic", endpoint, request, loci)
+    return await _forward("anthropic", endpoint, request, loci)
 
 
 @router.api_route("/zai/v1/messages", methods=_ANY, include_in_schema=False)
 @router.api_route("/zai/v1/{endpoint:path}", methods=_ANY, include_in_schema=False)
 async def pass_on_to_zai(request: Request, loci: Loci, endpoint: str = _MESSAGES) -> Response:
     """Z.ai's, in Anthropic's dialect."""
-    return await _passed_on("zai", endpoint, request, loci)
+    return await _forward("zai", endpoint, request, loci)
 
 
-async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Services) -> Response:
+async def _forward(vendor: str, endpoint: str, request: Request, loci: Services) -> Response:
     rpc_request = forward_service_pb2.ForwardRequest(
         provider_type=vendor,
         method=request.method,
@@ -59,20 +59,20 @@ async def _passed_on(vendor: str, endpoint: str, request: Request, loci: Service
     ended: Ended | None = None
     agent_id = request.headers.get(AGENT_HEADER, "")
     if agent_id and (request.method, endpoint) == ("POST", _MESSAGES):
-        ended = await _remembered(rpc_request, agent_id, loci)
+        ended = await _add_memory(rpc_request, agent_id, loci)
     if rpc_request.ByteSize() > MAX_MESSAGE_BYTES:
         most = MAX_MESSAGE_BYTES // 1024**2
         raise HTTPException(413, f"the request is larger than {most} MiB, with what it is sent")
     return Relay(loci.peers, rpc_request, ended)
 
 
-async def _remembered(forward: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:
+async def _add_memory(forward: forward_service_pb2.ForwardRequest, agent_id: str, loci: Services) -> Ended:
     """Puts the agent's memory into the request; what stores the exchange."""
     try:
         from_public("agent", agent_id)
     except InvalidArgument as error:
         raise InvalidRequest(f"{AGENT_HEADER}: {error.message}", "header", AGENT_HEADER) from None
-    request = memory.asked(forward.body)
+    request = memory.request_of(forward.body)
     window = model_call_service_pb2.GetContextWindowRequest(agent_id=agent_id)
     response = await loci.peers.call(loci.peers.model_calls.GetContextWindow, window)
     forward.agent_id, forward.body = agent_id, memory.with_memory(request, response.core_memory)
@@ -80,12 +80,12 @@ async def _remembered(forward: forward_service_pb2.ForwardRequest, agent_id: str
     async def store(reply: str) -> None:
         if reply and (messages := memory.exchange(request, reply)):
             # A client may leave at the last event, which is when it has all that it wants.
-            await asyncio.shield(asyncio.create_task(_stored(agent_id, messages, loci)))
+            await asyncio.shield(asyncio.create_task(_store(agent_id, messages, loci)))
 
     return store
 
 
-async def _stored(agent_id: str, messages: list[message_pb2.InputMessage], loci: Services) -> None:
+async def _store(agent_id: str, messages: list[message_pb2.InputMessage], loci: Services) -> None:
     request = message_service_pb2.CaptureMessagesRequest(agent_id=agent_id, messages=messages, request_id=str(uuid7()))
     try:
         await loci.peers.call(loci.peers.messages.CaptureMessages, request)

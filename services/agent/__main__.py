@@ -79,7 +79,7 @@ async def migrate_schema(env: Env) -> None:
 
 
 async def print_webhook_secret(env: Env) -> None:
-    """One line."""
+    """Prints one line."""
     print(webhook_secret(env))
 
 

@@ -1,4 +1,4 @@
-"""Who calls from outside: credentials in a call's metadata become a signed call context, or UNAUTHENTICATED.
+"""Authentication of calls from outside: credentials in the metadata become a signed call context, or UNAUTHENTICATED.
 
 A key stands for its tenant, user and role. Without one the password does, or nothing where none is asked for;
 `settings.py` sees to it that only this machine can call then.
@@ -37,7 +37,7 @@ class Edge:
         self._caller = CallContext(DEFAULT_ORGANIZATION, DEFAULT_USER, "admin", AUDIENCE)
 
     async def authenticate(self, metadata: Sequence[tuple[str, str | bytes]], method: str) -> CallContext:
-        """The signed context of the caller behind `metadata`.
+        """Returns the signed context of the caller behind `metadata`.
 
         Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID), PermissionDenied (ROLE_NOT_PERMITTED).
         """

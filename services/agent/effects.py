@@ -1,4 +1,4 @@
-"""What the loop does to the world for one run. The policy is in turn.py."""
+"""The loop's effects on the world for one run. The policy is in turn.py."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -9,13 +9,13 @@ from typing import Protocol, TypeVar
 from services.agent.core.events import Event, Transient
 from services.agent.core.facts import Action, Fact, Failure
 from services.agent.core.turn import CANCELLED, Turn, decide, evolve, follows
-from services.common.unless import Stopped, unless
+from services.common.interruption import Stopped, unless
 
 T = TypeVar("T")
 
 
 class Effects(Protocol):
-    """What the loop does to the world, for one run under one fence."""
+    """The loop's effects on the world, for one run under one fence."""
 
     # Resolved with the reason when the run shall stop.
     interruption: asyncio.Future[Failure]
@@ -68,7 +68,7 @@ async def settle(turn: Turn, fact: Fact, effects: Effects) -> tuple[Turn, list[E
 
 
 async def until(stop: asyncio.Future[Failure], items: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """The items up to the moment when `stop` is done; the rest is closed, not awaited."""
+    """Yields the items up to the moment when `stop` is done; the rest is closed, not awaited."""
     async with aclosing(items) as source:
         while not stop.done():
             try:

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from services.agent.resources.agents.model.settings import Defaults
-from services.common.addresses import ALLOW
 from services.common.context import Signer, Verifier
+from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
 from services.common.keys import SIGNING_KEY, load_private_key, signer_from, verifier_from
 from services.common.settings import Env, SettingsError
@@ -128,7 +128,8 @@ def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"]:
 
 
 def webhook_secret(env: Env) -> str:
-    """What receivers of callbacks check signatures with: LOCI_WEBHOOK_SECRET, or one that follows from the signing key.
+    """Returns what receivers of callbacks check signatures with: LOCI_WEBHOOK_SECRET, or one that follows from the
+    signing key.
 
     Raises SettingsError.
     """
@@ -146,7 +147,7 @@ def read_database(env: Env) -> DatabaseSettings:
 
 
 def is_private(listen: str) -> bool:
-    """Whether only this machine can reach an address to listen on."""
+    """Returns whether only this machine can reach an address to listen on."""
     if listen.startswith("unix:"):
         return True
     host = listen.rpartition(":")[0].strip("[]")

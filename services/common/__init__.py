@@ -1,4 +1,4 @@
-"""What every process shares: settings, ids, errors, call contexts, servers, channels, telemetry, database.
+"""The parts that processes share: settings, ids, errors, call contexts, servers, channels, telemetry, database.
 
 It names no agent, block, tool or model. Modules that cost memory stand alone: `database` imports asyncpg,
 `engine` SQLAlchemy, and `migrate` Alembic only when there is something to migrate.

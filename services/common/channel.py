@@ -15,21 +15,21 @@ import orjson
 from opentelemetry.trace import Span
 
 from services.common import context as call_context
-from services.common import limits, telemetry
+from services.common import grpc_limits, telemetry
 from services.common.errors import LociError, Unavailable, from_rpc
 
 _OPTIONS: list[tuple[str, Any]] = [
-    ("grpc.max_receive_message_length", limits.MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", limits.MAX_MESSAGE_BYTES),
-    ("grpc.max_metadata_size", limits.MAX_METADATA_BYTES),
-    ("grpc.absolute_max_metadata_size", limits.MAX_METADATA_BYTES),
+    ("grpc.max_receive_message_length", grpc_limits.MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", grpc_limits.MAX_MESSAGE_BYTES),
+    ("grpc.max_metadata_size", grpc_limits.MAX_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", grpc_limits.MAX_METADATA_BYTES),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Also the time that one attempt to connect may take.
     ("grpc.min_reconnect_backoff_ms", 2_000),
     ("grpc.dns_min_time_between_resolutions_ms", 5_000),
-    ("grpc.keepalive_time_ms", limits.KEEPALIVE_MS),
-    ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_MS),
+    ("grpc.keepalive_time_ms", grpc_limits.KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", grpc_limits.KEEPALIVE_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     # Peers are our own; a proxy meant for the outside world must not come between.
@@ -39,7 +39,7 @@ _OPTIONS: list[tuple[str, Any]] = [
 
 
 def make_channel(address: str) -> grpc.aio.Channel:
-    """A channel to `unix:///path.sock` or `dns:///host:port`. Connects on first use; never fails here."""
+    """Returns a channel to `unix:///path.sock` or `dns:///host:port`. Connects on first use; never fails here."""
     return _Channel(grpc.aio.insecure_channel(address, options=_OPTIONS))
 
 

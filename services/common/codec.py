@@ -28,11 +28,11 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.common.v1 import field_pb2
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
+from services.common.core.storable import parsed, storable
 from services.common.errors import InvalidArgument
 from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, names_in
 from services.common.ids import from_public, to_public
-from services.common.storable import parsed, storable
 from services.common.timestamps import timestamp
 
 D = TypeVar("D")
@@ -180,7 +180,7 @@ def _bounds(rule: field_pb2.FieldRule) -> str:
 
 
 def _invalid_field(name: str, problem: str) -> Exception:
-    return InvalidArgument(f"{name} {problem}", reason="INVALID_FIELD")
+    return InvalidArgument(f"{name} {problem}", reason="FIELD_INVALID")
 
 
 def _member(field: Field, hint: Any, parser: Parser | None, refuse: Refuse) -> _Member:

@@ -1,4 +1,4 @@
-"""For whom a call is made: the signed call context, and where code finds the current one.
+"""The signed call context, which says for whom a call is made, and the current one.
 
 An edge (the gateway, the agent service's external listener) or the agent's worker signs a CallContext with
 Ed25519. It travels as gRPC metadata `loci-context-bin`, a serialized loci.common.v1.SignedCallContext. Each
@@ -37,7 +37,7 @@ _CACHED_TOKENS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Who acts, for which tenant, within which run. Unsigned while `token` is empty."""
+    """The user who acts, the tenant, and the run. Unsigned while `token` is empty."""
 
     organization_id: UUID
     user_id: UUID
@@ -64,11 +64,14 @@ class Signer:
         self._recent: dict[tuple[CallContext, float], CallContext] = {}
 
     def sign(self, context: CallContext) -> bytes:
-        """The token of `context`; see `signed`."""
+        """Returns the token of `context`; see `signed`."""
         return self.signed(context).token
 
     def signed(self, context: CallContext, *, lifetime: float = LIFETIME_SECONDS) -> CallContext:
-        """`context` with its token and expiry, `lifetime` seconds away. Equal ones share a token for up to a minute."""
+        """Returns `context` with its token and expiry, `lifetime` seconds away.
+
+        Equal ones share a token for up to a minute.
+        """
         now = time.time()
         key = (context, lifetime)
         recent = self._recent.get(key)
@@ -93,7 +96,7 @@ class Verifier:
         self._verified: dict[bytes, CallContext] = {}
 
     def verify(self, token: bytes, audience: str) -> CallContext:
-        """The context in `token` if it is genuine, unexpired and made for the service called `audience`.
+        """Returns the context in `token` if it is genuine, unexpired and made for the service called `audience`.
 
         Raises Unauthenticated: CONTEXT_INVALID, CONTEXT_EXPIRED, CONTEXT_WRONG_AUDIENCE.
         """
@@ -171,7 +174,7 @@ _scope: ContextVar[_Scope | None] = ContextVar("loci_call", default=None)
 
 
 def current() -> CallContext:
-    """The verified context of the call being served; outside of one, Unauthenticated (CONTEXT_MISSING)."""
+    """Returns the verified context of the call being served; outside of one, Unauthenticated (CONTEXT_MISSING)."""
     context = current_or_none()
     if context is None:
         raise Unauthenticated("there is no call context", reason="CONTEXT_MISSING")
@@ -179,13 +182,13 @@ def current() -> CallContext:
 
 
 def current_or_none() -> CallContext | None:
-    """Like `current`, but None outside of a call: for logs and spans."""
+    """Returns as `current`, but None outside of a call: for logs and spans."""
     scope = _scope.get()
     return None if scope is None else scope.context
 
 
 def current_token() -> bytes:
-    """The token that outgoing calls carry, renewed where `use_context` got a signer; empty without a call."""
+    """Returns the token that outgoing calls carry, renewed where `use_context` got a signer; empty without a call."""
     scope = _scope.get()
     if scope is None:
         return b""
@@ -195,7 +198,7 @@ def current_token() -> bytes:
 
 
 def time_remaining() -> float | None:
-    """Seconds left for the call being served, or for its chain of runs if that ends sooner; None: no end."""
+    """Returns seconds left for the call being served, or for its chain of runs if that ends sooner; None: no end."""
     scope = _scope.get()
     if scope is None:
         return None

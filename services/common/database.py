@@ -14,10 +14,10 @@ from typing import Any
 import asyncpg
 import orjson
 
-from services.common.counter import ConnectionCounter, CountedStatement
-from services.common.counter import StatementCounter as StatementCounter
 from services.common.errors import Unavailable
 from services.common.settings import SettingsError
+from services.common.statement_counter import ConnectionCounter, CountedStatement
+from services.common.statement_counter import StatementCounter as StatementCounter
 
 _NOT_YET = (
     OSError,
@@ -62,11 +62,11 @@ class Connection(asyncpg.Connection):  # type: ignore[misc]
         self.counted: ConnectionCounter | None = None
 
     def get_reset_query(self) -> str:
-        """None is needed: see the module."""
+        """Returns none: see the module."""
         return ""
 
     async def prepare(self, query: str, **options: Any) -> Any:
-        """As in asyncpg. What is prepared this way escapes asyncpg's query log, so it is counted here."""
+        """Prepares as asyncpg does, and counts here, because asyncpg's query log misses such statements."""
         statement = await super().prepare(query, **options)
         return statement if self.counted is None else CountedStatement(statement, query, self.counted)
 
@@ -85,7 +85,7 @@ async def open_pool(
     counter: StatementCounter | None = None,
     init: Init | None = None,
 ) -> asyncpg.Pool:
-    """A pool of at most `size` connections; `idle` open at once, further ones close after 5 idle minutes.
+    """Returns a pool of at most `size` connections; `idle` open at once, further ones close after 5 idle minutes.
 
     jsonb and json are Python data by orjson (give `orjson.Fragment(text)` for JSON that is already
     serialized), uuid is `uuid.UUID`. With `pgbouncer` no prepared statement is kept (transaction mode) and
@@ -113,7 +113,7 @@ async def open_pool(
 
 
 async def connect(*where: Any, **options: Any) -> Any:
-    """`asyncpg.connect`, but that it raises ConnectFailed, which `is_lost`, where no connection is to be had."""
+    """Connects as `asyncpg.connect`, but raises ConnectFailed, which `is_lost`, where no connection is to be had."""
     try:
         return await asyncpg.connect(*where, **options)
     except OSError as error:  # TimeoutError is one
@@ -121,7 +121,7 @@ async def connect(*where: Any, **options: Any) -> Any:
 
 
 def connect_options(*, pgbouncer: bool = False) -> dict[str, Any]:
-    """Options of `asyncpg.connect` that all our connections share."""
+    """Returns options of `asyncpg.connect` that all our connections share."""
     if pgbouncer:
         # It refuses start-up parameters that it does not know.
         return {"statement_cache_size": 0, "timeout": 10.0}
@@ -130,7 +130,7 @@ def connect_options(*, pgbouncer: bool = False) -> dict[str, Any]:
 
 
 async def set_codecs(connection: asyncpg.Connection) -> None:
-    """json and jsonb through orjson."""
+    """Makes json and jsonb Python data by orjson."""
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",
@@ -164,7 +164,8 @@ async def wait_for_database(url: str, *, timeout: float = 30.0, setting: str = "
 
 
 def is_lost(error: BaseException | None) -> bool:
-    """Whether it says that the database cannot be reached: there is no connection, it broke, or the database stops.
+    """Returns whether it says that the database cannot be reached: there is no connection, it broke, or the database
+    stops.
 
     In the driver's words or in SQLAlchemy's.
     """
@@ -177,7 +178,7 @@ def is_lost(error: BaseException | None) -> bool:
 
 @asynccontextmanager
 async def reached(whose: str) -> AsyncIterator[None]:
-    """What is done within needs the database of `whose` ("the tool runner"). Raises Unavailable where it is away."""
+    """Raises Unavailable where work in this block cannot reach the database of `whose` ("the tool runner")."""
     try:
         yield
     except Exception as error:
@@ -188,7 +189,7 @@ async def reached(whose: str) -> AsyncIterator[None]:
 
 
 def without_password(url: str) -> str:
-    """`url` as it may be shown."""
+    """Returns `url` as it may be shown."""
     return re.sub(r"(password=)[^&]*", r"\1***", re.sub(r"(://[^:@/]*):.*@", r"\1@", url))
 
 

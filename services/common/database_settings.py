@@ -1,4 +1,4 @@
-"""Where a service's database is."""
+"""The database settings of a service."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class DatabaseSettings:
 
     @classmethod
     def read(cls, env: Env, service: str, *, kind: str = "a Postgres database") -> "DatabaseSettings":
-        """LOCI_<SERVICE>_DATABASE_URL, else LOCI_DATABASE_URL; `kind` is for the error. Raises SettingsError."""
+        """Reads LOCI_<SERVICE>_DATABASE_URL, else LOCI_DATABASE_URL; `kind` is for the error. Raises SettingsError."""
         words = {
             "expected": f"the URL of {kind}",
             "example": f"postgresql://loci_{service}:password@/loci?host=/run/postgresql",

@@ -5,14 +5,14 @@ from typing import Any
 import orjson
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from services.common.counter import StatementCounter
 from services.common.database import Connection, connect, connect_options
+from services.common.statement_counter import StatementCounter
 
 
 def make_engine(
     url: str, *, size: int = 5, pgbouncer: bool = False, counter: StatementCounter | None = None
 ) -> AsyncEngine:
-    """An engine of at most `size` connections, with the URL of `database.open_pool`; connects on first use.
+    """Returns an engine of at most `size` connections, with the URL of `database.open_pool`; connects on first use.
 
     jsonb is Python data by orjson. `await engine.dispose()` closes it.
     """

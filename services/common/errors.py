@@ -132,7 +132,7 @@ class Unimplemented(LociError):
 
 
 class DataLoss(LociError):
-    """What was stored or sent is damaged."""
+    """Data that was stored or sent is damaged."""
 
     code = grpc.StatusCode.DATA_LOSS
 
@@ -171,7 +171,7 @@ _LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNKNOWN, grpc.St
 
 
 def to_status(error: LociError) -> status_pb2.Status:
-    """The google.rpc.Status of an error: code, message, ErrorInfo first, then its own details.
+    """Returns the google.rpc.Status of an error: code, message, ErrorInfo first, then its own details.
 
     Long messages and metadata values are cut with a marker, because both travel in HTTP/2 headers.
     """
@@ -190,7 +190,7 @@ def to_status(error: LociError) -> status_pb2.Status:
 
 
 def from_status(status: status_pb2.Status) -> LociError:
-    """The inverse of `to_status`; without an ErrorInfo the reason is the status's name."""
+    """Returns the inverse of `to_status`; without an ErrorInfo the reason is the status's name."""
     reason, metadata, details = "", {}, []
     for detail in status.details:
         info = error_details_pb2.ErrorInfo()
@@ -203,7 +203,7 @@ def from_status(status: status_pb2.Status) -> LociError:
 
 
 def from_rpc(error: grpc.RpcError) -> LociError:
-    """The LociError that a failed call stands for, from a Loci service or not.
+    """Returns the LociError that a failed call stands for, from a Loci service or not.
 
     Loci's servers always send ErrorInfo. What comes without is gRPC's own word: UNAVAILABLE (no connection), and
     UNKNOWN or INTERNAL ("Stream removed", a reset) for a connection lost in the middle of a call. All three are

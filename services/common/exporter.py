@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 
 def provider_for(service_name: str, endpoint: str) -> TracerProvider:
-    """Spans of `loci-<service_name>` to `<endpoint>/v1/traces` (OTLP/HTTP, protobuf), in batches by a thread.
+    """Returns a provider that sends spans of `loci-<service_name>` to `<endpoint>/v1/traces` (OTLP/HTTP, protobuf).
 
     Sampler, headers and batch delays follow the SDK's own OTEL_* variables.
     """

@@ -40,12 +40,12 @@ class Field:
 
     @property
     def is_json(self) -> bool:
-        """Whether it is a text that holds JSON."""
+        """Returns whether it is a text that holds JSON."""
         return self.wire.endswith("_json")
 
     @property
     def is_map(self) -> bool:
-        """Whether it is a map."""
+        """Returns whether it is a map."""
         message = self.descriptor.message_type
         return message is not None and bool(message.GetOptions().map_entry)
 

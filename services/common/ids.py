@@ -14,7 +14,7 @@ _counter = 0
 
 
 def uuid7() -> UUID:
-    """A new UUIDv7; each is greater than the one before in this process, also when the clock goes back.
+    """Returns a new UUIDv7; each is greater than the one before in this process, also when the clock goes back.
 
     RFC 9562 section 6.2, method 1: 48 bits of milliseconds, a 42-bit counter that starts at random with its
     top bit clear, 32 random bits.
@@ -38,12 +38,12 @@ def uuid7() -> UUID:
 
 
 def to_public(prefix: str, value: UUID) -> str:
-    """`to_public("block", uuid)` is "block-<uuid>", lower case."""
+    """Returns "block-<uuid>", lower case, for `to_public("block", uuid)`."""
     return f"{prefix}-{value}"
 
 
 def from_public(prefix: str, text: str) -> UUID:
-    """The UUID (of any version) in "<prefix>-<uuid>".
+    """Returns the UUID (of any version) in "<prefix>-<uuid>".
 
     Raises InvalidArgument with reason INVALID_ID.
     """

@@ -1,4 +1,4 @@
-"""What happens around every handler of a Loci service, from the outside in: telemetry, errors, call context.
+"""The layers around every handler of a Loci service, from the outside in: telemetry, errors, call context.
 
 Handlers are wrapped once, when their servicer is registered, which costs less per call than grpc.aio's
 interceptors. What is not registered through `Guard.registrar` (health, reflection) is not guarded.
@@ -14,8 +14,9 @@ import grpc
 from opentelemetry.trace import Span
 
 from services.common import context as call_context
-from services.common import limits, telemetry
+from services.common import grpc_limits, telemetry
 from services.common.context import CallContext, Verifier
+from services.common.core.refusals import Refused
 from services.common.errors import (
     STATUS_METADATA_KEY,
     Cancelled,
@@ -29,8 +30,7 @@ from services.common.errors import (
     from_rpc,
     to_status,
 )
-from services.common.methods import Handler, Methods
-from services.common.refusals import Refused
+from services.common.method_table import Handler, Methods
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +59,11 @@ class Guard:
         self._edge_authenticate = edge_authenticate
 
     def registrar(self, methods: Methods) -> "Registrar":
-        """What a generated `add_XServicer_to_server` is given so that its handlers come to `methods` guarded."""
+        """Returns the server for a generated `add_XServicer_to_server`, whose handlers come to `methods` guarded."""
         return Registrar(self, methods)
 
     def wrap(self, handler: Handler, method: str) -> Handler:
-        """`handler` with everything around it; `method` is "package.Service/Method"."""
+        """Returns `handler` with everything around it; `method` is "package.Service/Method"."""
         behaviour: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
         make = _MAKERS[handler.request_streaming, handler.response_streaming]
         read, write = handler.request_deserializer, handler.response_serializer
@@ -148,14 +148,19 @@ class Registrar:
         self._methods.add_registered_method_handlers(service, guarded)
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Nothing: these are the same handlers once more, unguarded."""
+        """Does nothing: these are the same handlers once more, unguarded."""
 
 
 def _written(answer: Any, write: Callable[[Any], bytes] | None) -> bytes:
-    """As bytes. gRPC would refuse what is too large for it as a bug of the service, with a stack trace in the log."""
+    """Returns the answer's bytes; an answer that is too large is an error of its own.
+
+    gRPC would treat it as a bug of the service, with a stack trace in the log.
+    """
     data: bytes = answer if write is None else write(answer)
-    if len(data) > limits.MAX_MESSAGE_BYTES:
-        raise ResourceExhausted(f"the answer has {len(data)} bytes, more than {limits.MAX_MESSAGE_BYTES}; ask for less")
+    if len(data) > grpc_limits.MAX_MESSAGE_BYTES:
+        raise ResourceExhausted(
+            f"the answer has {len(data)} bytes, more than {grpc_limits.MAX_MESSAGE_BYTES}; ask for less"
+        )
     return data
 
 

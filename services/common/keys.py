@@ -22,7 +22,7 @@ PUBLIC_KEYS = "LOCI_CONTEXT_PUBLIC_KEYS"
 
 
 def signer_from(env: Env) -> Signer:
-    """The signer of LOCI_CONTEXT_SIGNING_KEY. Raises SettingsError."""
+    """Returns the signer of LOCI_CONTEXT_SIGNING_KEY. Raises SettingsError."""
     text = env.content(SIGNING_KEY, expected="an Ed25519 private key in PEM, or the path of a 0600 file with it")
     try:
         private_key = load_private_key(text)
@@ -32,7 +32,7 @@ def signer_from(env: Env) -> Signer:
 
 
 def verifier_from(env: Env) -> Verifier:
-    """The verifier of LOCI_CONTEXT_PUBLIC_KEYS. Raises SettingsError."""
+    """Returns the verifier of LOCI_CONTEXT_PUBLIC_KEYS. Raises SettingsError."""
     expected = "JSON of key ids and base64 Ed25519 public keys, or the path of a file with it"
     text = env.content(PUBLIC_KEYS, secret=False, expected=expected)
     try:
@@ -49,7 +49,7 @@ def verifier_from(env: Env) -> Verifier:
 
 
 def load_private_key(text: str) -> Ed25519PrivateKey:
-    """The key in PEM (PKCS 8) or base64 text. Raises ValueError."""
+    """Returns the key in PEM (PKCS 8) or base64 text. Raises ValueError."""
     try:
         if not text.startswith("-----"):
             return Ed25519PrivateKey.from_private_bytes(base64.b64decode(text, validate=True))
@@ -62,7 +62,7 @@ def load_private_key(text: str) -> Ed25519PrivateKey:
 
 
 def new_private_key() -> str:
-    """A fresh private key in PEM, for a 0600 file."""
+    """Returns a fresh private key in PEM, for a 0600 file."""
     return (
         Ed25519PrivateKey.generate()
         .private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
@@ -71,12 +71,12 @@ def new_private_key() -> str:
 
 
 def public_keys_of(*private_keys: str) -> str:
-    """The value of LOCI_CONTEXT_PUBLIC_KEYS for private keys in PEM or base64. Raises ValueError."""
+    """Returns the value of LOCI_CONTEXT_PUBLIC_KEYS for private keys in PEM or base64. Raises ValueError."""
     public_keys = [load_private_key(text).public_key() for text in private_keys]
     document = {key_id(key): base64.b64encode(key.public_bytes_raw()).decode() for key in public_keys}
     return orjson.dumps(document).decode()
 
 
 def key_id(public_key: Ed25519PublicKey) -> str:
-    """The first 16 hex digits of the SHA-256 of the raw public key."""
+    """Returns the first 16 hex digits of the SHA-256 of the raw public key."""
     return hashlib.sha256(public_key.public_bytes_raw()).hexdigest()[:16]

@@ -12,8 +12,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, FromClause, Row, Select, collate, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.common.core.paging import Moment, Page, PageBy, PageOf, cut, moment_of, moment_token
 from services.common.errors import NotFound
-from services.common.paging import Moment, Page, PageBy, PageOf, cut, moment_of, moment_token
 
 
 @dataclass(frozen=True, slots=True, eq=False)

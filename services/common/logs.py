@@ -38,7 +38,7 @@ class JsonFormatter(logging.Formatter):
         self._trace_id = trace_id
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Prints one line."""
         fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

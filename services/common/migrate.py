@@ -50,7 +50,7 @@ async def migrate(url: str, package: str) -> bool:
 
 
 def migrations_folder(package: str) -> Path:
-    """`<package>/migrations`, found without importing the package."""
+    """Returns `<package>/migrations`, found without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ValueError(f"{package} is not a package")
@@ -58,7 +58,7 @@ def migrations_folder(package: str) -> Path:
 
 
 def read_revisions(versions: Path) -> dict[str, str | None]:
-    """revision -> down_revision of every file in `versions`, read as text; ValueError for one without."""
+    """Returns revision -> down_revision of every file in `versions`, read as text; ValueError for one without."""
     revisions: dict[str, str | None] = {}
     for path in sorted(versions.glob("[!_]*.py")):
         values = _assigned(path)
@@ -69,7 +69,7 @@ def read_revisions(versions: Path) -> dict[str, str | None]:
 
 
 def head_of(revisions: dict[str, str | None]) -> str:
-    """The one revision that no other builds on; ValueError for none or several: a history is a line."""
+    """Returns the one revision that no other builds on; ValueError for none or several: a history is a line."""
     heads = set(revisions) - set(revisions.values())
     if len(heads) != 1:
         raise ValueError(f"a migration history has one newest revision; found {sorted(heads)}")

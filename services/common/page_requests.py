@@ -5,9 +5,9 @@ from functools import partial
 from typing import TypeVar
 
 from loci.common.v1 import page_pb2
+from services.common.core.paging import Page, PageBy, checked_size
+from services.common.core.refusals import Refused
 from services.common.ids import from_public
-from services.common.paging import Page, PageBy, checked_size
-from services.common.refusals import Refused
 
 K = TypeVar("K")
 

@@ -34,7 +34,7 @@ class Child:
         new_session: bool = False,
         longest_line: int = 2**16,
     ) -> "Child":
-        """Start `command` with that environment and those descriptors alone; raises OSError.
+        """Starts `command` with that environment and those descriptors alone. Raises OSError.
 
         errors: where its stderr goes, as in subprocess; None: where ours goes. new_session: Ctrl-C does not reach it.
         longest_line: bytes that `reader.readline` takes at most.
@@ -60,11 +60,11 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Of the program."""
+        """The program's process id."""
         return self._process.pid
 
     async def send(self, data: bytes) -> None:
-        """Write to its stdin; raises ConnectionError where it no longer reads."""
+        """Writes to its stdin. Raises ConnectionError where it no longer reads."""
         try:
             self._writer.write(data)
             await self._writer.drain()
@@ -72,16 +72,16 @@ class Child:
             raise BrokenPipeError(str(error)) from error
 
     def end_input(self) -> None:
-        """It reads the end of its stdin from now on; it can still answer."""
+        """Ends its stdin; it can still answer."""
         with contextlib.suppress(OSError, RuntimeError):
             self._writer.write_eof()
 
     async def wait(self) -> int:
-        """Its exit status once it ended: negative for a signal, as in subprocess."""
+        """Returns its exit status once it ended: negative for a signal, as in subprocess."""
         return await asyncio.shield(self._exited)
 
     async def end(self) -> int:
-        """Kill it if it runs, wait until it is gone, and close the socket. Gives its exit status."""
+        """Kills it if it runs, waits until it is gone, and closes the socket. Returns its exit status."""
         if not self._exited.done():
             self._process.kill()
         self._writer.close()

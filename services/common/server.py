@@ -12,10 +12,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from services.common import limits, telemetry
+from services.common import grpc_limits, telemetry
 from services.common.context import Verifier
 from services.common.interceptors import EdgeAuthenticate, Guard
-from services.common.methods import Methods
+from services.common.method_table import Methods
 from services.common.settings import SettingsError
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Server:
         await self.grpc_server.start()
 
     async def announce_stop(self) -> None:
-        """Health says NOT_SERVING for every service, for good."""
+        """Makes health say NOT_SERVING for every service, for good."""
         await self.health.enter_graceful_shutdown()
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
@@ -73,7 +73,7 @@ def make_server(
     edge_authenticate: EdgeAuthenticate | None = None,
     setting: str = "LOCI_LISTEN",
 ) -> Server:
-    """A server on `address` (`unix:///path.sock`, `host:port`; port 0 picks one), bound but not started.
+    """Returns a server on `address` (`unix:///path.sock`, `host:port`; port 0 picks one), bound but not started.
 
     servicers: pairs of generated add-function and servicer; service_names: their full names, for health and
     reflection. Callers are known by `verifier` (internal ones; the token must name `audience`) or by
@@ -103,14 +103,14 @@ def make_server(
 
 def _options(address: str) -> list[tuple[str, Any]]:
     options: list[tuple[str, Any]] = [
-        ("grpc.max_receive_message_length", limits.MAX_MESSAGE_BYTES),
-        ("grpc.max_send_message_length", limits.MAX_MESSAGE_BYTES),
-        ("grpc.max_metadata_size", limits.MAX_METADATA_BYTES),
-        ("grpc.absolute_max_metadata_size", limits.MAX_METADATA_BYTES),
-        ("grpc.keepalive_time_ms", limits.KEEPALIVE_MS),
-        ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_MS),
+        ("grpc.max_receive_message_length", grpc_limits.MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", grpc_limits.MAX_MESSAGE_BYTES),
+        ("grpc.max_metadata_size", grpc_limits.MAX_METADATA_BYTES),
+        ("grpc.absolute_max_metadata_size", grpc_limits.MAX_METADATA_BYTES),
+        ("grpc.keepalive_time_ms", grpc_limits.KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", grpc_limits.KEEPALIVE_TIMEOUT_MS),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", limits.LEAST_PING_INTERVAL_MS),
+        ("grpc.http2.min_ping_interval_without_data_ms", grpc_limits.LEAST_PING_INTERVAL_MS),
         # A port in use is an error, never shared with whoever holds it.
         ("grpc.so_reuseport", 0),
     ]

@@ -44,7 +44,7 @@ class Env:
 
     @classmethod
     def of_process(cls) -> "Env":
-        """The environment of this process, as it is now."""
+        """Returns the environment of this process, as it is now."""
         return cls(dict(os.environ))
 
     @overload
@@ -59,7 +59,7 @@ class Env:
         expected: str = "a text",
         example: str = "",
     ) -> object:
-        """The first that is set: `env.text("LOCI_MEMORY_DATABASE_URL", "LOCI_DATABASE_URL")`."""
+        """Returns the first that is set: `env.text("LOCI_MEMORY_DATABASE_URL", "LOCI_DATABASE_URL")`."""
         for candidate in (name, *others):
             if value := self._values.get(candidate, "").strip():
                 return value
@@ -82,7 +82,7 @@ class Env:
         most: int | None = None,
         example: str = "10",
     ) -> object:
-        """A whole number in [least, most]."""
+        """Returns a whole number in [least, most]."""
         expected = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
         raw = self.text(name, default=default, expected=expected, example=example)
         if not isinstance(raw, str) or raw is default:
@@ -100,7 +100,7 @@ class Env:
     @overload
     def seconds(self, name: str, *, default: T, example: str = ...) -> float | T: ...
     def seconds(self, name: str, *, default: object = REQUIRED, example: str = "30") -> object:
-        """A span in seconds, fractions allowed, above zero."""
+        """Returns a span in seconds, fractions allowed, above zero."""
         expected = "a number of seconds above zero"
         raw = self.text(name, default=default, expected=expected, example=example)
         if not isinstance(raw, str) or raw is default:
@@ -114,7 +114,7 @@ class Env:
         return span
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """1, true, yes, on; or 0, false, no, off."""
+        """Returns a truth value: 1, true, yes, on; or 0, false, no, off."""
         raw = self.text(name, default="")
         lowered = raw.lower()
         if not lowered:
@@ -130,7 +130,7 @@ class Env:
     @overload
     def choice(self, name: str, options: Sequence[str], *, default: T) -> str | T: ...
     def choice(self, name: str, options: Sequence[str], *, default: object = REQUIRED) -> object:
-        """One of `options`, exactly as written."""
+        """Returns one of `options`, exactly as written."""
         expected = "one of " + ", ".join(options)
         raw = self.text(name, default=default, expected=expected, example=options[0])
         if raw is not default and raw not in options:
@@ -142,7 +142,7 @@ class Env:
     @overload
     def path(self, name: str, *, default: T, example: str = ...) -> Path | T: ...
     def path(self, name: str, *, default: object = REQUIRED, example: str = "/var/lib/loci") -> object:
-        """A path with `~` expanded. Whether anything is there is the caller's question."""
+        """Returns a path with `~` expanded. Whether anything is there is the caller's question."""
         raw = self.text(name, default=default, expected="a path", example=example)
         return Path(raw).expanduser() if isinstance(raw, str) and raw is not default else raw
 
@@ -161,7 +161,7 @@ class Env:
         expected: str = "a value, or the path of a file that holds it",
         example: str = "/var/lib/loci/keys/key",
     ) -> object:
-        """The value itself, or the text of the file it names (`/...`, `~...` or `./...`).
+        """Returns the value itself, or the text of the file it names (`/...`, `~...` or `./...`).
 
         With `secret`, a file that its group or others can read is refused.
         """
@@ -217,7 +217,7 @@ def run_service(serve: Main, **commands: Main) -> None:
 
 
 def _raise_open_files() -> None:
-    """As many files as are allowed: 1,000 streams are 1,000 connections, and 1,024 a common default."""
+    """Allows as many open files as it may: 1,000 streams are 1,000 connections, and 1,024 a common default."""
     least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
     if least < wanted:

@@ -40,7 +40,7 @@ _tracer: Tracer | None = None
 
 
 def setup(service_name: str, env: Env) -> Tracer:
-    """JSON logs on stderr at LOCI_LOG_LEVEL, and an exporter where OTEL_EXPORTER_OTLP_ENDPOINT is set.
+    """Sets up JSON logs on stderr at LOCI_LOG_LEVEL, and an exporter where OTEL_EXPORTER_OTLP_ENDPOINT is set.
 
     Once per process, before anything is served. Raises SettingsError.
     """
@@ -70,13 +70,13 @@ async def shutdown() -> None:
 
 
 def recording() -> bool:
-    """Whether spans go anywhere."""
+    """Returns whether spans go anywhere."""
     return _tracer is not None
 
 
 @contextmanager
 def span(name: str, /, **attributes: Any) -> Iterator[Span]:
-    """A span around this block, child of the current one: `with span("embed", **{"loci.inputs": 3}):`.
+    """Opens a span around this block, child of the current one: `with span("embed", **{"loci.inputs": 3}):`.
 
     An exception marks it as failed, by its class's name: messages may hold what users wrote. Works in async
     code.
@@ -127,13 +127,13 @@ def begin_call(name: str, attributes: Mapping[str, Any]) -> Span | None:
 
 
 def traceparent(of: Span | None = None) -> str | None:
-    """The header that names `of`, or else the current span, as the parent; None outside of a trace."""
+    """Returns the header that names `of`, or else the current span, as the parent; None outside of a trace."""
     ids = (of or trace.get_current_span()).get_span_context()
     return f"00-{ids.trace_id:032x}-{ids.span_id:016x}-{ids.trace_flags:02x}" if ids.is_valid else None
 
 
 def current_trace_id() -> str:
-    """32 hex digits; empty outside of a trace."""
+    """Returns 32 hex digits; empty outside of a trace."""
     ids = trace.get_current_span().get_span_context()
     return f"{ids.trace_id:032x}" if ids.is_valid else ""
 

@@ -13,7 +13,10 @@ def timestamp(moment: datetime) -> Timestamp: ...
 @overload
 def timestamp(moment: None) -> None: ...
 def timestamp(moment: datetime | None) -> Timestamp | None:
-    """A moment; without an offset it is of UTC. None stays None. Raises OverflowError beyond its years 1 to 9999."""
+    """Returns a moment; without an offset it is of UTC. None stays None.
+
+    Raises OverflowError beyond its years 1 to 9999.
+    """
     if moment is None:
         return None
     # Cheaper than its own FromDatetime, and lists are full of times.

@@ -55,26 +55,26 @@ class VectorIndex:
 
     @property
     def name(self) -> str:
-        """Within the table's schema."""
+        """The index's name within the table's schema."""
         return f"{self.table.rpartition('.')[2]}_model_{self.model_id}"
 
     @property
     def possible(self) -> bool:
-        """Whether vectors are short enough for one."""
+        """Returns whether vectors are short enough for one."""
         return self.dimensions <= MOST_DIMENSIONS
 
     @property
     def expression(self) -> str:
-        """What is indexed; order by `{expression} <=> $n::halfvec({dimensions})` to use it."""
+        """Returns what is indexed; order by `{expression} <=> $n::halfvec({dimensions})` to use it."""
         return f"(embedding::halfvec({self.dimensions}))"
 
     @property
     def condition(self) -> str:
-        """Which rows are in it. Literals, for a parameter in their place would hide the index from the planner."""
+        """The condition on its rows, in literals: a parameter in their place would hide the index from the planner."""
         return f"model_id = {self.model_id} AND NOT waiting"
 
     def sql(self, statement: str, **more: object) -> str:
-        """`statement` with its names filled in."""
+        """Returns `statement` with its names filled in."""
         return statement.format(table=self.table, model=self.model_id, name=self.name, **more)
 
 
@@ -93,12 +93,12 @@ class IndexState:
 
     @property
     def overdue(self) -> bool:
-        """Whether there is work for `tend`, as far as this tells: where an index was removed, nothing waits."""
+        """Returns whether there is work for `tend`, as far as this tells: where an index was removed, nothing waits."""
         return self.broken or self.waiting > (MOST_WAITING if self.valid else LEAST_VECTORS)
 
 
 async def read_state(executor: Any, index: VectorIndex) -> IndexState:
-    """What there is now; a few milliseconds at most."""
+    """Returns what there is now; a few milliseconds at most."""
     row = await executor.fetchrow(index.sql(_STATE, most=LEAST_VECTORS + 1))
     # What a statistic does not know yet, is more than an index is built for.
     vectors = (row["vectors"] or LEAST_VECTORS) if row["valid"] else 0
@@ -127,7 +127,7 @@ async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
 
 
 async def _step(connection: asyncpg.Connection, index: VectorIndex, state: IndexState, memory_mib: int) -> bool:
-    """Whether something was done."""
+    """Returns whether something was done."""
     if not state.buildable:
         logger.warning("the role of the database does not own %s: no index of its vectors", index.table)
         return False
@@ -170,7 +170,10 @@ async def _build(connection: asyncpg.Connection, index: VectorIndex, vectors: in
 async def _take_in(
     connection: asyncpg.Connection, index: VectorIndex, size: int, *, batches: int | None = None
 ) -> bool:
-    """Whether there was something. A batch is a transaction; what others change just now is left for the next time."""
+    """Returns whether there was something.
+
+    A batch is a transaction; what others change just now is left for the next time.
+    """
     statement = index.sql(_SETTLE, batch=size)
     taken, done = 0, size
     while done == size and (batches is None or taken < batches * size):

@@ -8,10 +8,7 @@ from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.llm_gateway.bootstrap import AUDIENCE, build
-from services.llm_gateway.budgets.store import PostgresBudgets
-from services.llm_gateway.providers.store import PostgresProviderStore
 from services.llm_gateway.settings import Settings, read_database
-from services.llm_gateway.usage.store import PostgresUsageReports, PostgresUsageStore
 
 # Writing usage and reading budgets do not wait for somebody's report.
 _POOL_SIZE = 4
@@ -27,10 +24,7 @@ async def serve(env: Env) -> None:
     built = build(
         listen=settings.listen,
         verifier=settings.verifier,
-        store=PostgresUsageStore(pool),
-        reports=PostgresUsageReports(pool),
-        budgets=PostgresBudgets(pool),
-        provider_store=PostgresProviderStore(pool),
+        pool=pool,
         sealer=settings.sealer,
         configs=settings.providers,
         settings=settings.calls,

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import asyncpg
+
 from loci.llm.v1 import (
     chat_service_pb2,
     forward_service_pb2,
@@ -16,10 +18,10 @@ from loci.llm.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_serve
 from loci.llm.v1.provider_service_pb2_grpc import add_ProviderServiceServicer_to_server
 from loci.llm.v1.usage_service_pb2_grpc import add_UsageServiceServicer_to_server
 from services.common.context import Verifier
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.common.server import Server, make_server
-from services.llm_gateway.budgets.model import BudgetStore
 from services.llm_gateway.budgets.service import Ledger
+from services.llm_gateway.budgets.store import PostgresBudgets
 from services.llm_gateway.calls.endpoints import Endpoints
 from services.llm_gateway.calls.retry import RetryPolicy
 from services.llm_gateway.calls.service import Calls, Policy
@@ -31,16 +33,16 @@ from services.llm_gateway.models.service import Catalogue
 from services.llm_gateway.models.servicer import ModelServicer
 from services.llm_gateway.providers.credentials import Vault
 from services.llm_gateway.providers.entries import ProviderEntryFactory
-from services.llm_gateway.providers.model import ProviderStore
 from services.llm_gateway.providers.registry import ProviderRegistry
 from services.llm_gateway.providers.service import ProviderService
 from services.llm_gateway.providers.servicer import ProviderServicer
+from services.llm_gateway.providers.store import PostgresProviderStore
 from services.llm_gateway.providers.tenant_cache import TenantProviderCache
 from services.llm_gateway.settings import CallSettings
 from services.llm_gateway.usage.log import UsageLog
-from services.llm_gateway.usage.model import UsageReports, UsageStore
 from services.llm_gateway.usage.retention import Retention
 from services.llm_gateway.usage.servicer import UsageServicer
+from services.llm_gateway.usage.store import PostgresUsageReports, PostgresUsageStore
 
 AUDIENCE = "llm_gateway"
 
@@ -62,16 +64,14 @@ def build(
     *,
     listen: str,
     verifier: Verifier,
-    store: UsageStore,
-    reports: UsageReports,
-    budgets: BudgetStore,
-    provider_store: ProviderStore,
+    pool: asyncpg.Pool,
     sealer: Sealer,
     configs: Iterable[ProviderConfig],
     settings: CallSettings,
 ) -> Built:
     """Raises SettingsError where `listen` cannot be used."""
-    providers, usage = ProviderRegistry(settings.recordings), UsageLog(store)
+    reports, budgets, provider_store = PostgresUsageReports(pool), PostgresBudgets(pool), PostgresProviderStore(pool)
+    providers, usage = ProviderRegistry(settings.recordings), UsageLog(PostgresUsageStore(pool))
     vault, allow_private = Vault(sealer), settings.allow_private
     maker = ProviderEntryFactory(
         providers, provider_store, vault, patience=settings.patience, allow_private=allow_private

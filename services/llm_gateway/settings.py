@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from services.common.context import Verifier
 from services.common.database_settings import DatabaseSettings
+from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
-from services.common.sealing import Sealer, sealer_from
 from services.common.settings import Env
 from services.llm_gateway.calls.settings import Limits
 from services.llm_gateway.core.overrides import OperatorOverrides

@@ -19,10 +19,10 @@ from loci.memory.v1.folder_service_pb2_grpc import add_FolderServiceServicer_to_
 from loci.memory.v1.passage_service_pb2_grpc import add_PassageServiceServicer_to_server
 from services.common import vectors
 from services.common.context import Signer, Verifier
-from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Server, make_server
+from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.adapters.parser import ChildParser
 from services.memory.agent_files.store.agent_files import PostgresAgentFiles
@@ -44,18 +44,13 @@ from services.memory.blocks.store.blocks import PostgresBlocks
 from services.memory.blocks.store.history import PostgresHistory
 from services.memory.blocks.store.identities import PostgresIdentities
 from services.memory.blocks.store.lists import PostgresBlockLists
-from services.memory.core.ports.agent_files import AgentFileStore
-from services.memory.core.ports.agents import AgentStore, CopyStore
-from services.memory.core.ports.archives import ArchiveStore
+from services.memory.core.ports.agents import AgentStore, CallStore, CopyStore
 from services.memory.core.ports.blocks import BlockLists, BlockStore, HistoryStore, IdentityStore
-from services.memory.core.ports.calls import CallStore
-from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import ChangeStore
-from services.memory.core.ports.files import FileStore, IngestionStore, UploadStore
-from services.memory.core.ports.folders import FolderStore
+from services.memory.core.ports.files import AgentFileStore, FileStore, FolderStore, IngestionStore, UploadStore
 from services.memory.core.ports.jobs import JobStore
-from services.memory.core.ports.passages import PassageLists, PassageStore
-from services.memory.core.ports.search import Rankings, SampleStore
+from services.memory.core.ports.passages import ArchiveStore, PassageLists, PassageStore
+from services.memory.core.ports.search import Embedder, Rankings, SampleStore
 from services.memory.core.ranking.word_samples import WORD_SAMPLE
 from services.memory.embedding_changes.job import EmbeddingChangeJob
 from services.memory.embedding_changes.service import EmbeddingChangeService

@@ -1,4 +1,4 @@
-"""The parts of messages that servicers share: ids, JSON, times, and refusals as statuses."""
+"""The parts of messages that servicers share: ids, settings, texts and times."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -9,10 +9,10 @@ from uuid import UUID
 import orjson
 
 from services.common.codec import Codec
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.ids import from_public
 from services.memory.core.rules import JsonObject
 
 D = TypeVar("D")
@@ -59,11 +59,8 @@ def needed_conversation_id(text: str) -> UUID:
 
 
 def run_id(text: str) -> UUID | None:
+    """Returns the UUID of `run-<uuid>`; None where none is given."""
     return from_public("run", text) if text else None
-
-
-def optional_id(prefix: str, value: UUID | None) -> str:
-    return "" if value is None else to_public(prefix, value)
 
 
 def settings(of: type[D], message: Any, reason: str, *, leave: Iterable[str] = ()) -> Codec[D, Any]:
@@ -94,10 +91,12 @@ def _json_object(text: str, reason: str) -> JsonObject:
 
 
 def text(request: Any, name: str) -> str | None:
+    """Returns an optional text of a message."""
     return storable(getattr(request, name)) if request.HasField(name) else None
 
 
 def moment(message: Any, name: str) -> datetime | None:
+    """Returns an optional time of a message. Raises InvalidArgument (TIME_INVALID)."""
     if not message.HasField(name):
         return None
     try:

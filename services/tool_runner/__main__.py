@@ -16,7 +16,6 @@ from services.tool_runner.environments.rules.configs import type_of
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.sandboxes.choose import SandboxChoice
-from services.tool_runner.sandboxes.remote import makers
 from services.tool_runner.settings import Settings, read_database
 from services.tool_runner.web.lazy import Web
 
@@ -31,7 +30,7 @@ async def serve(env: Env) -> None:
     await wait_for_database(database.url)
     pool = await open_pool(database.url, pgbouncer=database.pgbouncer)
     lists = postgres_lists(database.url, pgbouncer=database.pgbouncer)
-    sandboxes = SandboxChoice(settings.sandbox, others=makers(settings.other_sandboxes))
+    sandboxes = SandboxChoice(settings.sandbox, remote=settings.remote_sandbox)
     models = make_channel(settings.llm_gateway_address) if settings.llm_gateway_address else None
     web = Web(settings.search, allow_private=settings.allow_private_urls)
     egress = Egress(settings.egress)

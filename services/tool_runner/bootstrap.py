@@ -15,7 +15,7 @@ from loci.tool.v1.execution_service_pb2_grpc import add_ExecutionServiceServicer
 from loci.tool.v1.mcp_service_pb2_grpc import add_McpServiceServicer_to_server
 from loci.tool.v1.tool_service_pb2_grpc import add_ToolServiceServicer_to_server
 from services.common.context import Verifier
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.common.server import Server, make_server
 from services.tool_runner.adapters.embedder import GatewayEmbedder
 from services.tool_runner.child_processes.source_parser import SourceParser

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from services.common.context import Verifier
 from services.common.database_settings import DatabaseSettings
+from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
-from services.common.sealing import Sealer, sealer_from
 from services.common.settings import Env, SettingsError
 from services.tool_runner.core.job import MIB, Limits
 from services.tool_runner.core.network_policy import parse_hosts
@@ -20,15 +20,9 @@ from services.tool_runner.layers.cache import default_folder
 from services.tool_runner.layers.install_job import NO_INDEX, LayerSettings
 from services.tool_runner.mcp.client import Times
 from services.tool_runner.mcp_servers.wiring import McpSettings
-from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, Kind, SandboxSettings
+from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings
-from services.tool_runner.sandboxes.remote_settings import (
-    ClusterSettings,
-    E2bSettings,
-    KubernetesSettings,
-    ModalSettings,
-    OtherSettings,
-)
+from services.tool_runner.sandboxes.remote import REMOTE_KINDS, RemoteSandbox
 from services.tool_runner.web.engines import ENGINES
 from services.tool_runner.web.rules import SearchSettings
 
@@ -45,7 +39,7 @@ _PARTS = (
     "LOCI_DATABASE_DIRECT_URL",
     "DOCKER_HOST",
 )
-_KINDS: tuple[Kind, ...] = ("auto", "docker", "bubblewrap", "kubernetes", "e2b", "modal")
+_KINDS = ("auto", "docker", "bubblewrap", *REMOTE_KINDS)
 # All that the launcher's environment holds: how to reach the engine, and how to start Python there.
 _LAUNCHER_VARIABLES = (
     "DOCKER_HOST",
@@ -72,7 +66,7 @@ class Settings:
     verifier: Verifier
     sealer: Sealer
     sandbox: SandboxSettings
-    other_sandboxes: OtherSettings
+    remote_sandbox: RemoteSandbox | None
     limits: Limits
     at_once: int
     sessions: bool
@@ -97,7 +91,7 @@ class Settings:
             verifier=verifier_from(env),
             sealer=sealer_from(env),
             sandbox=_sandbox(env),
-            other_sandboxes=_other_sandboxes(env),
+            remote_sandbox=_remote_sandbox(env),
             limits=Limits(
                 seconds=env.seconds("LOCI_TOOL_TIMEOUT", default=default.seconds, example="180"),
                 memory=MIB
@@ -199,67 +193,16 @@ def _sandbox(env: Env) -> SandboxSettings:
         runtime=env.text("LOCI_SANDBOX_RUNTIME", default="", expected="a runtime of the engine", example="runsc"),
         environment=_launcher_environment(env),
     )
-    return SandboxSettings(kind=next(known for known in _KINDS if known == kind), docker=docker)
+    return SandboxSettings(kind=kind, docker=docker)
 
 
 def _warm(env: Env) -> int:
     return env.integer("LOCI_SANDBOX_WARM", default=1, most=64, example="1")
 
 
-def _other_sandboxes(env: Env) -> OtherSettings:
-    match env.text("LOCI_SANDBOX", default="auto"):
-        case "kubernetes":
-            return OtherSettings(kubernetes=_kubernetes(env))
-        case "e2b":
-            return OtherSettings(e2b=_e2b(env), warm=_warm(env))
-        case "modal":
-            return OtherSettings(modal=_modal(env), warm=_warm(env))
-    return OtherSettings()
-
-
-def _kubernetes(env: Env) -> KubernetesSettings:
-    host, port = env.text("KUBERNETES_SERVICE_HOST", default=""), env.text("KUBERNETES_SERVICE_PORT", default="443")
-    inside = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    server = env.text("LOCI_KUBERNETES_URL", default=inside if host else "")
-    if not server:
-        raise SettingsError(
-            "LOCI_SANDBOX is kubernetes, but this is no pod: set LOCI_KUBERNETES_URL, as https://host:6443"
-        )
-    account = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-    cluster = ClusterSettings(
-        server=server,
-        namespace=env.text("LOCI_SANDBOX_NAMESPACE", default="loci-sandboxes"),
-        token=env.path("LOCI_KUBERNETES_TOKEN", default=account / "token"),
-        authority=env.path("LOCI_KUBERNETES_CA", default=account / "ca.crt"),
-    )
-    return KubernetesSettings(
-        cluster=cluster,
-        tls=env.path("LOCI_SANDBOX_TLS", example="/run/loci/sandbox-tls"),
-        patience=env.seconds("LOCI_SANDBOX_PATIENCE", default=60.0),
-        shared_kernel=env.flag("LOCI_SANDBOX_SHARED_KERNEL"),
-    )
-
-
-def _e2b(env: Env) -> E2bSettings:
-    usual = E2bSettings("")
-    return E2bSettings(
-        api_key=env.text("E2B_API_KEY", expected="a key of E2B", example="e2b_..."),
-        template=env.text("LOCI_E2B_TEMPLATE", default=usual.template),
-        domain=env.text("E2B_DOMAIN", default=usual.domain),
-        api_url=env.text("E2B_API_URL", default=""),
-        sandbox_url=env.text("E2B_SANDBOX_URL", default=""),
-    )
-
-
-def _modal(env: Env) -> ModalSettings:
-    usual = ModalSettings("", "")
-    return ModalSettings(
-        token_id=env.text("MODAL_TOKEN_ID", expected="the id of a token of Modal", example="ak-..."),
-        token_secret=env.text("MODAL_TOKEN_SECRET", expected="the secret of that token", example="as-..."),
-        app=env.text("LOCI_MODAL_APP", default=usual.app),
-        image=env.text("LOCI_MODAL_IMAGE", default=usual.image),
-        lifetime=env.integer("LOCI_MODAL_LIFETIME", default=usual.lifetime, least=60, most=86_400, example="1800"),
-    )
+def _remote_sandbox(env: Env) -> RemoteSandbox | None:
+    kind = REMOTE_KINDS.get(env.text("LOCI_SANDBOX", default="auto"))
+    return RemoteSandbox(kind, kind.read(env), _warm(env) if kind.keeps_warm else 0) if kind else None
 
 
 def _launcher_environment(env: Env) -> Mapping[str, str]:

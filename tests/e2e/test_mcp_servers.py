@@ -166,8 +166,8 @@ def test_a_program_runs_in_a_sandbox_and_its_variables_are_secret(client: Any) -
     client.mcp_servers.delete(server.id)
 
 
-def test_programs_are_off_unless_allowed(stack: Stack) -> None:
-    client = stack.client()
+def test_programs_are_off_unless_allowed(guarded_stack: Stack) -> None:
+    client = guarded_stack.client(api_key="geheim")
     with pytest.raises(letta_client.BadRequestError, match="LOCI_MCP_STDIO"):
         client.mcp_servers.create(server_name="program", config={"command": "cat", "args": []})
     # Nor is anything on this machine reached.
@@ -264,8 +264,9 @@ def test_the_endpoint_is_behind_the_password(guarded_stack: Stack) -> None:
     }
     headers = {"accept": "application/json, text/event-stream"}
     url = f"{guarded_stack.url}/mcp"
-    assert httpx.post(url, json=initialize, headers=headers).status_code == 401
-    allowed = httpx.post(url, json=initialize, headers=headers | {"authorization": "Bearer geheim"})
+    assert httpx.post(url, json=initialize, headers=headers, timeout=30).status_code == 401
+    authorized = headers | {"authorization": "Bearer geheim"}
+    allowed = httpx.post(url, json=initialize, headers=authorized, timeout=30)
     assert (allowed.status_code, '"name":"loci"' in allowed.text) == (200, True)
     # The state is what a browser shows, and all that it has.
     assert httpx.get(f"{guarded_stack.url}/v1/tools/mcp/oauth/callback?state=x").status_code == 400

@@ -14,7 +14,7 @@ import pytest
 
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import from_rpc
-from services.common.purging import DEFAULT_ORGANIZATION
+from services.common.purge import DEFAULT_ORGANIZATION
 from tests.postgres import Postgres
 
 _TABLES = """

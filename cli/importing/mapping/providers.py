@@ -19,7 +19,8 @@ def provider(row: Row, api_key: str, access_key: str) -> provider_service_pb2.Cr
     provider_type = _TYPES.get(told, told)
     if provider_type not in TYPES:
         return Skip(f"there is no provider of type {told!r} here")
-    settings = provider_pb2.ProviderSettings(
+    message = provider_pb2.Provider(
+        name=as_text(row["name"]),
         provider_type=provider_type,
         api_key=api_key,
         access_key=access_key,
@@ -27,6 +28,4 @@ def provider(row: Row, api_key: str, access_key: str) -> provider_service_pb2.Cr
         region=as_text(row["region"]),
         api_version=as_text(row["api_version"]),
     )
-    return provider_service_pb2.CreateProviderRequest(
-        id=public_id("provider", row["id"]), name=as_text(row["name"]), settings=settings
-    )
+    return provider_service_pb2.CreateProviderRequest(id=public_id("provider", row["id"]), provider=message)

@@ -33,7 +33,7 @@ class CreateToken(Body):
     expires_at: Moment | None = Field(None, description="Default: in 5 minutes.")
 
     def request(self) -> wire.CreateClientTokenRequest:
-        """Returns what to ask for."""
+        """Returns the request."""
         policy = [wire.AgentAccess(agent_id=each.id, access=each.access) for each in self.policy]
         return wire.CreateClientTokenRequest(
             hostname=self.hostname, policy=policy, expires_at=timestamp(self.expires_at)
@@ -57,7 +57,7 @@ class CreateApiKey(Body):
     )
 
     def request(self) -> wire.CreateApiKeyRequest:
-        """Returns what to ask for."""
+        """Returns the request."""
         key = wire.ApiKey(
             name=self.name,
             role=wire.Role.Value(f"ROLE_{self.role.upper().replace('-', '_')}"),

@@ -20,7 +20,7 @@ from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
-from services.common.file_limits import file_limits
+from services.common.core.file_limits import file_limits
 
 _folders = APIRouter(tags=["agents"])
 _files = APIRouter(prefix="/agents/{agent_id}/files", tags=["agents"])

@@ -6,7 +6,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
 
 from gateway.agent_files.templates import TemplateValues
-from gateway.resources.blocks.requests import BlockBody, draft_of
+from gateway.resources.blocks.requests import BlockBody
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
@@ -161,7 +161,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     return agent_service_pb2.CreateAgentRequest(
         agent_id=to_public("agent", uuid7()),
         agent=draft,
-        blocks=[draft_of(block, minted=True) for block in body.memory_blocks or ()],
+        blocks=[block.block() for block in body.memory_blocks or ()],
         block_ids=body.block_ids,
         folder_ids=folder_ids(body),
         tool_names=body.tools,
@@ -172,7 +172,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
 
 
 def filling(body: CreateAgent) -> TemplateValues:
-    """Returns what the agent gets beside its template. Raises InvalidRequest for a setting that the template has."""
+    """Returns the settings of the agent beside its template. Raises InvalidRequest for one that the template has."""
     reason = "the template says it; change the agent that is made of it, or leave out from_template"
     refuse(body, dict.fromkeys(sorted(body.model_fields_set - _BESIDE_TEMPLATE), reason))
     return TemplateValues(
@@ -250,7 +250,7 @@ def _first_message(message: MessageCreate) -> message_pb2.InputMessage:
 
 
 def _deprecated_settings(body: AgentSettings) -> Json:
-    """Returns what the fields that model_settings replaced mean there."""
+    """Returns the model settings that the fields of before stand for."""
     settings: Json = {}
     llm = body.llm_config
     if llm is not None and llm.handle:

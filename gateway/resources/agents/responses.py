@@ -15,8 +15,8 @@ from loci.llm.v1 import model_pb2
 from loci.memory.v1 import folder_pb2
 from loci.tool.v1 import tool_pb2
 from services.common.context import current
+from services.common.core.file_limits import file_limits
 from services.common.fields import enum_names
-from services.common.file_limits import file_limits
 from services.common.ids import to_public
 
 # Groups that a client asks for with `include`, and the fields each fills.
@@ -98,6 +98,7 @@ def agent_state(
         "model_settings": settings,
         "response_format": response_format,
         "tool_rules": rest["tool_rules"] or [],
+        "recall_passages": agent.recall_passages,
         "llm_config": llm_config(agent, models.chat.get(agent.model), settings),
         "embedding_config": embedding_config(agent.embedding, models),
         "blocks": blocks,
@@ -128,7 +129,7 @@ def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Res
 
 
 def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> Rest:
-    """Returns what the agent sets, `given`, over the defaults of its provider's shape."""
+    """Returns the agent's settings, `given`, over the defaults of its provider's shape."""
     provider_type = given.get("provider_type") or _provider_type(handle, model)
     defaults: Rest = {
         "provider_type": provider_type,
@@ -203,7 +204,7 @@ def embedding_config(handle: str, models: Models) -> Rest | None:
 
 
 def provider_category(model: model_pb2.Model | model_pb2.EmbeddingModel) -> str:
-    """Returns whose the provider of a model is: base or byok."""
+    """Returns the category of the provider of a model: base or byok."""
     return enum_names(model_pb2.ProviderCategory.DESCRIPTOR).get(model.provider_category) or "base"
 
 

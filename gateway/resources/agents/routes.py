@@ -20,13 +20,7 @@ from gateway.resources.templates.requests import named_version
 from gateway.rest.body import Json
 from gateway.rest.convert import Rest, from_json
 from gateway.rest.paging import FIRST_PAGE, Order, descending, one_page, paged, set_order
-from gateway.rest.params import (
-    AgentId,
-    IdentityFilter,
-    Names,
-    UserFilter,
-    unsupported,
-)
+from gateway.rest.params import AgentId, IdentityFilter, Names, UserFilter, unsupported
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_pb2, agent_service_pb2
@@ -237,7 +231,7 @@ async def attached_page(
 
 
 async def for_each(agent_ids: Sequence[str], act: Callable[[str], Awaitable[T]]) -> list[T]:
-    """Returns what `act` answers for each agent, in order; a few at a time."""
+    """Returns the answer of `act` for each agent, in order; a few at a time."""
     gate = asyncio.Semaphore(_AGENTS_AT_ONCE)
 
     async def one(agent_id: str) -> T:

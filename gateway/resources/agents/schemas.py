@@ -1,19 +1,6 @@
 """Agents."""
 
-from gateway.openapi.schemas import (
-    ANY,
-    FLAG,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    WHOLE,
-    array,
-    choice,
-    maybe,
-    members_of,
-    of,
-    record,
-)
+from gateway.openapi.schemas import ANY, FLAG, NUMBER, OBJECT, TEXT, WHOLE, array, choice, maybe, members_of, of, record
 from gateway.resources.archives.schemas import EMBEDDING_CONFIG
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.folders.schemas import FOLDER

@@ -146,7 +146,7 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
 
 
 async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
-    """Returns what passes the filters; nothing is asked, so nothing scores."""
+    """Returns the passages that pass the filters, newest first and without scores."""
     request = passage_service_pb2.ListPassagesRequest(
         **_place(body),
         page=page_request(5, limit=body.limit, order="desc"),

@@ -8,7 +8,9 @@ from pydantic import AliasChoices, Field
 from gateway.resources.agents.requests import Handle
 from gateway.rest.body import Body, Json, deprecated, dump, given
 from gateway.rest.params import AgentInBody, ArchiveInBody, Moment
+from gateway.rest.request_model import RequestModel
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
+from services.common.fields import When
 from services.common.ids import to_public, uuid7
 from services.common.timestamps import timestamp
 
@@ -37,25 +39,16 @@ class EmbeddingConfig(Body):
         return self.handle or ""
 
 
-class ArchiveSettings(Body):
-    """The fields that creation and change share."""
-
-    description: str | None = None
-    metadata: Json | None = None
-
-
-class CreateArchive(ArchiveSettings):
+class CreateArchive(RequestModel, of=passage_pb2.Archive, when=When.CREATION, leave=("dimensions",)):
     """Body of archives.create. Without an embedding model its passages are found by their words."""
 
-    name: str
     embedding: Handle | None = None
     embedding_config: EmbeddingConfig | None = deprecated()
 
 
-class UpdateArchive(ArchiveSettings):
+class UpdateArchive(RequestModel, of=passage_pb2.Archive, when=When.CHANGE):
     """Body of archives.update: only what is sent changes. The embedding model can only be the one that is there."""
 
-    name: str | None = None
     embedding: Handle | None = None
     embedding_config: EmbeddingConfig | None = deprecated()
 
@@ -101,33 +94,27 @@ class SearchPassages(Body):
 
 
 def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:
-    """With an id, so that it may be repeated."""
-    handle = wanted_embedding(body)
-    draft = passage_pb2.Archive(
-        id=to_public("archive", uuid7()), name=body.name, embedding=handle, **_fields(body, "description")
-    )
-    return archive_service_pb2.CreateArchiveRequest(archive=draft)
+    """Returns the request of CreateArchive, with an id, so that it may be repeated."""
+    archive = body.message(id=to_public("archive", uuid7()))
+    archive.embedding = embedding_of(body)
+    return archive_service_pb2.CreateArchiveRequest(archive=archive)
 
 
-def wanted_embedding(body: CreateArchive | UpdateArchive) -> str:
+def embedding_of(body: CreateArchive | UpdateArchive) -> str:
     """Returns the handle of the embedding model that the body names; empty where it names none."""
     return body.embedding or (body.embedding_config.named() if body.embedding_config else "")
 
 
 def archive_change(archive_id: str, body: UpdateArchive) -> archive_service_pb2.UpdateArchiveRequest | None:
     """Returns the request of UpdateArchive; None when nothing changes."""
-    fields = _fields(body, "name", "description")
-    if not fields:
+    mask = body.mask(leave={"embedding"})
+    if not mask.paths:
         return None
-    return archive_service_pb2.UpdateArchiveRequest(
-        archive_id=archive_id,
-        archive=passage_pb2.Archive(**fields),
-        update_mask=FieldMask(paths=list(fields)),
-    )
+    return archive_service_pb2.UpdateArchiveRequest(archive_id=archive_id, archive=body.message(), update_mask=mask)
 
 
 def passage_draft(body: CreatePassage) -> passage_service_pb2.PassageDraft:
-    """With an id, so that storing it may be repeated."""
+    """Returns the draft of a passage, with an id, so that storing it may be repeated."""
     return passage_service_pb2.PassageDraft(id=to_public("passage", uuid7()), **_fields(body, "text", "tags"))
 
 

@@ -54,7 +54,6 @@ def passage_to_rest(message: passage_pb2.Passage, embedding_config: Rest | None,
     """Returns the reference's Passage: 16 fields. `embedding`, the vector, is never served."""
     rest = to_rest(message, leave=frozenset({"file"}))
     return rest | {
-        "metadata": rest["metadata"] or {},
         "source_id": message.file.folder_id or None,
         "file_id": message.file.file_id or None,
         "file_name": message.file.file_name or None,
@@ -69,7 +68,6 @@ def archive_to_rest(message: passage_pb2.Archive, embedding_config: Rest | None,
     """Returns the reference's Archive: 11 fields."""
     rest = to_rest(message, leave=frozenset({"embedding", "dimensions", "passage_count"}))
     return rest | {
-        "metadata": rest["metadata"] or {},
         "embedding_config": embedding_config,
         "vector_db_provider": "native",
         "organization_id": organization_id,
@@ -88,7 +86,7 @@ def change_rest(change: archive_service_pb2.EmbeddingChange) -> Rest:
 def refuse_other_embedding(embedding: str | None, current: str, path: str, field: str = "embedding") -> None:
     """Raises InvalidRequest when an update asks for another model than the one that is there.
 
-    wanted: the handle in the body, None or empty where it has none. path: of the archive or folder, below /v1.
+    embedding: the handle in the body, None or empty where it has none. path: of the archive or folder, below /v1.
     """
     if embedding and embedding != current:
         sentence = f"is changed by POST /v1{path}/embedding-change, which makes the vectors anew in the background"

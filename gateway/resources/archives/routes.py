@@ -69,7 +69,7 @@ async def retrieve_archive(archive_id: ArchiveId, loci: Loci) -> Response:
 @returns(ARCHIVE)
 async def update_archive(archive_id: ArchiveId, body: bodies.UpdateArchive, loci: Loci) -> Response:
     """Changes what the body names. The embedding model is changed by a route of its own."""
-    if embedding := bodies.wanted_embedding(body):
+    if embedding := bodies.embedding_of(body):
         get = archive_service_pb2.GetArchiveRequest(archive_id=archive_id)
         archive = (await loci.peers.call(loci.peers.archives.GetArchive, get)).archive
         refuse_other_embedding(embedding, archive.embedding, f"/archives/{archive_id}")

@@ -1,19 +1,6 @@
 """Archives, passages and changes of their embedding models."""
 
-from gateway.openapi.schemas import (
-    FLAG,
-    MOMENT,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    WHOLE,
-    Schema,
-    array,
-    choice,
-    maybe,
-    of,
-    record,
-)
+from gateway.openapi.schemas import FLAG, MOMENT, NUMBER, TEXT, WHOLE, Schema, array, choice, maybe, of, record
 from loci.memory.v1 import archive_service_pb2, passage_pb2
 
 EMBEDDING_CONFIG = record(
@@ -35,7 +22,6 @@ PASSAGE = of(
     "Passage",
     passage_pb2.Passage.DESCRIPTOR,
     leave=("file",),
-    metadata=OBJECT,
     source_id=maybe(TEXT),
     file_id=maybe(TEXT),
     file_name=maybe(TEXT),
@@ -65,7 +51,6 @@ ARCHIVE = of(
     "Archive",
     passage_pb2.Archive.DESCRIPTOR,
     leave=("embedding", "dimensions", "passage_count"),
-    metadata=OBJECT,
     vector_db_provider=choice("native"),
     **_TENANT,
 )

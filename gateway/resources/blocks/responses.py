@@ -8,16 +8,10 @@ _NOT_IN_BLOCKS = frozenset({"created_at", "updated_at", "version"})
 
 def block_to_rest(message: block_pb2.Block) -> Rest:
     """Returns the reference's Block: 19 fields."""
-    rest = to_rest(message, leave=_NOT_IN_BLOCKS)
-    rest["metadata"] = rest["metadata"] or {}
-    return rest
+    return to_rest(message, leave=_NOT_IN_BLOCKS)
 
 
 def block_version_to_rest(message: block_pb2.BlockVersion) -> Rest:
     """Returns a version of a block: Loci's own."""
-    rest = to_rest(message)
-    return rest | {
-        "metadata": rest["metadata"] or {},
-        "call_key": message.call_key or None,
-        "restored_version": message.restored_version or None,
-    }
+    nulls = {"call_key": message.call_key or None, "restored_version": message.restored_version or None}
+    return to_rest(message) | nulls

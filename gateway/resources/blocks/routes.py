@@ -36,7 +36,7 @@ _ETAG = re.compile(r'^\s*(?:W/)?"?(\d{1,18})"?\s*$')
 @returns(BLOCK)
 async def create_block(body: bodies.BlockBody, loci: Loci) -> Response:
     """Creates a block that is attached to nobody."""
-    request = block_service_pb2.CreateBlockRequest(block=bodies.draft_of(body, minted=True))
+    request = block_service_pb2.CreateBlockRequest(block=body.block())
     created = await loci.peers.call(loci.peers.blocks.CreateBlock, request)
     return json_response(block_to_rest(created.block))
 

@@ -58,14 +58,14 @@ async def rewind_conversation(conversation_id: ConversationRef, body: bodies.Rew
     `agents`). A request that is being processed is not interrupted (409); calls that wait for approval are dropped.
     What came after the checkpoint is kept: rewinding to the answer's `left_checkpoint_id` brings it back.
     """
-    return await _rewound(loci, await loci.conversations.place(conversation_id, body.agent_id), body)
+    return await _rewind(loci, await loci.conversations.place(conversation_id, body.agent_id), body)
 
 
 @router.post("/agents/{agent_id}/rewind")
 @returns(REWIND)
 async def rewind_agent(agent_id: AgentId, body: bodies.Rewind, loci: Loci) -> Response:
     """The same for the agent's default conversation."""
-    return await _rewound(loci, ConversationKey(agent_id), body)
+    return await _rewind(loci, ConversationKey(agent_id), body)
 
 
 @router.get("/conversations/{conversation_id}/rewinds")
@@ -94,7 +94,7 @@ async def fork_agent(agent_id: AgentId, body: bodies.ForkAgent, loci: Loci) -> R
     Messages, archives and tools are shared by reference, blocks are copied as they were; the answer says which. From
     there on each goes its own way, and neither needs the other to be there.
     """
-    return await _forked(loci, ConversationKey(agent_id), body)
+    return await _fork_at(loci, ConversationKey(agent_id), body)
 
 
 @router.post("/conversations/{conversation_id}/fork-agent")
@@ -103,7 +103,7 @@ async def fork_agent_of_conversation(
     conversation_id: ConversationRef, body: bodies.ForkAgent, loci: Loci, agent_id: AgentFilter = None
 ) -> Response:
     """The same out of a checkpoint of any conversation, which becomes the new agent's default one."""
-    return await _forked(loci, await loci.conversations.place(conversation_id, agent_id), body)
+    return await _fork_at(loci, await loci.conversations.place(conversation_id, agent_id), body)
 
 
 async def _listed(loci: Services, place: ConversationKey, page: PageRequest) -> Response:
@@ -112,7 +112,7 @@ async def _listed(loci: Services, place: ConversationKey, page: PageRequest) -> 
     return json_response([to_rest(checkpoint) for checkpoint in response.checkpoints])
 
 
-async def _rewound(loci: Services, place: ConversationKey, body: bodies.Rewind) -> Response:
+async def _rewind(loci: Services, place: ConversationKey, body: bodies.Rewind) -> Response:
     request = wire.RewindConversationRequest(
         conversation_id=place.conversation_id,
         agent_id=place.agent_id,
@@ -130,7 +130,7 @@ async def _rewinds(loci: Services, place: ConversationKey, page: PageRequest) ->
     return json_response([to_rest(rewind) for rewind in response.rewinds])
 
 
-async def _forked(loci: Services, place: ConversationKey, body: bodies.ForkAgent) -> Response:
+async def _fork_at(loci: Services, place: ConversationKey, body: bodies.ForkAgent) -> Response:
     request = wire.ForkAgentRequest(
         new_agent_id=to_public("agent", uuid7()),
         conversation_id=place.conversation_id,

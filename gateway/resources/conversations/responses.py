@@ -34,7 +34,7 @@ class ConversationAgents:
         self._known: dict[tuple[UUID, str], str] = {}
 
     async def place(self, conversation_id: str, agent_id: str | None = None) -> ConversationKey:
-        """Returns what a path and a body name: `conv-...`; `default` with an agent; or (deprecated) `agent-...`.
+        """Returns the conversation of a path and a body: `conv-...`; `default` with an agent; (deprecated) `agent-...`.
 
         Raises NotFound (CONVERSATION_NOT_FOUND), InvalidRequest. One that was deleted since may still be told.
         """

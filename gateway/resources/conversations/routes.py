@@ -128,7 +128,7 @@ async def fork_conversation(
     """
     place = await loci.conversations.place(conversation_id, agent_id)
     if checkpoint_id is not None:
-        return await _forked_at(loci, place, checkpoint_id, isolate_blocks=isolate_blocks, hidden=hidden)
+        return await _fork_at(loci, place, checkpoint_id, isolate_blocks=isolate_blocks, hidden=hidden)
     request = conversation_service_pb2.ForkConversationRequest(
         new_conversation_id=to_public("conv", uuid7()),
         conversation_id=place.conversation_id,
@@ -150,7 +150,7 @@ async def recompile_conversation(
 ) -> Response:
     """The system prompt as a text; unless it is a dry run, the next turn compiles it with the time of then."""
     place = await loci.conversations.place(conversation_id, body.agent_id if body else None)
-    return await _recompiled(loci, place, dry_run=dry_run)
+    return await _recompile(loci, place, dry_run=dry_run)
 
 
 @router.post("/agents/{agent_id}/recompile", tags=["agents"])
@@ -162,7 +162,7 @@ async def recompile_agent(
     update_timestamp: Annotated[bool, Query(description="The time is updated unless it is a dry run.")] = False,
 ) -> Response:
     """The same for the agent's default conversation."""
-    return await _recompiled(loci, ConversationKey(agent_id), dry_run=dry_run)
+    return await _recompile(loci, ConversationKey(agent_id), dry_run=dry_run)
 
 
 @router.post("/conversations/{conversation_id}/cancel")
@@ -232,7 +232,7 @@ async def compact_conversation(
     return await turn_responses.compact(request, loci, rpc_request)
 
 
-async def _forked_at(
+async def _fork_at(
     loci: Services, place: ConversationKey, checkpoint_id: str, *, isolate_blocks: bool, hidden: bool
 ) -> Response:
     request = checkpoint_service_pb2.ForkConversationAtCheckpointRequest(
@@ -247,7 +247,7 @@ async def _forked_at(
     return json_response(conversation(forked.conversation))
 
 
-async def _recompiled(loci: Services, place: ConversationKey, *, dry_run: bool) -> Response:
+async def _recompile(loci: Services, place: ConversationKey, *, dry_run: bool) -> Response:
     request = conversation_service_pb2.RecompileConversationRequest(
         conversation_id=place.conversation_id, agent_id=place.agent_id, dry_run=dry_run
     )

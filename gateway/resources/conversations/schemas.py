@@ -1,12 +1,6 @@
 """Conversations."""
 
-from gateway.openapi.schemas import (
-    FLAG,
-    TEXT,
-    array,
-    maybe,
-    of,
-)
+from gateway.openapi.schemas import FLAG, TEXT, array, maybe, of
 from loci.agent.v1 import conversation_pb2
 
 CONVERSATION = of(

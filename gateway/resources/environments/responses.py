@@ -10,7 +10,7 @@ MODES = frozenset({"default", "standard", "acceptEdits", "bypassPermissions", "u
 
 
 def device(source: device_service_pb2.Device) -> Rest:
-    """Returns one; `connectionId` is null while it is not connected."""
+    """Returns a device; `connectionId` is null while it is not connected."""
     return {
         "id": source.id,
         "deviceId": source.device_id,

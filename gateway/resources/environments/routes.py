@@ -111,6 +111,6 @@ def _known(connection_id: str) -> str:
 
 
 def _origin(request: HTTPConnection, loci: Services) -> str:
-    """Returns where sockets reach us: as the operator says, else as the request came."""
+    """Returns the origin of our sockets: as the operator says, else as the request came."""
     base = loci.settings.public_url or str(request.base_url).rstrip("/")
     return f"ws{base.removeprefix('http')}"

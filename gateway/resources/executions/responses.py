@@ -7,7 +7,7 @@ import grpc
 import orjson
 
 from gateway.peers import Peers
-from gateway.rest.client_streams import answered
+from gateway.rest.client_streams import call_with_stream
 from gateway.rest.convert import Rest, to_rest
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import from_rpc
@@ -30,7 +30,7 @@ async def upload(peers: Peers, name: str, pieces: AsyncIterator[bytes]) -> pb.Ex
     """Streams a file to the tool runner. Raises LociError."""
     call = peers.executions.UploadFile(timeout=_UPLOAD_SECONDS, wait_for_ready=True)
     parts = (pb.UploadFileRequest(chunk=piece) async for piece in pieces)
-    file: pb.ExecutionFile = (await answered(call, [pb.UploadFileRequest(name=name)], parts)).file
+    file: pb.ExecutionFile = (await call_with_stream(call, [pb.UploadFileRequest(name=name)], parts)).file
     return file
 
 

@@ -1,14 +1,6 @@
 """Calls of tools."""
 
-from gateway.openapi.schemas import (
-    ANY,
-    TEXT,
-    array,
-    choice,
-    maybe,
-    of,
-    record,
-)
+from gateway.openapi.schemas import ANY, TEXT, array, choice, maybe, of, record
 from gateway.resources.agents.schemas import AGENT
 from loci.tool.v1 import execution_service_pb2
 

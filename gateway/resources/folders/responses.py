@@ -22,7 +22,6 @@ def folder_to_rest(message: folder_pb2.Folder, embedding_config: Rest | None, or
     """
     rest = to_rest(message, leave=frozenset({"embedding", "file_count"}))
     return rest | {
-        "metadata": rest["metadata"] or {},
         "embedding_config": embedding_config or _NO_EMBEDDING,
         "vector_db_provider": "native",
         "organization_id": organization_id,

@@ -1,19 +1,6 @@
 """Folders and files."""
 
-from gateway.openapi.schemas import (
-    ANY,
-    FLAG,
-    MOMENT,
-    OBJECT,
-    TEXT,
-    WHOLE,
-    array,
-    choice,
-    maybe,
-    names_of,
-    of,
-    record,
-)
+from gateway.openapi.schemas import ANY, FLAG, MOMENT, OBJECT, TEXT, WHOLE, array, choice, maybe, names_of, of, record
 from gateway.resources.archives.schemas import EMBEDDING_CONFIG
 from loci.memory.v1 import folder_pb2
 
@@ -21,7 +8,6 @@ FOLDER = of(
     "Folder",
     folder_pb2.Folder.DESCRIPTOR,
     leave=("embedding", "file_count"),
-    metadata=OBJECT,
     vector_db_provider=choice("native"),
     embedding_config=EMBEDDING_CONFIG,
     organization_id=TEXT,

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from gateway.errors.invalid import InvalidRequest
 from gateway.peers import Peers
-from gateway.rest.client_streams import answered
+from gateway.rest.client_streams import call_with_stream
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.errors import Cancelled
 
@@ -49,7 +49,9 @@ async def store(peers: Peers, header: folder_service_pb2.UploadHeader, pieces: A
     """Streams a file to the memory service. Raises LociError."""
     call = peers.folders.UploadFile(timeout=_SECONDS, wait_for_ready=True)
     parts = (folder_service_pb2.UploadFileRequest(data=piece) async for piece in pieces)
-    file: folder_pb2.File = (await answered(call, [folder_service_pb2.UploadFileRequest(header=header)], parts)).file
+    file: folder_pb2.File = (
+        await call_with_stream(call, [folder_service_pb2.UploadFileRequest(header=header)], parts)
+    ).file
     return file
 
 

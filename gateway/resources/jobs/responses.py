@@ -31,7 +31,7 @@ def of_run(source: run_pb2.Run) -> Rest:
 
 
 def of_file(source: folder_pb2.File) -> Rest:
-    """Returns what is done with a file as a job."""
+    """Returns the work on a file as a job."""
     state = enum_names(folder_pb2.FileStatus.DESCRIPTOR).get(source.status) or ""
     over = state in ("completed", "error")
     metadata = {

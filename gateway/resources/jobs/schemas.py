@@ -1,15 +1,6 @@
 """Jobs."""
 
-from gateway.openapi.schemas import (
-    FLAG,
-    MOMENT,
-    OBJECT,
-    TEXT,
-    WHOLE,
-    choice,
-    maybe,
-    record,
-)
+from gateway.openapi.schemas import FLAG, MOMENT, OBJECT, TEXT, WHOLE, choice, maybe, record
 
 JOB = record(
     "Job",

@@ -78,7 +78,7 @@ class RunTool(Body):
 
 
 def transport(config: McpConfig) -> mcp_pb2.McpTransport:
-    """Returns what was sent. Raises InvalidRequest where that is not enough."""
+    """Returns the fields that were sent. Raises InvalidRequest where they are not enough."""
     kind = config.kind
     needed = "command" if kind == "stdio" else "server_url"
     if not getattr(config, needed):

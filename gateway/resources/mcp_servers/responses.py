@@ -112,14 +112,14 @@ def result_rest(receipt: execution_service_pb2.Receipt) -> Rest:
 
 
 def changes_rest(answer: mcp_service_pb2.RefreshMcpServerResponse) -> Rest:
-    """Returns what a refresh came to."""
+    """Returns the changes of a refresh."""
     problems = server_rest(answer.server)["tool_problems"]
     changes = {name: list(getattr(answer, name)) for name in ("added", "updated", "deleted")}
     return {**changes, "tool_problems": problems}
 
 
 def origin_of(request: Request, loci: Services) -> str:
-    """Returns where the user's browser reaches us."""
+    """Returns the origin at which the user's browser reaches us."""
     return loci.settings.public_url or f"{request.url.scheme}://{request.url.netloc}"
 
 

@@ -144,7 +144,7 @@ async def change(
 
 
 async def refresh(loci: Services, server_id: str) -> mcp_service_pb2.RefreshMcpServerResponse:
-    """Returns its tools, read anew."""
+    """Returns the tools of a server, read anew."""
     request = mcp_service_pb2.RefreshMcpServerRequest(id=server_id)
     return await loci.peers.call(loci.peers.mcp_servers.RefreshMcpServer, request, timeout=ASKING_SECONDS)
 

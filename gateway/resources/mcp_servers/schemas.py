@@ -1,16 +1,6 @@
 """MCP servers."""
 
-from gateway.openapi.schemas import (
-    MOMENT,
-    OBJECT,
-    TEXT,
-    array,
-    by_name,
-    choice,
-    maybe,
-    names_of,
-    record,
-)
+from gateway.openapi.schemas import MOMENT, OBJECT, TEXT, array, by_name, choice, maybe, names_of, record
 from loci.tool.v1 import mcp_pb2
 
 _PROBLEMS = array(record("McpToolProblem", {"name": TEXT, "problem": TEXT}))

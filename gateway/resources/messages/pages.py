@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from gateway.peers import Peers
-from gateway.resources.messages.responses import asked_as_one, message, message_type
+from gateway.resources.messages.responses import message, message_type, with_one_request
 from gateway.rest.convert import Rest
 from gateway.rest.paging import MOST_PER_PAGE, ends_before
 from gateway.turns.speech import SpeechRenderer
@@ -38,7 +38,7 @@ async def filtered_page(
     for _ in range(_PAGES_READ):
         page = await peers.call(rpc, request)
         parts = [part for whole in page.messages for part in (speech.whole(whole) if speech else [whole])]
-        asked_as_one(parts)
+        with_one_request(parts)
         selected = [message(one) for one in parts if types is None or message_type(one) in types]
         contents = selected + contents if backwards else contents + selected
         request.page.page_token = page.next_page_token
@@ -57,7 +57,7 @@ def _whole(contents: list[Rest], most: int, *, backwards: bool) -> list[Rest]:
     return taken[::-1] if backwards else taken
 
 
-async def shown_page(peers: Peers, rpc: Any, request: Request) -> list[Rest]:
+async def page_of_messages(peers: Peers, rpc: Any, request: Request) -> list[Rest]:
     """Returns the page that `rpc` gives for `request`, as clients are shown it.
 
     A client takes an empty page for the end, so one of which nothing is shown is followed by the next.

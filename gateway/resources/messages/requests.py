@@ -113,11 +113,11 @@ class TurnFields(BodyWithOldNames):
     include_trace: bool = False
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """Returns what is said to the agent. Raises InvalidRequest."""
+        """Returns the messages to the agent. Raises InvalidRequest."""
         raise NotImplementedError
 
     def options(self) -> message_service_pb2.TurnOptions:
-        """Returns what this request alone wants."""
+        """Returns the options of this request alone."""
         return message_service_pb2.TurnOptions(
             # An empty handle or prompt asks for nothing.
             override_model=self.override_model or None,
@@ -134,7 +134,7 @@ class TurnFields(BodyWithOldNames):
         )
 
     def busy(self) -> message_service_pb2.OnBusy.ValueType:
-        """Returns what to do when the conversation is busy."""
+        """Returns the choice for a conversation that is busy."""
         return _BUSY.get(self.on_busy or "", message_service_pb2.ON_BUSY_UNSPECIFIED)
 
 
@@ -153,7 +153,7 @@ class TurnBody(TurnFields):
         return self
 
     def input_messages(self) -> list[message_pb2.InputMessage]:
-        """Returns what is said to the agent. Raises InvalidRequest."""
+        """Returns the messages to the agent. Raises InvalidRequest."""
         if self.input is not None:
             return [message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_USER, content=parts(self.input))]
         return [_input_message(entry) for entry in self.messages or ()]

@@ -33,7 +33,7 @@ def answer_types(names: Collection[str] | None = None, *, compaction: bool = Fal
     return types if names is None else types.intersection(names)
 
 
-def asked_as_one(parts: Sequence[message_pb2.Message]) -> None:
+def with_one_request(parts: Sequence[message_pb2.Message]) -> None:
     """Gives what a model said and thought before calls that all wait the id of the request for them.
 
     Clients of the reference look for the request among what has the id of the newest message. Where other calls of the
@@ -100,7 +100,7 @@ def _content(source: message_pb2.Message) -> Rest:
 
 
 def user_content(content: Iterable[message_pb2.ContentPart]) -> Any:
-    """Returns what a client said: a text where that is all, else parts."""
+    """Returns the content of a message: a text where that is all, else parts."""
     parts = [_part(part) for part in content]
     if len(parts) == 1 and parts[0]["type"] == "text":
         return parts[0]["text"]
@@ -169,11 +169,11 @@ def _event(source: message_pb2.EventMessage) -> Rest:
 
 
 def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:
-    """Returns how a turn ended, as the last but one thing that is said of it."""
+    """Returns the stop_reason content, the last but one of a turn."""
     names = enum_names(agent_pb2.StopReason.DESCRIPTOR)
     return {"message_type": "stop_reason", "stop_reason": names.get(end.stop_reason) or "error"}
 
 
 def usage_statistics(usage: message_service_pb2.TurnUsage) -> Rest:
-    """Returns what a turn cost. `run_ids` names runs of background agents, of which there are none."""
+    """Returns the usage_statistics content of a turn. `run_ids` is for runs of background agents: none."""
     return {"message_type": "usage_statistics", **to_rest(usage), "run_ids": None}

@@ -112,7 +112,7 @@ async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) 
 
 
 def fates(runs: Iterable[run_pb2.Run]) -> Rest:
-    """Returns what became of runs that were asked to stop, by id."""
+    """Returns the fates of runs that were asked to stop, by id."""
     # The flag is set at once; a run that is still running will see it.
     ended = (run_pb2.RUN_STATUS_COMPLETED, run_pb2.RUN_STATUS_FAILED)
     return {run.id: "failed" if run.status in ended else "cancelled" for run in runs}

@@ -93,7 +93,7 @@ async def capture_messages(agent_id: AgentId, body: CaptureMessages, loci: Loci)
 
 
 async def _kind(loci: Services, message_id: str, *, thinks: bool) -> str:
-    """Returns what a message without a stated type is shown as."""
+    """Returns the type of a message that states none."""
     if thinks:
         return "reasoning_message"
     kinds = [message_type(one) for one in await _shown(loci, message_id)]

@@ -69,7 +69,7 @@ class CaptureMessages(Body):
     conversation_id: str | None = None
 
     def messages(self) -> list[message_pb2.InputMessage]:
-        """Returns what was said by people and by the model, oldest first; instructions and tools are left out.
+        """Returns the messages of people and of the model, oldest first; instructions and tools are left out.
 
         Raises InvalidRequest where that is nothing.
         """

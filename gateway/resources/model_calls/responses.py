@@ -15,7 +15,7 @@ _ROLES = {
 
 
 def overview(source: model_call_service_pb2.GetContextWindowResponse, agent_id: str) -> Rest:
-    """Returns what fills a window, its tools and messages in the forms that the reference has for them here."""
+    """Returns the overview of a window, its tools and messages in the forms that the reference has for them here."""
     return to_rest(source, leave=frozenset({"messages", "functions_definitions"})) | {
         "functions_definitions": [_function(one) for one in source.functions_definitions],
         "messages": [_message(one, agent_id) for one in source.messages],

@@ -32,7 +32,7 @@ async def preview_request(agent_id: AgentId, body: SendMessages, request: Reques
     Nothing is stored, and nobody is asked.
     """
     turn = await turn_request(request, body, agent_id)
-    return await _previewed(loci, turn, stream=body.streaming and body.stream_tokens)
+    return await _preview(loci, turn, stream=body.streaming and body.stream_tokens)
 
 
 @router.post("/conversations/{conversation_id}/messages/preview-raw-payload", tags=["conversations"])
@@ -43,7 +43,7 @@ async def preview_conversation_request(
     """The same in a conversation."""
     place = await loci.conversations.place(conversation_id, body.agent_id)
     turn = await turn_request(request, body, place.agent_id, conversation_id=place.conversation_id)
-    return await _previewed(loci, turn, stream=body.streaming and body.stream_tokens)
+    return await _preview(loci, turn, stream=body.streaming and body.stream_tokens)
 
 
 @router.get("/agents/{agent_id}/context", tags=["agents"], deprecated=True)
@@ -68,7 +68,7 @@ async def generate_text(agent_id: AgentId, body: GenerateText, loci: Loci) -> Re
     )
 
 
-async def _previewed(loci: Services, turn: message_service_pb2.TurnRequest, *, stream: bool) -> Response:
+async def _preview(loci: Services, turn: message_service_pb2.TurnRequest, *, stream: bool) -> Response:
     request = model_call_service_pb2.PreviewModelCallRequest(turn=turn, stream_tokens=stream)
     response = await loci.peers.call(loci.peers.model_calls.PreviewModelCall, request)
     return Response(response.body_json, media_type="application/json")

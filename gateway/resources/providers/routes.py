@@ -18,7 +18,7 @@ from gateway.rest.services import Loci, Services
 from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.common.context import current
-from services.common.ids import to_public
+from services.common.ids import to_public, uuid7
 
 router = APIRouter(prefix="/providers", tags=["providers"])
 
@@ -31,7 +31,8 @@ _ASKING_SECONDS = 25.0
 @returns(PROVIDER)
 async def create_provider(body: bodies.CreateProvider, loci: Loci) -> Response:
     """Adds a provider and lists its models. Its key is stored encrypted, and never told again."""
-    request = bodies.create_request(body)
+    # With an id, so that it may be repeated.
+    request = provider_service_pb2.CreateProviderRequest(id=to_public("provider", uuid7()), provider=body.message())
     created = await loci.peers.call(loci.peers.providers.CreateProvider, request, timeout=_ASKING_SECONDS)
     return _changed(loci, created.provider)
 
@@ -58,7 +59,7 @@ async def list_providers(
 @returns(PROVIDER_CHECKED)
 async def check_new_provider(body: bodies.CheckProvider, loci: Loci) -> Response:
     """Asks an endpoint for its models with this key, and stores nothing."""
-    request = provider_service_pb2.CheckProviderRequest(settings=bodies.settings_of(body))
+    request = provider_service_pb2.CheckProviderRequest(provider=body.message())
     return await _check(loci, request)
 
 
@@ -74,7 +75,9 @@ async def retrieve_provider(provider_id: ProviderId, loci: Loci) -> Response:
 @returns(PROVIDER)
 async def update_provider(provider_id: ProviderId, body: bodies.UpdateProvider, loci: Loci) -> Response:
     """Changes what the body names; `options` are replaced as a whole."""
-    request = bodies.update_request(provider_id, body)
+    request = provider_service_pb2.UpdateProviderRequest(
+        id=provider_id, provider=body.message(), update_mask=body.mask(leave=("version",)), version=body.version
+    )
     changed = await loci.peers.call(loci.peers.providers.UpdateProvider, request, timeout=_ASKING_SECONDS)
     return _changed(loci, changed.provider)
 

@@ -1,14 +1,6 @@
 """Providers."""
 
-from gateway.openapi.schemas import (
-    TEXT,
-    WHOLE,
-    maybe,
-    members_of,
-    names_of,
-    of,
-    record,
-)
+from gateway.openapi.schemas import TEXT, WHOLE, maybe, members_of, names_of, of, record
 from loci.llm.v1 import model_pb2, provider_pb2
 
 PROVIDER = of(

@@ -19,7 +19,7 @@ class StepFeedback(Body):
     tags: list[str] | None = None
 
     def request(self, step_id: str) -> step_service_pb2.SetStepFeedbackRequest:
-        """Returns what to ask for."""
+        """Returns the request."""
         request = step_service_pb2.SetStepFeedbackRequest(step_id=step_id, add_tags=self.tags)
         if "feedback" in self.model_fields_set:
             request.feedback = _NUMBERS[self.feedback]

@@ -18,7 +18,7 @@ def run_to_rest(message: run_pb2.Run) -> Rest:
 
 
 def view_of(text: str) -> Rest:
-    """Returns how a run's request wanted to see it; empty where it did not say, or said it in the words of another
+    """Returns the view that a run's request asked for; empty where it did not say, or said it in the words of another
     caller.
     """
     try:
@@ -29,7 +29,7 @@ def view_of(text: str) -> Rest:
 
 
 def _request_config(view: Rest) -> Rest | None:
-    """Returns what the reference tells of it; null for a request that asked for nothing of its own."""
+    """Returns the reference's request_config; null for a request that asked for nothing of its own."""
     match view:
         case {"types": types, "spoken": [tool, argument]}:
             values = (True, tool, argument)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
-from gateway.resources.messages.pages import shown_page
+from gateway.resources.messages.pages import page_of_messages
 from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.runs.responses import (
     run_metrics_to_rest,
@@ -121,7 +121,7 @@ async def list_run_messages(
 ) -> Response:
     """What was said in a run, the input included, oldest first. `limit` counts stored messages, as everywhere."""
     request = run_service_pb2.ListRunMessagesRequest(run_id=run_id, page=page)
-    return json_response(await shown_page(loci.peers, loci.peers.runs.ListRunMessages, request))
+    return json_response(await page_of_messages(loci.peers, loci.peers.runs.ListRunMessages, request))
 
 
 @router.get("/{run_id}/steps")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array, maybe
-from gateway.resources.messages.pages import shown_page
+from gateway.resources.messages.pages import page_of_messages
 from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.runs.requests import StepFeedback
 from gateway.resources.runs.responses import provider_trace_to_rest, step_metrics_to_rest, step_to_rest
@@ -80,7 +80,7 @@ async def list_step_messages(
 ) -> Response:
     """The reply of a step and the returns of its tools, oldest first."""
     request = step_service_pb2.ListStepMessagesRequest(step_id=step_id, page=page)
-    return json_response(await shown_page(loci.peers, loci.peers.steps.ListStepMessages, request))
+    return json_response(await page_of_messages(loci.peers, loci.peers.steps.ListStepMessages, request))
 
 
 @router.patch("/steps/{step_id}/feedback")

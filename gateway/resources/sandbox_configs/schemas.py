@@ -1,13 +1,6 @@
 """Sandboxes and environment variables."""
 
-from gateway.openapi.schemas import (
-    OBJECT,
-    TEXT,
-    array,
-    maybe,
-    of,
-    record,
-)
+from gateway.openapi.schemas import OBJECT, TEXT, array, maybe, of, record
 from loci.tool.v1 import environment_service_pb2
 
 VARIABLES = array(record("MaskedVariable", {"key": TEXT, "value": TEXT}))

@@ -51,7 +51,7 @@ class CreateSchedule(Body):
     max_steps: Annotated[Int32, Field(ge=1)] | None = None
 
     def input(self) -> schedule_service_pb2.ScheduledInput:
-        """Returns what is sent. Raises InvalidRequest."""
+        """Returns the scheduled input. Raises InvalidRequest."""
         fields = {"messages": self.messages, "include_return_message_types": self.include_return_message_types}
         turn = TurnBody.model_validate(fields)
         return schedule_service_pb2.ScheduledInput(

@@ -9,7 +9,7 @@ _ROLES = {message_pb2.MESSAGE_ROLE_SYSTEM: "system"}
 
 
 def schedule(source: schedule_service_pb2.Schedule) -> Rest:
-    """Returns one; what the reference does not know stands at the end."""
+    """Returns a schedule; what the reference does not know stands at the end."""
     scheduled = source.input
     return {
         "id": source.id,

@@ -11,7 +11,6 @@ from gateway.openapi.schemas import array
 from gateway.resources.agents import routes as agents
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks import routes as blocks
-from gateway.resources.blocks.requests import draft_of
 from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.groups import routes as groups
@@ -61,7 +60,7 @@ async def create_blocks(body: DeployedBlocks, loci: Loci) -> Response:
     created: list[block_pb2.Block] = []
     try:
         for each in body:
-            request = block_service_pb2.CreateBlockRequest(block=draft_of(each, minted=True))
+            request = block_service_pb2.CreateBlockRequest(block=each.block())
             created.append((await loci.peers.call(loci.peers.blocks.CreateBlock, request)).block)
     except LociError:
         for block in created:

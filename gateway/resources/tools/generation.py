@@ -46,13 +46,13 @@ _FORM = {
 
 
 @dataclass(frozen=True)
-class _Written:
+class _Reply:
     source: str
     sample_args: dict[str, Any]
     response: str
 
 
-async def written_tool(peers: Peers, body: WriteTool, handle: str) -> Rest:
+async def generate_tool_source(peers: Peers, body: WriteTool, handle: str) -> Rest:
     """Returns the reference's GenerateToolOutput; nothing is stored. Raises LociError, also for a model that cannot do
     it.
     """
@@ -84,7 +84,7 @@ async def _generate(peers: Peers, handle: str, messages: list[chat_pb2.ChatMessa
     return "".join(part.text.text for part in answer.generation.message.parts)
 
 
-def _read(text: str, handle: str) -> _Written:
+def _read(text: str, handle: str) -> _Reply:
     try:
         values = orjson.loads(text)
         source, sample, response = (values[name] for name in _FIELDS)
@@ -94,7 +94,7 @@ def _read(text: str, handle: str) -> _Written:
     except (ValueError, TypeError, KeyError):
         sentence = f"{handle} did not answer with a tool; name another model in `handle`"
         raise Internal(sentence, reason="LLM_EMPTY_RESPONSE") from None
-    return _Written(source, arguments, str(response))
+    return _Reply(source, arguments, str(response))
 
 
 def _asked(body: WriteTool) -> str:
@@ -106,7 +106,7 @@ def _asked(body: WriteTool) -> str:
     return "\n\n".join(parts)
 
 
-def _tool(written: _Written, schema: Rest) -> Rest:
+def _tool(written: _Reply, schema: Rest) -> Rest:
     """Returns as a stored one looks, with an id of its own; `tools.create` makes it one."""
     return {
         "id": to_public("tool", uuid7()),

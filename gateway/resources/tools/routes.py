@@ -12,7 +12,7 @@ from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, OBJECT, WHOLE, array
 from gateway.resources.sandbox_configs.schemas import VARIABLES
 from gateway.resources.tools import requests as bodies
-from gateway.resources.tools.generation import written_tool
+from gateway.resources.tools.generation import generate_tool_source
 from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
 from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
 from gateway.rest import convert
@@ -162,7 +162,7 @@ async def import_tool(body: bodies.ImportTool, loci: Loci) -> Response:
 async def generate_tool(body: bodies.WriteTool, loci: Loci) -> Response:
     """Asks a model to write a tool, and shows it; nothing is stored, nothing is run."""
     handle = body.handle or loci.settings.default_model
-    return json_response(await written_tool(loci.peers, body, handle))
+    return json_response(await generate_tool_source(loci.peers, body, handle))
 
 
 @router.get("/{tool_id}")

@@ -88,7 +88,7 @@ async def _key(request: Request, loci: Services) -> str:
 
 
 def _value(answer: agent_service_pb2.RunAgentToolResponse) -> Any:
-    """Returns what the tool returned; the text for the model where that is no JSON, or more than ours can hold."""
+    """Returns the tool's result; the text for the model where that is no JSON, or more than ours can hold."""
     try:
         return orjson.loads(answer.result_json)
     except orjson.JSONDecodeError:

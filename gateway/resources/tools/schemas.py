@@ -1,15 +1,6 @@
 """Tools."""
 
-from gateway.openapi.schemas import (
-    FLAG,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    WHOLE,
-    maybe,
-    of,
-    record,
-)
+from gateway.openapi.schemas import FLAG, NUMBER, OBJECT, TEXT, WHOLE, maybe, of, record
 from loci.tool.v1 import tool_pb2
 
 _LEFT = (

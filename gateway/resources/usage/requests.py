@@ -20,7 +20,7 @@ class BudgetLimits(Body):
     requests: _Count | None = None
 
     def request(self, period: usage_pb.BudgetPeriod.ValueType) -> usage_pb.SetBudgetRequest:
-        """Returns what to ask for."""
+        """Returns the request."""
         cost = None if self.usd is None else round(self.usd * 1_000_000_000)
         budget = usage_pb.Budget(
             period=period, max_requests=self.requests, max_tokens=self.tokens, max_cost_nanos_usd=cost

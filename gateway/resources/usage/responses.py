@@ -20,7 +20,7 @@ def totals(message: usage_pb.UsageTotals) -> Rest:
 
 
 def of_run(response: usage_pb.GetRunUsageResponse) -> Rest:
-    """Returns what Loci adds to the usage of a run."""
+    """Returns Loci's additions to the usage of a run."""
     return {
         "cost_usd": response.totals.cost_nanos_usd / _NANOS,
         "requests": response.totals.requests,

@@ -1,17 +1,6 @@
 """Usage and budgets."""
 
-from gateway.openapi.schemas import (
-    FLAG,
-    MOMENT,
-    NUMBER,
-    TEXT,
-    WHOLE,
-    array,
-    by_name,
-    maybe,
-    names_of,
-    record,
-)
+from gateway.openapi.schemas import FLAG, MOMENT, NUMBER, TEXT, WHOLE, array, by_name, maybe, names_of, record
 from gateway.resources.runs.schemas import _TOTALS
 from loci.llm.v1 import usage_service_pb2
 

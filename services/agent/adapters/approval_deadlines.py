@@ -101,7 +101,7 @@ async def _answer(connection: Any, head: Mapping[str, Any], worker_id: UUID) -> 
 def _request(
     ids: tuple[UUID, UUID], run_id: UUID, asking: Mapping[str, Any], decisions: tuple[Decision, ...], now: datetime
 ) -> TurnRequest:
-    """A background run with what the asking one was asked for: its model, its limits, the tools of its client."""
+    """Returns a background run with the options of the one that waited: its model, its limits, its client's tools."""
     return TurnRequest(
         organization_id=ids[0],
         user_id=asking["user_id"],

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from services.common.late import imported
+from services.common.lazy_imports import imported
 
 
 class HttpPoster:

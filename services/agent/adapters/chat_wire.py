@@ -41,7 +41,7 @@ _FINISHES = {
 
 
 def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequest:
-    """The request on the wire. Raises InvalidArgument (LLM_BAD_REQUEST) for settings that no model has."""
+    """Returns the request on the wire. Raises InvalidArgument (LLM_BAD_REQUEST) for settings that no model has."""
     settings = dict(request.settings.model_settings)
     if wrong := model_settings.problem(settings):
         raise InvalidArgument(f"The agent's model_settings cannot be used: {wrong}.", reason="LLM_BAD_REQUEST")
@@ -71,12 +71,12 @@ def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequ
 
 
 def _prompt(text: str) -> list[dict[str, Any]]:
-    """No message for an empty one: some providers refuse that."""
+    """Returns the prompt's message; none for an empty prompt, which some providers refuse."""
     return [{"role": chat_pb2.CHAT_ROLE_SYSTEM, "parts": [{"text": {"text": text}}]}] if text else []
 
 
 def _run_id() -> str:
-    """The run that calls; the token of the call does not name it (adapters/models.py)."""
+    """Returns the run that calls; the token of the call does not name it (adapters/models.py)."""
     context = current_or_none()
     return "" if context is None or context.run_id is None else to_public("run", context.run_id)
 
@@ -145,7 +145,7 @@ def _image(part: Image) -> dict[str, Any]:
 
 
 def part_of(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply | None:
-    """What an event of a stream says; None for one of a newer release."""
+    """Returns what an event of a stream says; None for one of a newer release."""
     match event.WhichOneof("event"):
         case "text_delta":
             return PartDelta(event.text_delta.index, "content", event.text_delta.text)
@@ -161,7 +161,7 @@ def part_of(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply
 
 
 def reply_of(generation: chat_pb2.Generation) -> Reply:
-    """The whole reply."""
+    """Returns the whole reply."""
     usage = generation.usage
     return Reply(
         parts=tuple(_parts(generation.message.parts)),

@@ -80,7 +80,7 @@ class PostgresDue:
             return sent
 
     async def _send(self, connection: Any, row: Mapping[str, Any], seconds: float) -> Successor | None:
-        """The run that has the turn by this, if any. Raises LociError, NewerRelease."""
+        """Returns the run that has the turn by this, if any. Raises LociError, NewerRelease."""
         if not row["alive"]:
             raise NotFound("The agent is deleted.", reason="AGENT_NOT_FOUND")
         run_id, following = run_of(row["id"], row["due_at"]), None
@@ -104,7 +104,7 @@ class PostgresDue:
 
 
 def run_of(schedule_id: UUID, due_at: datetime) -> UUID:
-    """The run of a schedule for a time."""
+    """Returns the run of a schedule for a time."""
     return uuid5(schedule_id, due_at.isoformat())
 
 

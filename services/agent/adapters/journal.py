@@ -103,7 +103,7 @@ class PostgresJournal:
         return await self._attach(request.organization_id, run_id)
 
     async def accept_within(self, connection: Any, request: TurnRequest) -> Acceptance:
-        """The same in the caller's transaction, for a background run that repeats no other request.
+        """Returns the same in the caller's transaction, for a background run that repeats no other request.
 
         Raises Repeated besides.
         """
@@ -115,7 +115,7 @@ class PostgresJournal:
         return Acceptance(run_id, started=False)
 
     async def _find(self, connection: Any, request: TurnRequest) -> UUID | None:
-        """The run that has one of the request's keys, or its id. Raises AlreadyExists (RUN_ID_TAKEN)."""
+        """Returns the run that has one of the request's keys, or its id. Raises AlreadyExists (RUN_ID_TAKEN)."""
         ids = (request.run_id, request.conversation_id)
         row = await connection.fetchrow(sql.FIND_BY_KEYS, request.organization_id, list(request.keys), *ids)
         if row is None:
@@ -127,7 +127,7 @@ class PostgresJournal:
         return run_id
 
     async def _start(self, connection: Any, request: TurnRequest, *, fits: bool = False) -> Mapping[str, Any]:
-        """The statement that does all for an idle conversation; its row says whether it did, and when."""
+        """Returns the statement that does all for an idle conversation; its row says whether it did, and when."""
         now = datetime.now(UTC)
         row: Mapping[str, Any] | None = await connection.fetchrow(
             *sql.START.bind(
@@ -146,7 +146,7 @@ class PostgresJournal:
         return {**row, "created_at": now}
 
     async def _accept(self, connection: Any, request: TurnRequest) -> Acceptance:
-        """The same one by one, under the lock of the head: for what has to be looked at first, or has to wait."""
+        """Accepts under the lock of the head, for a request that has to be compared with others, or has to wait."""
         ids = (request.organization_id, request.conversation_id)
         head = await connection.fetchrow(sql.LOCK_HEAD, *ids)
         if head is None:
@@ -245,7 +245,7 @@ class PostgresJournal:
             return await release(connection, owned.organization_id, owned.conversation_id, owned.run_id)
 
     def _extra(self, owned: OwnedRun, commit: Commit) -> list[tuple[Any, ...]]:
-        """Statements of the same transaction for what seldom happens."""
+        """Returns statements of the same transaction for what seldom happens."""
         ids = (owned.organization_id, owned.conversation_id)
         extra: list[tuple[Any, ...]] = []
         for fact in commit.facts:
@@ -259,7 +259,10 @@ class PostgresJournal:
     # Readers -------------------------------------------------------------------------------------------
 
     async def events(self, organization_id: UUID, run_id: UUID, after: int) -> list[Event]:
-        """What a run's stored facts are shown as, from a position on, and its end. Raises NotFound (RUN_NOT_FOUND)."""
+        """Returns what a run's stored facts are shown as, from a position on, and its end.
+
+        Raises NotFound (RUN_NOT_FOUND).
+        """
         async with (
             self._pool.acquire() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
@@ -294,7 +297,9 @@ class PostgresJournal:
     async def waiting_runs(
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
     ) -> list[tuple[UUID, UUID]]:
-        """Runs of an agent whose calls wait for the client, with their conversations; of one conversation, if given."""
+        """Returns runs of an agent whose calls wait for the client, with their conversations; of one conversation, if
+        given.
+        """
         rows = await self._pool.fetch(sql.PENDING_RUNS, organization_id, agent_id, conversation_id)
         return [(row["run_id"], row["conversation_id"]) for row in rows]
 

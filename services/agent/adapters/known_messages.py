@@ -31,7 +31,7 @@ class KnownMessages:
         self._known: OrderedDict[str, tuple[float, Mapping[str, Any], Message]] = OrderedDict()
 
     def read(self, rows: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
-        """The messages of rows that came as JSON."""
+        """Returns the messages of rows that came as JSON."""
         now = time.monotonic()
         messages = tuple([self._message(row, now) for row in rows])
         self._forget(now)

@@ -91,7 +91,7 @@ class PostgresLeases:
         return row
 
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
-        """A claimed run with its turn. Raises NotMine, Unusable, NewerRelease."""
+        """Returns a claimed run with its turn. Raises NotMine, Unusable, NewerRelease."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
                 return await (_resume(connection, run) if run["facts"] else _begin(connection, run))
@@ -120,7 +120,7 @@ class PostgresLeases:
 
 
 async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
-    """The first fact of a run that waited in line; its input comes out of the line."""
+    """Returns the first fact of a run that waited in line; its input comes out of the line."""
     organization_id, run_id, conversation_id = run["organization_id"], run["id"], run["conversation_id"]
     if await connection.fetchval(sql.BEGIN_RUN, organization_id, run_id, run["fence"]) is None:
         raise OwnershipLost
@@ -160,7 +160,7 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
 
 
 async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
-    """A run that another owner drove: its turn is the fold of its facts."""
+    """Returns a run that another owner drove: its turn is the fold of its facts."""
     ids = (run["organization_id"], run["id"])
     here = (run["organization_id"], run["conversation_id"])
     shown, head = await window(connection, *here), await connection.fetchrow(sql.HEAD, *here)
@@ -189,7 +189,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
 
 
 def _outdated(facts: Sequence[Fact]) -> bool:
-    """Whether no model call was told the prompt that a compaction asks for."""
+    """Returns whether no model call was told the prompt that a compaction asks for."""
     since_reply = takewhile(lambda fact: not isinstance(fact, ModelReplied), reversed(facts))
     return any(isinstance(fact, Compacted) and fact.summary is not None for fact in since_reply)
 

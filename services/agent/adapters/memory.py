@@ -77,7 +77,7 @@ class GrpcMemory:
 
 
 def own_id(agent_id: UUID, conversation_id: UUID) -> str:
-    """The id of a conversation that may have memory of its own; the default one has the agent's."""
+    """Returns the id of a conversation that may have memory of its own; the default one has the agent's."""
     return "" if conversation_id == agent_id else to_public("conv", conversation_id)
 
 

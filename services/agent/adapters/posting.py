@@ -6,14 +6,14 @@ from collections.abc import Mapping
 import httpx
 
 from services.agent.resources.callbacks.ports import PostFailed
-from services.common.outward import outward_client
+from services.common.safe_http import outward_client
 
 # For the whole exchange; well below the lease of an order.
 TIMEOUT_SECONDS = 15.0
 
 
 async def post(url: str, body: bytes, headers: Mapping[str, str], *, allow_private: bool) -> int:
-    """The status that was answered. Raises NotPosted."""
+    """Returns the status that was answered. Raises NotPosted."""
     try:
         async with (
             asyncio.timeout(TIMEOUT_SECONDS),

@@ -1,4 +1,4 @@
-"""Where agents, their messages and runs are kept: the ports of every room, and Postgres behind them."""
+"""The stores of agents, their messages and runs: the ports of every room, and Postgres behind them."""
 
 from dataclasses import dataclass
 
@@ -64,7 +64,7 @@ from services.common.ids import uuid7
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where agents, their messages and runs are kept."""
+    """The stores of agents, their messages and runs."""
 
     journal: Journal
     peeks: Peeks
@@ -101,7 +101,7 @@ class Stores:
 
 
 async def open_agent_pool(url: str, *, size: int = 10, pgbouncer: bool = False) -> asyncpg.Pool:
-    """A pool whose connections know vectors."""
+    """Returns a pool whose connections know vectors."""
     return await open_pool(url, size=size, pgbouncer=pgbouncer, init=vectors.register)
 
 

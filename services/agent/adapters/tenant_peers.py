@@ -10,7 +10,7 @@ from services.common.channel import call_idempotent
 
 
 class GrpcTenantPeers:
-    """`ports.TenantPeers`."""
+    """`resources.access.ports.TenantPeers`."""
 
     def __init__(self, memory: grpc.aio.Channel, llm_gateway: grpc.aio.Channel, tool_runner: grpc.aio.Channel) -> None:
         self._purges = (

@@ -90,7 +90,9 @@ class GrpcTools:
             return
 
     def _client_token(self, tool: ToolInfo, site: CallSite) -> str:
-        """What the tool may call Loci with: for this tenant and within this run, whose chain a nested run continues."""
+        """Returns what the tool may call Loci with: for this tenant and within this run, whose chain a nested run
+        continues.
+        """
         if tool.tool_type not in _CALLERS and tool.name != _CALLING_TOOL:
             return ""
         context = replace(current(), role=RUN_ROLE, audience=("gateway",), deadline=site.deadline)

@@ -11,7 +11,8 @@ _TOOL = "memory_rethink"
 
 
 async def with_edits(executed: ToolResult, call: Call, site: CallSite, memory: Memory) -> ToolResult:
-    """The call with its edits applied, each exactly once under a key of its own; the return says what came of them.
+    """Returns the call with its edits applied, each exactly once under a key of its own; the return says what came of
+    them.
 
     The model sees it in the same turn, the next one has it in its prompt. The tool has acted, whatever becomes of them.
     """

@@ -66,7 +66,7 @@ class Compactor:
         self._site = site
 
     async def perform(self, turn: Turn, action: Compact) -> AsyncGenerator[Compacting | Fact]:
-        """Word that it begins, where there is something to do, then what came of it."""
+        """Yields an event that it begins, where there is something to do, then the fact that came of it."""
         # What is summarised is what the model was shown, and so is what is measured.
         turn = replace(turn, history=with_clamped_returns(turn.history, turn.settings.context_window_limit))
         step = step_id(turn.run_id, turn.step)
@@ -89,7 +89,7 @@ class Compactor:
     async def _counted(
         self, turn: Turn, compacted: Compacted, cut: HistoryCut | None, ready: PreparedRequest | None
     ) -> Compacted:
-        """The same with the provider's own count of what is left, where it has one."""
+        """Returns the same with the provider's own count of what is left, where it has one."""
         if compacted.summary is None or cut is None or ready is None:
             return compacted
         history = as_written(sendable((compacted.summary, *turn.history[cut.kept_from :])))
@@ -110,7 +110,7 @@ class Compactor:
             return None
 
     def _cuts(self, turn: Turn, trigger: Trigger, settings: CompactionSettings, fixed: int) -> tuple[HistoryCut, ...]:
-        """The cuts to try, best first. None: there is nothing to summarise, or it is not worth it."""
+        """Returns the cuts to try, best first. None: there is nothing to summarise, or it is not worth it."""
         window = self._around.window(turn.settings.context_window_limit)
         cuts = tuple(plans(turn.history, self._mode(turn, settings), settings, window=window, fixed=fixed))
         if trigger is Trigger.POST_STEP_CONTEXT_CHECK and not too_many(turn):
@@ -128,7 +128,9 @@ class Compactor:
         cuts: Sequence[HistoryCut],
         fixed: int,
     ) -> tuple[HistoryCut | None, _Written | None]:
-        """The cut, and the summary of what is before it; without a cut there is nothing that could be summarised."""
+        """Returns the cut, and the summary of what is before it; without a cut there is nothing that could be
+        summarised.
+        """
         window = self._around.window(turn.settings.context_window_limit)
         if ready is not None and self._by_model_at_all(turn, cuts, window):
             try:
@@ -145,14 +147,16 @@ class Compactor:
         return last, _Written(bare_summary(turn.history[: last.kept_from], budget=max(budget, 1)))
 
     def _by_model_at_all(self, turn: Turn, cuts: Sequence[HistoryCut], window: int) -> bool:
-        """Whether a model is asked: not again for one reply, nor for the little that a large prompt leaves room for."""
+        """Returns whether a model is asked: not again for one reply, nor for the little that a large prompt leaves room
+        for.
+        """
         seen_by_us = turn.overflow is not None and not turn.overflow.limit
         return not turn.compactions and not (seen_by_us and not any(cut.worth_it(window) for cut in cuts))
 
     async def _by_model(
         self, turn: Turn, settings: CompactionSettings, cut: HistoryCut, ready: PreparedRequest
     ) -> _Written | None:
-        """The summary of a model: the one that the settings want, else the agent's own; None when both fail."""
+        """Returns the summary of a model: the one that the settings want, else the agent's own; None when both fail."""
         messages = turn.history[: cut.kept_from]
         for model_request in await self._requests(turn, settings, cut.mode, messages, ready):
             try:
@@ -188,7 +192,7 @@ class Compactor:
         return requests
 
     async def _window(self, handle: str) -> int:
-        """Tokens of a model's window; 0 for one that is not to be had."""
+        """Returns tokens of a model's window; 0 for one that is not to be had."""
         try:
             return await self._models.window(handle)
         except LociError:
@@ -261,7 +265,7 @@ def _asking(like: ModelRequest, asked: SummaryRequest, settings: Settings) -> Mo
 
 
 def _of_summariser(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Model settings without what a summary has no use for."""
+    """Returns model settings without what a summary has no use for."""
     return {name: value for name, value in settings.items() if name not in ("response_format", "max_output_tokens")}
 
 

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class ToolRunners(Protocol):
-    """Who can run tools."""
+    """The runners of tools."""
 
     @property
     def memory(self) -> Memory: ...
@@ -47,7 +47,7 @@ async def run_calls(
     runners: ToolRunners,
     returned: dict[int, Return] | None = None,
 ) -> list[Return]:
-    """The returns of the calls, in their order; what is a return already stays.
+    """Returns the returns of the calls, in their order; what is a return already stays.
 
     Neighbours that may run in parallel do. `returned` gets each return under its place as soon as it is there: that is
     what is left when all this is cancelled.
@@ -73,7 +73,7 @@ async def run_calls(
 
 
 async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runners: ToolRunners) -> Return:
-    """The return of one call; what goes wrong is said to the model, never raised."""
+    """Returns the return of one call; what goes wrong is said to the model, never raised."""
     tool = tools.get(call.name)
     if tool is None:
         # It was there when the call was made.
@@ -82,7 +82,9 @@ async def run_call(call: Call, site: CallSite, tools: dict[str, ToolInfo], runne
 
 
 async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunners) -> ToolResult:
-    """What came of a call, by whoever runs tools of its type; what goes wrong is said in the return, never raised."""
+    """Returns what came of a call, by whoever runs tools of its type; what goes wrong is said in the return, never
+    raised.
+    """
     try:
         executed = await _executed(call, site, tool, runners)
     except (Unavailable, DeadlineExceeded, Cancelled) as error:
@@ -98,7 +100,7 @@ async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunne
 
 
 def unanswered(call: Call, error: LociError) -> Return:
-    """What is said of a call that nobody answered."""
+    """Returns what is said of a call that nobody answered."""
     return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
 
 
@@ -121,7 +123,7 @@ async def _at_home(call: Call, site: CallSite, runners: ToolRunners) -> Return:
 
 
 async def _speak(call: Call, site: CallSite) -> Return:
-    """The message is the call itself; clients are shown it."""
+    """Answers a call whose message is the call itself; clients are shown it."""
     return Return(call.id, call.name, _SENT)
 
 

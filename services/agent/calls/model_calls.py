@@ -49,7 +49,7 @@ _LOST = Unavailable("The model gateway cannot be reached; send the message again
 
 @dataclass
 class TurnContext:
-    """What a run is shown beside its history, each asked for once; and what came of it."""
+    """The prompt, tools and window of a run, each asked for once, and the estimates that came of them."""
 
     view: "asyncio.Future[MemoryView]"
     tools: "asyncio.Future[tuple[ToolInfo, ...]]"
@@ -60,16 +60,16 @@ class TurnContext:
     seen: Sequence[Message] = ()
 
     def window(self, tokens: int) -> int:
-        """A window of so many tokens, in our estimates."""
+        """Returns a window of so many tokens, in our estimates."""
         return calibrated(tokens, estimated=self.counted.estimated, reported=self.counted.reported)
 
     def begin_anew(self, memory: Memory, site: CallSite) -> None:
-        """After a compaction the prompt is compiled once more, from memory as it is now."""
+        """Has the prompt compiled once more after a compaction, from memory as it is now."""
         self.view = asyncio.ensure_future(memory.view(site.agent_id, site.conversation_id))
         self.prompt = None
 
     def discard(self) -> None:
-        """The run is over."""
+        """Drops what was asked for: the run is over."""
         for future in (self.view, self.tools, self.recalled):
             if future is not None:
                 discard(future)
@@ -77,7 +77,7 @@ class TurnContext:
 
 @dataclass
 class StepMeasures:
-    """What the step's commit tells of it."""
+    """The measures of a step that its commit stores."""
 
     first_token_at: datetime | None = None
     metrics: dict[str, int] = field(default_factory=dict)
@@ -141,12 +141,12 @@ class ModelCalls:
                 yield happened
 
     async def first(self, turn: Turn, step: UUID) -> ModelRequest:
-        """What a call would send first. Raises LociError."""
+        """Returns what a call would send first. Raises LociError."""
         ready = await self.ready(turn, step)
         return next(await self._requests(turn, ready, written(turn)))
 
     async def ready(self, turn: Turn, step: UUID) -> PreparedRequest:
-        """The prompt and the tools of a call. Raises LociError."""
+        """Returns the prompt and the tools of a call. Raises LociError."""
         view, attached = await self._around.view, await self._around.tools
         offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
         policy = POLICIES[turn.settings.agent_type]
@@ -239,7 +239,7 @@ class ModelCalls:
         return ModelReplied(step, attempt, message, reply.usage, reply.finish, names, reply.outputs, other)
 
     async def _requests(self, turn: Turn, ready: PreparedRequest, history: Sequence[Message]) -> Iterator[ModelRequest]:
-        """The request, and what to ask instead when the model refuses the history in it."""
+        """Yields the request, and what to ask instead when the model refuses the history in it."""
         if self._around.recalled is not None:
             history = with_recalled(history, await self._around.recalled, turn.run_id)
         histories = shortenings(history, window=ready.window, fixed=ready.fixed, run_id=turn.run_id)
@@ -266,7 +266,7 @@ class ModelCalls:
     def _overflow(
         self, turn: Turn, step: int, attempt: int, error: LociError, request: ModelRequest, ready: PreparedRequest
     ) -> ContextOverflowed | None:
-        """What a refusal as too long says of the window; None where a compaction would not help against it."""
+        """Returns what a refusal as too long says of the window; None where a compaction would not help against it."""
         if not overflows(error) or turn.compactions >= MOST_COMPACTIONS:
             return None
         sent = ready.fixed + sum(map(estimate, request.history))
@@ -288,18 +288,18 @@ class ModelCalls:
 
 
 def written(turn: Turn) -> Sequence[Message]:
-    """The history of a turn in the form in which it can be sent."""
+    """Returns the history of a turn in the form in which it can be sent."""
     return as_written(sendable(with_clamped_returns(turn.history, turn.settings.context_window_limit)))
 
 
 def discard(future: "asyncio.Future[Any]") -> None:
-    """Nobody will ask for it any more; its error, if any, is of no interest."""
+    """Cancels a task that nobody will await; its error, if any, is of no interest."""
     future.cancel()
     future.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
 
 def _hopeless(ready: PreparedRequest, surely: float) -> Failure | None:
-    """Why not even an empty history can be sent, when this part of the estimate is sure."""
+    """Returns why not even an empty history can be sent, when this part of the estimate is sure."""
     of_prompt = estimate_text(ready.request.prompt)
     sizes = {"the system prompt": of_prompt, "the tools": ready.fixed - of_prompt}
     sentence = overflow_in_system({name: int(size * surely) for name, size in sizes.items()}, ready.window)

@@ -43,7 +43,7 @@ class ToolCalls:
         self._returned: dict[int, Return] = {}
 
     async def perform(self, turn: Turn, action: RunTools) -> ToolsReturned:
-        """The returns of all calls; what goes wrong is said in them."""
+        """Returns the returns of all calls; what goes wrong is said in them."""
         began, self._plan, self._returned = time.monotonic_ns(), Plan(()), {}
         try:
             self._plan, attached = await self._planned(turn, action)

@@ -1,4 +1,4 @@
-"""What a run is shown beside its history, asked for when it begins."""
+"""The memory, tools and window of a run, asked for when it begins."""
 
 import asyncio
 import logging

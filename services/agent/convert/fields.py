@@ -6,22 +6,22 @@ from uuid import UUID
 
 import orjson
 
+from services.common.core.storable import parsed, storable
 from services.common.ids import from_public
-from services.common.storable import parsed, storable
 
 
 def ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
-    """The ids in a list. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the ids in a list. Raises InvalidArgument (INVALID_ID)."""
     return tuple(from_public(prefix, text) for text in texts)
 
 
 def optional_id(request: Any, name: str, prefix: str) -> UUID | None:
-    """The id in a field; None where it is not set. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the id in a field; None where it is not set. Raises InvalidArgument (INVALID_ID)."""
     return from_public(prefix, getattr(request, name)) if request.HasField(name) else None
 
 
 def optional_text(request: Any, name: str) -> str | None:
-    """The text in a field as it can be compared with what is stored; None where it is not set."""
+    """Returns the text in a field as it can be compared with what is stored; None where it is not set."""
     return storable(getattr(request, name)) if request.HasField(name) else None
 
 
@@ -37,5 +37,5 @@ def json_object(name: str, text: str, refuse: Callable[[str, str], Exception]) -
 
 
 def json_text(value: Any) -> str:
-    """A value for a `*_json` field; what is empty is an empty text."""
+    """Returns a value for a `*_json` field; what is empty is an empty text."""
     return orjson.dumps(value).decode() if value else ""

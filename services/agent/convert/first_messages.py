@@ -1,4 +1,4 @@
-"""What a new agent's conversation begins with <- protobuf."""
+"""The first messages of a new agent's conversation <- protobuf."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ _ROLES = (
 
 
 def first_messages(sent: Sequence[message_pb2.InputMessage], *, field: str = "initial_messages") -> tuple[Message, ...]:
-    """The messages as they will be stored; none are as good as any. `field`: what errors call them.
+    """Returns the messages as they will be stored; none are as good as any. `field`: what errors call them.
 
     Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID).
     """
@@ -35,7 +35,7 @@ def first_messages(sent: Sequence[message_pb2.InputMessage], *, field: str = "in
 
 
 def _first(message: Message, name: str, role: message_pb2.MessageRole.ValueType) -> Message:
-    """Without a run: no request brought it."""
+    """Returns the message without a run: no request brought it."""
     if role != _ASSISTANT:
         return replace(message, run_id=None)
     if not all(isinstance(part, Text) for part in message.parts):

@@ -1,4 +1,4 @@
-"""What clients send <- protobuf, as it will be stored."""
+"""The messages that clients send <- protobuf, as they will be stored."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from uuid import UUID
 
 from loci.agent.v1 import message_pb2
 from services.agent.core.messages import Decision, Image, Message, Part, Return, Role, Text, storable_part
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
-from services.common.storable import storable
 
 LONGEST_TEXT = 4_000_000
 # Messages of one request.
@@ -18,7 +18,7 @@ MOST_MESSAGES = 100
 
 
 def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, now: datetime) -> tuple[Message, ...]:
-    """What a client sends, as it will be stored.
+    """Returns what a client sends, as it will be stored.
 
     Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID, INVALID_ID).
     """

@@ -29,7 +29,7 @@ from services.common.timestamps import timestamp
 
 
 def event_to_message(event: Compacting) -> message_pb2.Message:
-    """Word of a compaction that begins."""
+    """Returns the message that announces a compaction."""
     return message_pb2.Message(
         id=to_public("message", uuid7()),
         date=timestamp(datetime.now(UTC)),
@@ -47,12 +47,12 @@ def event_to_message(event: Compacting) -> message_pb2.Message:
 
 
 def messages_to_proto(message: Message) -> list[message_pb2.Message]:
-    """A stored message as clients see it: one for each of its pieces."""
+    """Returns a stored message as clients see it: one for each of its pieces."""
     return [_piece(message, otid, parts) for otid, parts in pieces(message)]
 
 
 def system_message_to_proto(conversation_id: UUID, prompt: str, created_at: datetime) -> message_pb2.Message:
-    """The compiled prompt, shown as the first message of its conversation."""
+    """Returns the compiled prompt, shown as the first message of its conversation."""
     return message_pb2.Message(
         id=to_public("message", system_message_id(conversation_id)),
         date=timestamp(created_at),
@@ -61,14 +61,14 @@ def system_message_to_proto(conversation_id: UUID, prompt: str, created_at: date
 
 
 def shown_to_proto(event: MessagePiece) -> message_pb2.Message:
-    """A durable piece in a stream."""
+    """Returns a durable piece in a stream."""
     shown = _piece(event.message, event.otid, event.parts)
     shown.seq_id = event.sequence
     return shown
 
 
 def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
-    """A delta in a stream."""
+    """Returns a delta in a stream."""
     shown = message_pb2.Message(
         id=to_public("message", piece_id(event.message_id, event.part)),
         date=timestamp(datetime.now(UTC)),
@@ -136,7 +136,7 @@ def _joined(parts: Iterable[Part]) -> str:
 
 
 def content_to_proto(part: Part) -> message_pb2.ContentPart:
-    """Text or a picture."""
+    """Returns text or a picture."""
     if not isinstance(part, Image):
         return message_pb2.ContentPart(text=_joined((part,)))
     if part.url:
@@ -157,7 +157,7 @@ def _answer(part: Part) -> message_pb2.Answer:
 
 
 def decision_to_proto(part: Decision) -> message_pb2.Decision:
-    """An answer to a call that waited for approval."""
+    """Returns an answer to a call that waited for approval."""
     return message_pb2.Decision(
         tool_call_id=part.call_id,
         approve=part.approve,

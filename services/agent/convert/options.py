@@ -1,12 +1,12 @@
-"""What a request wants beside its messages <- protobuf."""
+"""The options of a request <- protobuf."""
 
 from typing import Any
 
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.core.facts import ClientSkill, ClientTool, Options
 from services.agent.core.summaries.compaction_settings import settings_from_json
+from services.common.core.storable import parsed, storable
 from services.common.errors import InvalidArgument
-from services.common.storable import parsed, storable
 
 DEFAULT_MAX_STEPS = 50
 MOST_STEPS = 1_000
@@ -47,7 +47,7 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
 
 
 def compaction_from_proto(text: str) -> dict[str, Any]:
-    """Compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
+    """Returns compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
     try:
         given = parsed(text or "{}")
         if not isinstance(given, dict):

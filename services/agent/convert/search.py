@@ -9,8 +9,8 @@ from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto
 from services.agent.core.recall.query import DEFAULT_RESULTS, ROLES, MessageFilter, MessageHit, MessageQuery, Mode
+from services.common.core.refusals import Refused
 from services.common.ids import from_public, to_public
-from services.common.refusals import Refused
 
 _MODES = {
     wire.MESSAGE_SEARCH_MODE_UNSPECIFIED: Mode.HYBRID,
@@ -23,7 +23,10 @@ _NOT_SEARCHED = frozenset({"reasoning_message", "hidden_reasoning_message"})
 
 
 def searched_in(request: wire.SearchMessagesRequest) -> tuple[UUID | None, UUID | None]:
-    """The agent and the conversation that are searched, None for all. Raises InvalidArgument (INVALID_ID), Refused."""
+    """Returns the agent and the conversation that are searched, None for all.
+
+    Raises InvalidArgument (INVALID_ID), Refused.
+    """
     agent_id = from_public("agent", request.agent_id) if request.agent_id else None
     named = request.conversation_id
     if not named:
@@ -34,7 +37,7 @@ def searched_in(request: wire.SearchMessagesRequest) -> tuple[UUID | None, UUID 
 
 
 def message_query(request: wire.SearchMessagesRequest) -> MessageQuery:
-    """What to look for. Raises Refused (MESSAGE_QUERY_INVALID)."""
+    """Returns what to look for. Raises Refused (MESSAGE_QUERY_INVALID)."""
     if request.mode not in _MODES:
         raise Refused("MESSAGE_QUERY_INVALID", f"{request.mode} is no search mode")
     for role in request.roles:
@@ -56,7 +59,7 @@ def _time(given: Any) -> Any:
 
 
 def hits_to_proto(found: MessageHit) -> Iterator[wire.MessageHit]:
-    """A stored message as clients see it: a hit for each of its pieces that can be found."""
+    """Yields a stored message as clients see it: a hit for each of its pieces that can be found."""
     for piece in messages_to_proto(found.message):
         if piece.WhichOneof("message") not in _NOT_SEARCHED:
             yield _hit(found, piece)

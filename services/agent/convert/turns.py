@@ -31,7 +31,7 @@ MOST_SECONDS = 315_576_000_000
 
 
 def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *, longest_seconds: float) -> TurnRequest:
-    """A request for a turn. Raises InvalidArgument."""
+    """Returns a request for a turn. Raises InvalidArgument."""
     agent_id = from_public("agent", wire.agent_id)
     conversation_id = from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id
     run_id = from_public("run", wire.run_id) if wire.run_id else uuid7()
@@ -60,7 +60,7 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
 def compaction_request(
     wire: message_service_pb2.CompactConversationRequest, context: CallContext, *, longest_seconds: float
 ) -> TurnRequest:
-    """A request for a compaction: a turn without messages. Raises InvalidArgument."""
+    """Returns a request for a compaction: a turn without messages. Raises InvalidArgument."""
     agent_id = from_public("agent", wire.agent_id)
     conversation_id = from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id
     return TurnRequest(
@@ -80,7 +80,7 @@ def compaction_request(
 
 
 def _within_chain(seconds: float, context: CallContext) -> float:
-    """At most what is left for the runs that wait. Raises DeadlineExceeded."""
+    """Returns the time limit, at most the time left for the runs that wait. Raises DeadlineExceeded."""
     left = seconds if context.deadline is None else context.deadline - time.time()
     if left <= 0:
         raise DeadlineExceeded("the time of the run that waits for this one is over")
@@ -88,12 +88,12 @@ def _within_chain(seconds: float, context: CallContext) -> float:
 
 
 def ancestors_of(context: CallContext) -> tuple[UUID, ...]:
-    """The runs that wait for a run that this call begins."""
+    """Returns the runs that wait for a run that this call begins."""
     return (*context.ancestors, context.run_id) if context.run_id is not None else context.ancestors
 
 
 def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
-    """An event as readers see it."""
+    """Returns an event as readers see it."""
     wire = message_service_pb2.TurnEvent(sequence=event.sequence)
     match event:
         case MessagePiece():
@@ -115,13 +115,13 @@ def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
 
 
 def attached(run_id: UUID, *, started: bool, view: str = "") -> message_service_pb2.TurnEvent:
-    """The first event of a stream."""
+    """Returns the first event of a stream."""
     run = message_service_pb2.RunAttached(run_id=to_public("run", run_id), started=started, view_json=view)
     return message_service_pb2.TurnEvent(attached=run)
 
 
 def end_to_proto(event: Ended) -> message_service_pb2.TurnEnd:
-    """How a turn ended."""
+    """Returns how a turn ended."""
     run = run_to_proto(event.run)
     end = message_service_pb2.TurnEnd(
         run=run,
@@ -138,7 +138,7 @@ def end_to_proto(event: Ended) -> message_service_pb2.TurnEnd:
 
 
 def _turn_outputs(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """A reply's entry in the reference's `turns`."""
+    """Returns a reply's entry in the reference's `turns`."""
     return {
         "role": "assistant",
         "output_ids": outputs.get("output_ids"),
@@ -149,7 +149,7 @@ def _turn_outputs(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_to_proto(run: RunView) -> run_pb2.Run:
-    """A run as clients see it."""
+    """Returns a run as clients see it."""
     wire = run_pb2.Run(
         id=to_public("run", run.id),
         agent_id=to_public("agent", run.agent_id),
@@ -172,7 +172,7 @@ def run_to_proto(run: RunView) -> run_pb2.Run:
 
 
 def usage_to_proto(usage: Usage, steps: int, context_tokens: int | None) -> message_service_pb2.TurnUsage:
-    """Tokens of a run."""
+    """Returns tokens of a run."""
     return message_service_pb2.TurnUsage(
         completion_tokens=usage.completion_tokens,
         prompt_tokens=usage.prompt_tokens,
@@ -192,7 +192,7 @@ def _failure(failure: Failure) -> message_service_pb2.TurnError:
 
 
 def otid_key(conversation_id: UUID, otid: str) -> str:
-    """The key by which a background run is found that began with a message."""
+    """Returns the key by which a background run is found that began with a message."""
     return f"otid:{conversation_id}:{hashlib.sha256(otid.encode()).hexdigest()}"
 
 
@@ -203,7 +203,7 @@ def _keys(
     *,
     background: bool = False,
 ) -> tuple[str, ...]:
-    """What is the same request only within one conversation: after a fork a client may say the same again."""
+    """Returns what is the same request only within one conversation: after a fork a client may say the same again."""
     keys = []
     otids = [message.otid for message in messages if message.HasField("otid")]
     if otids and len(otids) == len(messages):

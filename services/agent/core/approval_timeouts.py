@@ -13,21 +13,21 @@ from services.agent.core.rules.tool_rules import RequiresApproval, ToolRule, nee
 
 
 def due(history: Sequence[Message], pending: Message, rules: Sequence[ToolRule]) -> datetime | None:
-    """When the first of the calls of `pending` that still wait is answered by its rule."""
+    """Returns when the first of the calls of `pending` that still wait is answered by its rule."""
     return min((end for _, _, end in _limited(history, pending, rules)), default=None)
 
 
 def overdue(
     history: Sequence[Message], pending: Message, rules: Sequence[ToolRule], now: datetime
 ) -> tuple[Decision, ...]:
-    """The answers to the calls of `pending` whose time is over, in the order of the calls."""
+    """Returns the answers to the calls of `pending` whose time is over, in the order of the calls."""
     return tuple(_answer(call, rule) for call, rule, end in _limited(history, pending, rules) if end <= now)
 
 
 def _limited(
     history: Sequence[Message], pending: Message, rules: Sequence[ToolRule]
 ) -> Iterator[tuple[Call, RequiresApproval, datetime]]:
-    """The calls that wait for a limited time, with their rules and the ends of that time."""
+    """Yields the calls that wait for a limited time, with their rules and the ends of that time."""
     for call in waiting(calls_of(pending), answers(history, pending)):
         rule = needs_approval(rules, call.name) if call.gate == "approval" else None
         if rule is not None and rule.timeout_seconds is not None:

@@ -56,8 +56,9 @@ Verdict = InputFits | ApprovalPending | NothingWaits | UnknownCalls | RepeatedAn
 
 
 def judge(history: Sequence[Message], input_messages: Sequence[Message], *, silent: bool = False) -> Verdict:
-    """Whether an input can be taken by a conversation with this history; one that is `silent` says nothing, so that
-    what waits can go on waiting."""
+    """Returns whether an input can be taken by a conversation with this history; one that is `silent` says nothing, so
+    that what waits can go on waiting.
+    """
     given = tuple(part for message in input_messages for part in answers_in(message))
     pending = pending_message(history)
     if pending is None:
@@ -75,7 +76,7 @@ def judge(history: Sequence[Message], input_messages: Sequence[Message], *, sile
 
 
 def pending_message(history: Sequence[Message]) -> Message | None:
-    """The message whose calls wait for the client; some of them may be answered."""
+    """Returns the message whose calls wait for the client; some of them may be answered."""
     for message in reversed(history):
         if message.role == "tool":
             return None
@@ -85,7 +86,7 @@ def pending_message(history: Sequence[Message]) -> Message | None:
 
 
 def answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
-    """The first answer to each gated call of `pending`, by the provider's id."""
+    """Returns the first answer to each gated call of `pending`, by the provider's id."""
     found: dict[str, Answer] = {}
     after = next(place for place, message in enumerate(history) if message.id == pending.id)
     for message in history[after + 1 :]:
@@ -97,19 +98,19 @@ def answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
 
 
 def answers_in(message: Message) -> tuple[Answer, ...]:
-    """The answers that a message from the client holds."""
+    """Returns the answers that a message from the client holds."""
     if message.role != "approval":
         return ()
     return tuple(part for part in message.parts if isinstance(part, Decision | Return))
 
 
 def waiting(calls: Sequence[Call], given: dict[str, Answer]) -> tuple[Call, ...]:
-    """The calls that still wait."""
+    """Returns the calls that still wait."""
     return tuple(call for call in calls if call.gate and call.id not in given)
 
 
 def settled(call: Call, answer: Answer | None) -> Call | Return:
-    """What the client's answer makes of its call: the call, to be run, or its return."""
+    """Returns what the client's answer makes of its call: the call, to be run, or its return."""
     match answer:
         case None:
             return call
@@ -125,7 +126,8 @@ def settled(call: Call, answer: Answer | None) -> Call | Return:
 
 
 def declined(history: Sequence[Message], pending: Message, why: str = "") -> tuple[Return, ...]:
-    """The returns of all calls of a message when waiting for the client is given up: what it has returned stays.
+    """Returns the returns of all calls of a message when waiting for the client is given up: what it has returned
+    stays.
 
     `why`: what is said of the others, unless it is that the run was cancelled.
     """
@@ -138,14 +140,16 @@ def declined(history: Sequence[Message], pending: Message, why: str = "") -> tup
 
 
 def waiting_runs(history: Sequence[Message], pending: Message) -> tuple[UUID, ...]:
-    """The runs that ended because calls of `pending` wait: the one that made them, then those that answered in part."""
+    """Returns the runs that ended because calls of `pending` wait: the one that made them, then those that answered in
+    part.
+    """
     place = next(place for place, message in enumerate(history) if message.id == pending.id)
     asking = (pending, *filter(answers_in, history[place:]))
     return tuple(dict.fromkeys(message.run_id for message in asking if message.run_id is not None))
 
 
 def repeated(given: Sequence[Answer], earlier: Iterable[tuple[UUID, Sequence[Answer]]]) -> UUID | None:
-    """The run that goes on, or is about to, with answers to all the calls that `given` answers."""
+    """Returns the run that goes on, or is about to, with answers to all the calls that `given` answers."""
     for run_id, answered in earlier:
         if all(any(_covers(other, part) for other in answered) for part in given):
             return run_id
@@ -157,7 +161,7 @@ _NOT_RETURNED = "This tool runs at the client, which approved the call but retur
 
 
 def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
-    """An answer to calls that do not wait: they were answered before and have returned, or it is a mistake."""
+    """Returns an answer to calls that do not wait: they were answered before and have returned, or it is a mistake."""
     taken = _taken(history)
     took = [_took(part, taken, history[-1].run_id if history else None) for part in given]
     runs = [run_id for run_id in took if run_id is not None]
@@ -167,7 +171,7 @@ def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
 
 
 def _took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None) -> UUID | None:
-    """The run that took an answer. One to all calls that wait, whichever, can only be that of the `newest` run."""
+    """Returns the run that took an answer. An answer to all calls that wait can only be that of the `newest` run."""
     request = _request(part)
     if part.call_id:
         return taken.get((request, part.call_id))
@@ -176,7 +180,7 @@ def _took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None)
 
 
 def _taken(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
-    """The runs that took the answers to calls that have returned since, in their order.
+    """Returns the runs that took the answers to calls that have returned since, in their order.
 
     By the request and the provider's id of the call; by "" and this id for the latest call that has it.
     """
@@ -200,28 +204,28 @@ def _taken(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
 
 
 def _asked(message: Message) -> tuple[tuple[str, Call], ...]:
-    """The calls in a message that wait, or waited, each with the request that it is shown in."""
+    """Returns the calls in a message that wait, or waited, each with the request that it is shown in."""
     return tuple((str(piece_id(message.id, call)), call) for call in gated_calls(message))
 
 
 def _request(part: Answer) -> str:
-    """The request that an answer is for, as far as it says so."""
+    """Returns the request that an answer is for, as far as it says so."""
     return part.request_id if isinstance(part, Decision) else ""
 
 
 def _is_for(part: Answer, request: str, call: Call) -> bool:
-    """Whether it answers the call; a decision without an id answers all that wait."""
+    """Returns whether it answers the call; a decision without an id answers all that wait."""
     if _request(part) not in ("", request):
         return False
     return part.call_id == call.id or (not part.call_id and isinstance(part, Decision))
 
 
 def _covers(earlier: Answer, part: Answer) -> bool:
-    """Whether one answer may be about all that the other one is about, as far as they say."""
+    """Returns whether one answer may be about all that the other one is about, as far as they say."""
     requests = {_request(earlier), _request(part)} - {""}
     return len(requests) < 2 and (earlier.call_id == part.call_id or "" in (earlier.call_id, part.call_id))
 
 
 def answers_of(messages: Iterable[Message]) -> tuple[Answer, ...]:
-    """All answers that messages hold."""
+    """Returns all answers that messages hold."""
     return tuple(part for message in messages for part in answers_in(message))

@@ -1,4 +1,4 @@
-"""Whether a run goes on after the model replied and its calls, if any, have returned. Pure.
+"""The decision whether a run goes on after the model replied and its calls, if any, have returned. Pure.
 
 Source: LETTA V1 API, agent loop, continuation. None: the model is called again.
 """
@@ -23,7 +23,7 @@ _ASKED = "You asked to go on after this call."
 def after_reply(
     settings: Settings, called: Sequence[ExecutedCall], reply: ModelReplied, returned: ToolsReturned | None
 ) -> Finish | Remind | None:
-    """Why the run ends, or what the model is told before it goes on. `called`: see Turn."""
+    """Returns why the run ends, or what the model is told before it goes on. `called`: see Turn."""
     policy, calls = POLICIES[settings.agent_type], calls_of(reply.message)
     # What an earlier run could call is not known any more.
     attached = reply.offered if reply.step else [rule.tool_name for rule in settings.tool_rules]
@@ -43,7 +43,7 @@ def after_reply(
 
 
 def called_in(message: Message, *, waited: bool) -> tuple[ExecutedCall, ...]:
-    """The calls that a message answers, as tool rules count them.
+    """Returns the calls that a message answers, as tool rules count them.
 
     A call that was refused was not made, but for those that `waited` for the client: what it denies counts like what
     fails, so that no rule demands it over and over.
@@ -53,7 +53,9 @@ def called_in(message: Message, *, waited: bool) -> tuple[ExecutedCall, ...]:
 
 
 def called_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
-    """The calls of the runs that an answer to waiting calls continues, back to the one that began with a question."""
+    """Returns the calls of the runs that an answer to waiting calls continues, back to the one that began with a
+    question.
+    """
     gated = {call.id for message in history for call in gated_calls(message)}
     found: tuple[ExecutedCall, ...] = ()
     for _, group in groupby(reversed(history), key=lambda message: message.run_id):
@@ -67,14 +69,14 @@ def called_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
 
 
 def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | None:
-    """Any call goes on, but for one that a rule makes the last."""
+    """Returns the end of a run after a call that a rule makes the last; any other call goes on."""
     ran = _ran(returned)
     ends = any(is_terminal(settings.tool_rules, part.name) for part in ran)
     return Finish(StopReason.TOOL_RULE) if ends else None
 
 
 def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturned | None) -> Finish | Remind:
-    """A call goes on when the model asks for it, a rule says so, or it failed."""
+    """Returns the reminder to go on (asked for by the model or a rule, or after a failed call), else the run's end."""
     asked = any(map(wants_heartbeat, (call.arguments for call in calls_of(reply.message))))
     ran = _ran(returned)
     if any(is_terminal(settings.tool_rules, part.name) for part in ran):
@@ -87,7 +89,7 @@ def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturn
 
 
 def wants_heartbeat(arguments: str) -> bool:
-    """Whether a call asks to go on after it."""
+    """Returns whether a call asks to go on after it."""
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -96,7 +98,9 @@ def wants_heartbeat(arguments: str) -> bool:
 
 
 def heartbeat(reason: str) -> str:
-    """The message that lets a model go on, in the reference's form, by which clients know it from what people say."""
+    """Returns the message that lets a model go on, in the reference's form, by which clients know it from what people
+    say.
+    """
     return json.dumps({"type": "heartbeat", "reason": reason})
 
 

@@ -1,4 +1,4 @@
-"""What readers of a run are shown, in the order of `sequence`. Pure.
+"""The events that readers of a run see, in the order of `sequence`. Pure.
 
 `sequence` is (fence - 1) * 1,000,000 + n: it rises strictly, across owners too, and is never used twice.
 """
@@ -94,7 +94,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The run is over."""
+    """Drops what was asked for: the run is over."""
 
     sequence: int
     run: RunView
@@ -114,12 +114,12 @@ Event = Transient | MessagePiece | Ended
 
 
 def first_sequence(fence: int) -> int:
-    """The first position of a run's owner."""
+    """Returns the first position of a run's owner."""
     return (fence - 1) * SEQUENCES_PER_OWNER + 1
 
 
 def frames(fact: Fact) -> int:
-    """How many events a fact is shown as; the input is not shown."""
+    """Returns how many events a fact is shown as; the input is not shown."""
     match fact:
         case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
             return len(pieces(message))
@@ -131,7 +131,7 @@ def frames(fact: Fact) -> int:
 
 
 def show(message: Message, sequence: int) -> list[MessagePiece]:
-    """The events of a durable message, the first of them at `sequence`."""
+    """Returns the events of a durable message, the first of them at `sequence`."""
     return [
         MessagePiece(sequence + number, message, otid, parts) for number, (otid, parts) in enumerate(pieces(message))
     ]

@@ -43,13 +43,13 @@ class NewerRelease(ValueError):
 
 
 def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
-    """Kind, schema version and body."""
+    """Returns kind, schema version and body."""
     kind, body = _kind_and_body(fact)
     return kind, SCHEMA_VERSION, body
 
 
 def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Sequence[Message]) -> Fact:
-    """The fact, with its messages in order. Raises NewerRelease."""
+    """Returns the fact, with its messages in order. Raises NewerRelease."""
     if schema_version > SCHEMA_VERSION:
         sentence = f"fact {kind} has schema version {schema_version}; this release reads up to {SCHEMA_VERSION}"
         raise NewerRelease(sentence)
@@ -90,7 +90,7 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
-    """The body of a run's first fact."""
+    """Returns the body of a run's first fact."""
     stored = {name: getattr(settings, name) for name in _STORED}
     stored |= {"tool_ids": [str(tool_id) for tool_id in settings.tool_ids]}
     stored |= {"tool_rules": rules_to_json(settings.tool_rules)}
@@ -98,7 +98,7 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_from_body(body: Mapping[str, Any]) -> Settings:
-    """The settings in the body of a run's first fact; what the request's options say wins."""
+    """Returns the settings in the body of a run's first fact; what the request's options say wins."""
     stored = dict(body["settings"])
     # The first release had the step limit among the settings, and no options.
     old = {"max_steps": stored.pop("max_steps")} if "max_steps" in stored else {}
@@ -116,7 +116,7 @@ def settings_from_body(body: Mapping[str, Any]) -> Settings:
 
 
 def options_to_json(options: Options) -> dict[str, Any]:
-    """The stored form of a request's options; what is as usual is left out."""
+    """Returns the stored form of a request's options; what is as usual is left out."""
     usual = Options()
     given = {each.name: getattr(options, each.name) for each in fields(Options)}
     given = {name: value for name, value in given.items() if value != getattr(usual, name)}
@@ -127,7 +127,7 @@ def options_to_json(options: Options) -> dict[str, Any]:
 
 
 def options_from_json(stored: Mapping[str, Any]) -> Options:
-    """A request's options from their stored form."""
+    """Returns a request's options from their stored form."""
     given = dict(stored)
     if "client_tools" in given:
         given["client_tools"] = tuple(ClientTool(**one) for one in given["client_tools"])
@@ -137,17 +137,17 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:
-    """The stored form of usage; what no provider said is left out."""
+    """Returns the stored form of usage; what no provider said is left out."""
     return {name: value for name in _USAGE if (value := getattr(usage, name)) is not None}
 
 
 def failure_to_json(failure: Failure) -> dict[str, str]:
-    """The stored form of a failure."""
+    """Returns the stored form of a failure."""
     return asdict(failure) | {"stop_reason": failure.stop_reason.value}
 
 
 def failure_from_json(stored: dict[str, str]) -> Failure:
-    """A failure from its stored form."""
+    """Returns a failure from its stored form."""
     return Failure(**stored | {"stop_reason": StopReason(stored["stop_reason"])})  # type: ignore[arg-type]
 
 

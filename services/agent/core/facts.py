@@ -9,13 +9,13 @@ from uuid import UUID
 from services.agent.core.messages import Call, Message
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.window.compaction import CompactionStats, Trigger
-from services.common.file_limits import file_limits
+from services.common.core.file_limits import file_limits
 
 SCHEMA_VERSION = 2
 
 
 class StopReason(StrEnum):
-    """Why a run ends; values are those of the reference API."""
+    """The reason why a run ends; values are those of the reference API."""
 
     END_TURN = "end_turn"
     ERROR = "error"
@@ -33,7 +33,7 @@ class StopReason(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """How far a run got; values are those of the reference API."""
+    """The state of a run; values are those of the reference API."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -73,7 +73,7 @@ class ClientSkill:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a request asks for beside its messages. Tokens and steps; None: as the agent has it."""
+    """The options of a request. Tokens and steps; None: as the agent has it."""
 
     max_steps: int = 50
     model: str | None = None
@@ -95,13 +95,13 @@ class Options:
 
 
 def is_silent(options: Options, messages: Sequence[object]) -> bool:
-    """Whether a request says nothing to the agent: a compaction does not change what waits for the client."""
+    """Returns whether a request says nothing to the agent: a compaction does not change what waits for the client."""
     return options.compact is not None and not messages
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run began with; it keeps them whatever happens to the agent meanwhile. The limit is in tokens."""
+    """The settings that a run began with and keeps whatever happens to the agent meanwhile. The limit is in tokens."""
 
     agent_version: int
     model: str
@@ -129,7 +129,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a model call or a run failed, in the reference's words and ours."""
+    """The reason why a model call or a run failed, in the reference's words and ours."""
 
     stop_reason: StopReason
     error_type: str
@@ -180,7 +180,7 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True)
 class ContextOverflowed:
-    """What should be sent is larger than the window: the provider said so, or it was seen before asking.
+    """A request is larger than the window: the provider said so, or our estimate did before the call.
 
     `limit`: tokens that may be sent from now on in this run, 0: as before. `learned`: tokens of the model's whole
     window as its provider states them, 0 where it does not.

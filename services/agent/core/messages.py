@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, Literal, assert_never
 from uuid import UUID, uuid5
 
-from services.common.storable import storable
+from services.common.core.storable import storable
 
 # approval: a client's answers to calls that waited; summary: what stands for messages that were compacted.
 Role = Literal["system", "user", "assistant", "tool", "approval", "summary"]
@@ -121,37 +121,37 @@ class Message:
 
 
 def holds(message: Message, part_type: type[Part]) -> bool:
-    """Whether a message has a part of this type."""
+    """Returns whether a message has a part of this type."""
     # Without a loop in Python: every message of a window is asked several times a turn.
     return part_type in map(type, message.parts)
 
 
 def calls_of(message: Message) -> tuple[Call, ...]:
-    """The tool calls in a message, in order."""
+    """Returns the tool calls in a message, in order."""
     if not holds(message, Call):
         return ()
     return tuple(part for part in message.parts if isinstance(part, Call))
 
 
 def gated_calls(message: Message) -> tuple[Call, ...]:
-    """The calls in a message that wait, or waited, for the client."""
+    """Returns the calls in a message that wait, or waited, for the client."""
     return tuple(call for call in calls if call.gate) if (calls := calls_of(message)) else ()
 
 
 def text_of(message: Message) -> str:
-    """All that people would search for in a message, joined by newlines."""
+    """Returns all that people would search for in a message, joined by newlines."""
     return "\n".join(filter(None, map(searchable, message.parts)))
 
 
 def storable_part(part: Part) -> Part:
-    """The part with texts that can be stored."""
+    """Returns the part with texts that can be stored."""
     values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
     changes = {name: _clean(value) for name, value in values.items() if _clean(value) != value}
     return replace(part, **changes) if changes else part
 
 
 def kind_of(part: Part) -> Kind:
-    """What decides whether two neighbouring parts are one piece."""
+    """Returns what decides whether two neighbouring parts are one piece."""
     match part:
         case Text() | Image():
             return "content"
@@ -169,7 +169,7 @@ def kind_of(part: Part) -> Kind:
 
 
 def pieces(message: Message) -> list[tuple[str, tuple[Part, ...]]]:
-    """The pieces a client sees, each with its otid. The client's own otid is kept on what it sent."""
+    """Returns the pieces a client sees, each with its otid. The client's own otid is kept on what it sent."""
     groups = [tuple(group) for _, group in groupby(message.parts, key=kind_of)]
     if message.role == "approval":
         # Decisions and the client's own returns are one answer.
@@ -180,12 +180,12 @@ def pieces(message: Message) -> list[tuple[str, tuple[Part, ...]]]:
 
 
 def piece_otid(message_id: UUID, number: int) -> str:
-    """The otid of a message's piece; see LETTA V1 API, offline threading ids."""
+    """Returns the otid of a message's piece; see LETTA V1 API, offline threading ids."""
     return str(UUID(int=(message_id.int & ~0x7F) | min(number, MAX_PIECES - 1)))
 
 
 def piece_id(message_id: UUID, part: Part) -> UUID:
-    """The id under which a piece is shown: that of its message, or for calls that wait, the one before it.
+    """Returns the id under which a piece is shown: that of its message, or for calls that wait, the one before it.
 
     The reference stores a request for approval as a message of its own, so clients expect another id.
     """
@@ -193,12 +193,12 @@ def piece_id(message_id: UUID, part: Part) -> UUID:
 
 
 def system_message_id(conversation_id: UUID) -> UUID:
-    """The id under which a conversation's compiled prompt is shown; no row has it."""
+    """Returns the id under which a conversation's compiled prompt is shown; no row has it."""
     return uuid5(conversation_id, "system")
 
 
 def parts_to_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
-    """The stored form of parts; fields that say nothing are left out."""
+    """Returns the stored form of parts; fields that say nothing are left out."""
     return [_part_to_json(part) for part in parts]
 
 
@@ -245,7 +245,7 @@ def _clean(value: Any) -> Any:
 
 
 def searchable(part: Part) -> str:
-    """What people would search for in a part."""
+    """Returns what people would search for in a part."""
     match part:
         case Text(text=text) | Return(text=text):
             return text

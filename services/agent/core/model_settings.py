@@ -1,4 +1,4 @@
-"""What may be in an agent's `model_settings`, as far as every model has it; the rest is the provider's. Pure."""
+"""The part of an agent's `model_settings` that every model has; the rest is the provider's. Pure."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ MOST_TOKENS = 2**31 - 1
 
 
 def problem(settings: Mapping[str, Any]) -> str:
-    """What is wrong with a setting, with its name; empty when nothing is. One that is null is not set."""
+    """Returns what is wrong with a setting, with its name; empty when nothing is. One that is null is not set."""
     temperature, tokens = settings.get("temperature"), settings.get("max_output_tokens")
     if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= HOTTEST):
         return f"temperature must be a number from 0 to {HOTTEST:.0f}, not {_said(temperature)}"

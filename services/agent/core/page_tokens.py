@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from services.common.paging import invalid_token, pair_of, pair_token
+from services.common.core.paging import invalid_token, pair_of, pair_token
 
 
 class Place(NamedTuple):

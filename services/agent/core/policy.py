@@ -1,4 +1,4 @@
-"""How the loop of each agent type differs: values, not code. Pure. Source: LETTA V1 API, agent loop."""
+"""The differences between the loops of the agent types: values, not code. Pure. Source: LETTA V1 API, agent loop."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from services.agent.core.window.compaction import Mode
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What an agent type wants of the loop.
+    """The choices of an agent type in the loop.
 
     must_call: every reply must call a tool; one that does not ends the run.
     heartbeats: a call goes on only if the model asks for it, by `request_heartbeat`; else any call does.

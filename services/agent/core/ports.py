@@ -1,4 +1,4 @@
-"""What the loop needs from outside, as Protocols over plain values. Adapters implement them (adapters/)."""
+"""The ports of the loop: Protocols over plain values. Adapters implement them (adapters/)."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,15 +88,15 @@ class Models(Protocol):
         ...
 
     async def count(self, request: ModelRequest) -> int | None:
-        """Input tokens of a request as its provider counts them; None where it does not, or cannot be asked."""
+        """Returns the input tokens of a request as its provider counts them; None where it does not count or answer."""
         ...
 
     async def window(self, handle: str) -> int:
-        """Tokens of a model's window. Raises NotFound (MODEL_NOT_FOUND) for one that is not configured."""
+        """Returns tokens of a model's window. Raises NotFound (MODEL_NOT_FOUND) for one that is not configured."""
         ...
 
     async def reasons(self, handle: str) -> bool:
-        """Whether a model thinks by itself before it answers; False where nobody says."""
+        """Returns whether a model thinks by itself before it answers; False where nobody says."""
         ...
 
 
@@ -150,7 +150,7 @@ class MemoryView:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where a tool call is made. `seen`: messages of the run that the model was shown whole when it made the call.
+    """The place of a tool call. `seen`: messages of the run that the model saw whole when it made the call.
 
     `deadline`: of the run, in seconds since the epoch. Run and step are None for calls that belong to no turn.
     """
@@ -169,24 +169,26 @@ class Memory(Protocol):
     """The agent's memory."""
 
     async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
-        """What the prompt shows in a conversation; the default one has the agent's id.
+        """Returns what the prompt shows in a conversation; the default one has the agent's id.
 
         Waits for a service that is being restarted; raises LociError after that.
         """
         ...
 
     async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
-        """Runs a memory tool exactly once under the call's key; `create_block`: makes a block that is not there."""
+        """Runs a memory tool exactly once under the call's key; `create_block`: makes a block that is not
+        there.
+        """
         ...
 
     async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
-        """The passages of the agent's archives that fit the query best. Raises LociError."""
+        """Returns the passages of the agent's archives that fit the query best. Raises LociError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came of a call. `is_cut`: the text is within the tool's limit already.
+    """The result of a call. `is_cut`: the text is within the tool's limit already.
 
     edits: (label, value) of blocks that the tool changed in the state it was given, for the caller to apply. result:
     JSON text of what it returned, where that is known. settings: fingerprint of the sandbox's.
@@ -203,7 +205,7 @@ class AgentStates(Protocol):
     """Agents as tools see them."""
 
     async def of(self, site: CallSite) -> str:
-        """JSON text, by the reference's names. Raises LociError."""
+        """Returns JSON text, by the reference's names. Raises LociError."""
         ...
 
 
@@ -211,7 +213,7 @@ class Tools(Protocol):
     """The catalogue and the sandboxes."""
 
     async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
-        """The tools that exist, in order."""
+        """Returns the tools that exist, in order."""
         ...
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:

@@ -90,7 +90,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What came of a commit. `successor` is the run whose turn it now is, and the replica to drive it.
+    """The result of a commit. `successor` is the run whose turn it now is, and the replica to drive it.
 
     `declined`: the run ended because its calls wait, just when it was cancelled; it counts as cancelled.
     """
@@ -133,18 +133,18 @@ class TurnRequest:
 
     @property
     def answers(self) -> bool:
-        """Whether it holds answers to calls that wait for the client."""
+        """Returns whether it holds answers to calls that wait for the client."""
         return bool(answers_of(self.messages))
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing is said by it; see facts.is_silent."""
+        """Returns whether it says nothing; see facts.is_silent."""
         return is_silent(self.options, self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What became of a request. `owned` is set when its turn came at once; `started` is False for a retry.
+    """The fate of a request. `owned` is set when its turn came at once; `started` is False for a retry.
 
     `successor` is a run of the conversation whose turn it turned out to be. `interrupts`: a run to cancel first.
     """

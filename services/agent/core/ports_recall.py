@@ -1,4 +1,4 @@
-"""What recall needs from outside, as Protocols. Adapters implement them (adapters/recall/)."""
+"""The ports of recall, as Protocols. Adapters implement them (adapters/recall/)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class LogClaim:
 
 @dataclass(frozen=True, slots=True)
 class LogProgress:
-    """How far a log was read, and the vectors of messages in it."""
+    """The position up to which a log was read, and the vectors of messages in it."""
 
     log: LogClaim
     seq: int
@@ -59,7 +59,7 @@ class Embedder(Protocol):
     """Embedding models."""
 
     async def embed(self, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        """A vector for each text, in order, all of one length. Raises LociError."""
+        """Returns a vector for each text, in order, all of one length. Raises LociError."""
         ...
 
 
@@ -67,35 +67,35 @@ class Rankings(Protocol):
     """Messages, ranked and found."""
 
     async def scope(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID | None) -> Scope:
-        """Where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
+        """Returns where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
         ...
 
     async def models(self, scope: Scope) -> Sequence[EmbeddingModel]:
-        """The models that messages of a scope have vectors of."""
+        """Returns the models that messages of a scope have vectors of."""
         ...
 
     async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[Ranked]:
-        """The messages that fit the words best."""
+        """Returns the messages that fit the words best."""
         ...
 
     async def by_vector(
         self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
     ) -> list[Ranked]:
-        """The messages whose vectors of a model are nearest."""
+        """Returns the messages whose vectors of a model are nearest."""
         ...
 
     async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[MessageHit]:
-        """The messages made last, the newest first."""
+        """Returns the messages made last, the newest first."""
         ...
 
     async def beginnings(self, text: str) -> Sequence[Sequence[str]]:
-        """What words that fit a text begin with, in lower case: its stems, then the words as they are."""
+        """Returns what words that fit a text begin with, in lower case: its stems, then the words as they are."""
         ...
 
     async def found(
         self, scope: Scope, ranked: Sequence[FusedHit], wanted: MessageFilter, limit: int
     ) -> list[MessageHit]:
-        """The first messages of a ranking that are there still and count, in its order."""
+        """Returns the first messages of a ranking that are there still and count, in its order."""
         ...
 
 
@@ -103,7 +103,7 @@ class VectorStore(Protocol):
     """Logs that lack vectors, and vectors."""
 
     async def logs_of(self, conversations: Sequence[tuple[UUID, UUID]]) -> list[LogKey]:
-        """The logs that conversations, given with their tenants, go on in."""
+        """Returns the logs that conversations, given with their tenants, go on in."""
         ...
 
     async def sweep(self) -> Page | None:
@@ -115,7 +115,7 @@ class VectorStore(Protocol):
         ...
 
     async def messages(self, taken: Sequence[LogClaim], most: int) -> dict[LogKey, list[Message]]:
-        """What comes next in each log, `most` messages of each, without pictures."""
+        """Returns what comes next in each log, `most` messages of each, without pictures."""
         ...
 
     async def store(self, handle: str, done: Sequence[LogProgress]) -> None:

@@ -27,7 +27,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """Where a run's frames are. `known_from`: a reader who has seen up to a position can forget all before this one."""
+    """The place of a run's frames. `known_from`: a reader that is past a position can forget all before this one."""
 
     run_hour: datetime
     background: bool
@@ -51,14 +51,15 @@ class FrameStore(Protocol):
         ...
 
     async def place(self, organization_id: UUID, run_id: UUID, after: int) -> RunPlace:
-        """Where to read. Raises NotFound (RUN_NOT_FOUND)."""
+        """Returns where to read. Raises NotFound (RUN_NOT_FOUND)."""
         ...
 
     async def look(
         self, organization_id: UUID, run_id: UUID, run_hour: datetime, position: int, after: int
     ) -> StreamSnapshot:
-        """The frames after `position` that can still tell a reader something who has seen up to `after`: those up to
-        there, and those after the last fact. Raises NotFound (RUN_NOT_FOUND)."""
+        """Returns the frames after `position` that can still tell a reader something who has seen up to `after`: those
+        up to there, and those after the last fact. Raises NotFound (RUN_NOT_FOUND).
+        """
         ...
 
     async def add_hours(self, hours: Sequence[datetime]) -> None:
@@ -74,15 +75,15 @@ class BackgroundRuns(Protocol):
     """Finds background runs."""
 
     async def view(self, organization_id: UUID, run_id: UUID) -> str:
-        """How whoever began a run shows its stream; empty where nothing is said."""
+        """Returns how whoever began a run shows its stream; empty where nothing is said."""
         ...
 
     async def by_key(self, organization_id: UUID, key: str) -> UUID | None:
-        """The one whose request had a key."""
+        """Returns the one whose request had a key."""
         ...
 
     async def active(self, organization_id: UUID, conversation_id: UUID) -> UUID | None:
-        """The one that is under way in a conversation, or the next."""
+        """Returns the one that is under way in a conversation, or the next."""
         ...
 
 
@@ -104,8 +105,8 @@ class NoPeers:
         self.heard: Callable[[Notice, UUID], None] = lambda notice, subject_id: None
 
     def tell(self, notice: Notice, subject_id: UUID) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
     async def run(self) -> None:
-        """Nothing comes, until cancelled."""
+        """Waits until cancelled: nothing comes."""
         await asyncio.get_running_loop().create_future()

@@ -35,7 +35,7 @@ class Said:
         return self.first + len(self.texts) - 1
 
     def between(self, after: int, until: int | None = None) -> Delta | None:
-        """Those with `after` < position <= `until` as one delta, at the last one's position."""
+        """Returns those with `after` < position <= `until` as one delta, at the last one's position."""
         start = max(after - self.first + 1, 0)
         stop = len(self.texts) if until is None else min(until - self.first + 1, len(self.texts))
         if start >= stop:
@@ -61,12 +61,12 @@ Item = Event | Said
 
 
 def position(item: Item) -> int:
-    """Where an item begins."""
+    """Returns where an item begins."""
     return item.first if isinstance(item, Said) else item.sequence
 
 
 def last_position(item: Item) -> int:
-    """Where an item ends."""
+    """Returns where an item ends."""
     return item.last if isinstance(item, Said) else item.sequence
 
 
@@ -84,7 +84,7 @@ class Tail:
 
     @property
     def is_cut(self) -> bool:
-        """Whether deltas of the message under way are missing."""
+        """Returns whether deltas of the message under way are missing."""
         return self._cut is not None
 
     def add(self, event: Transient) -> None:
@@ -103,13 +103,13 @@ class Tail:
             self._frames.append(said(event))
 
     def clone(self) -> "Tail":
-        """Another tail with the same frames."""
+        """Returns another tail with the same frames."""
         other = Tail()
         other._frames, other._deltas, other._cut = self.copy(), self._deltas, self._cut
         return other
 
     def copy(self) -> list[Frame]:
-        """The frames; what is added later is not seen in them."""
+        """Returns the frames; what is added later is not seen in them."""
         return [replace(frame, texts=[*frame.texts]) if isinstance(frame, Said) else frame for frame in self._frames]
 
     def drain(self) -> list[Frame]:
@@ -123,23 +123,23 @@ class Tail:
         self._deltas += sum(len(frame.texts) for frame in frames if isinstance(frame, Said))
 
     def clear(self) -> None:
-        """What was kept is durable now, or void."""
+        """Forgets the frames: they are durable now, or void."""
         self._frames, self._deltas, self._cut = [], 0, None
 
 
 def said(delta: Delta) -> Said:
-    """A frame of one delta."""
+    """Returns a frame of one delta."""
     part = _with_text(delta.part, "")
     return Said(delta.sequence, delta.message_id, delta.step_id, delta.otid, part, [_text(delta.part)])
 
 
 def frames_to_json(frames: Iterable[Frame]) -> list[dict[str, Any]]:
-    """The stored form."""
+    """Returns the stored form."""
     return [_to_json(frame) for frame in frames]
 
 
 def frames_from_json(stored: Sequence[dict[str, Any]], run_id: UUID) -> Iterator[Frame]:
-    """The frames of a row, in order."""
+    """Yields the frames of a row, in order."""
     return (_from_json(frame, run_id) for frame in stored)
 
 
@@ -190,7 +190,7 @@ def _with_text(part: Part, text: str) -> Part:
 
 
 def _continues(part: Part, more: Part) -> bool:
-    """Whether two deltas differ in their text alone; a call's name may come once."""
+    """Returns whether two deltas differ in their text alone; a call's name may come once."""
     if isinstance(part, Call) and isinstance(more, Call) and not more.name:
         more = replace(more, name=part.name)
     return part == _with_text(more, "")

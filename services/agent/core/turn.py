@@ -59,7 +59,7 @@ MOST_MESSAGES = 800
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is known of a run.
+    """The state of a run.
 
     `history` is the window before the run and all that the run added, oldest first. `attempt` counts owners of
     the current step: 1 unless one was lost. `reply` is what `decide` has not yet dealt with: the model's last, or the
@@ -95,7 +95,7 @@ class Turn:
 
 
 def begun(run_id: UUID, settings: Settings, before: Sequence[Message], messages: Sequence[Message]) -> Turn:
-    """A run whose first fact is stored; `before` is the window as it was."""
+    """Returns a run whose first fact is stored; `before` is the window as it was."""
     # What waits for the client is not cleared away.
     cleared = settings.message_buffer_autoclear and pending_message(before) is None
     return evolve(
@@ -104,7 +104,7 @@ def begun(run_id: UUID, settings: Settings, before: Sequence[Message], messages:
 
 
 def decide(turn: Turn) -> Action:
-    """What to do now. Not to be asked once the turn has ended."""
+    """Returns what to do now. Not to be asked once the turn has ended."""
     if (stopped := turn.interruption or turn.failure) is not None:
         return Finish(stopped.stop_reason, _unless_cancelled(stopped))
     if turn.overflow is not None:
@@ -125,7 +125,7 @@ def decide(turn: Turn) -> Action:
 
 
 def evolve(turn: Turn, fact: Fact) -> Turn:
-    """What is known after `fact`."""
+    """Returns what is known after `fact`."""
     match fact:
         case UserSpoke(settings=settings, messages=messages):
             before, pending = turn.history, pending_message(turn.history)
@@ -173,7 +173,7 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
 
 
 def status_of(stop_reason: StopReason) -> RunStatus:
-    """The run status that a stop reason leads to, as the reference has it."""
+    """Returns the run status that a stop reason leads to, as the reference has it."""
     match stop_reason:
         case StopReason.END_TURN | StopReason.MAX_STEPS | StopReason.TOOL_RULE | StopReason.REQUIRES_APPROVAL:
             return RunStatus.COMPLETED
@@ -195,17 +195,17 @@ def status_of(stop_reason: StopReason) -> RunStatus:
 
 @lru_cache(1_024)  # asked for many times in a turn
 def step_id(run_id: UUID, step: int) -> UUID:
-    """The id of a run's step: the same for every owner of the run."""
+    """Returns the id of a run's step: the same for every owner of the run."""
     return uuid5(run_id, f"step-{step}")
 
 
 def call_key(run_id: UUID, step: int, index: int) -> str:
-    """The key under which a call acts at most once, whoever makes it."""
+    """Returns the key under which a call acts at most once, whoever makes it."""
     return f"{run_id}/{step}/{index}"
 
 
 def follows(turn: Turn) -> Fact | None:
-    """The fact that follows from what is known alone, if the next action is one that asks nobody."""
+    """Returns the fact that follows from what is known alone, if the next action is one that asks nobody."""
     if turn.ended is not None:
         return None
     action = decide(turn)
@@ -220,7 +220,7 @@ def follows(turn: Turn) -> Fact | None:
 
 
 def reminder(turn: Turn, action: Remind) -> Reminded:
-    """What comes of Remind; the same whoever performs it."""
+    """Returns what comes of Remind; the same whoever performs it."""
     last = turn.history[-1]
     message = Message(
         uuid5(turn.run_id, f"reminder-{turn.step}"), "user", (Text(action.text),), last.created_at, turn.run_id
@@ -238,7 +238,7 @@ OVERDUE = Failure(
 
 
 def add_usage(total: Usage, more: Usage) -> Usage:
-    """The sum; a figure is None only while no provider gave it."""
+    """Returns the sum; a figure is None only while no provider gave it."""
     return Usage(
         total.prompt_tokens + more.prompt_tokens,
         total.completion_tokens + more.completion_tokens,
@@ -257,20 +257,20 @@ def _unless_cancelled(failure: Failure) -> Failure | None:
 
 
 def too_many(turn: Turn) -> bool:
-    """Whether the window has more messages than it should, however short they are."""
+    """Returns whether the window has more messages than it should, however short they are."""
     buffered = POLICIES[turn.settings.agent_type].compaction is Mode.STATIC_BUFFER
     return len(turn.history) > (Buffer().most if buffered else MOST_MESSAGES)
 
 
 def _crowded(turn: Turn) -> bool:
-    """Whether the window should be compacted after this step: once, and not before the model has replied."""
+    """Returns whether the window should be compacted after this step: once, and not before the model has replied."""
     if turn.compactions or turn.reply is None or turn.reply.step == 0:
         return False
     return due(turn.context_tokens or 0, turn.settings.context_window_limit) or too_many(turn)
 
 
 def _kept(history: tuple[Message, ...], kept_from: UUID | None) -> tuple[Message, ...]:
-    """What a compaction left; all of it when the message is not here: then what is here is newer than that."""
+    """Returns what a compaction left; all of it when the message is not here: then what is here is newer than that."""
     places = (place for place, message in enumerate(history) if message.id == kept_from)
     return history[next(places, 0) :]
 
@@ -280,7 +280,7 @@ def _outputs(fact: ModelReplied) -> tuple[Mapping[str, Any], ...]:
 
 
 def _with_window(settings: Settings, learned: int) -> Settings:
-    """With the window that the model turned out to have."""
+    """Returns the settings with the window that the model turned out to have."""
     return replace(settings, context_window_limit=min(settings.context_window_limit, learned or 2**31))
 
 

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 
 def zone(name: str) -> tzinfo:
-    """The zone; UTC where this machine does not know it: an agent must not fail because of a missing table."""
+    """Returns the zone; UTC where this machine does not know it: an agent must not fail because of a missing table."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):

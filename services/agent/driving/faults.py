@@ -1,4 +1,4 @@
-"""Which errors of a run pass, and which come again with the same work."""
+"""The errors of a run that pass, and those that come again with the same work."""
 
 import asyncpg
 
@@ -25,7 +25,7 @@ _OF_VALUES = ("22", "23", "54")
 
 
 def passes(error: Exception) -> bool:
-    """Whether the same work may succeed another time; what does not pass is a fault of ours."""
+    """Returns whether the same work may succeed another time; what does not pass is a fault of ours."""
     if isinstance(error, asyncpg.PostgresError):
         return not str(error.sqlstate).startswith(_OF_VALUES)
     return isinstance(error, _PASSING)

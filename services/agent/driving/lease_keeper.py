@@ -128,7 +128,7 @@ class LeaseKeeper:
             await self._claim()
 
     async def _answer_overdue(self) -> None:
-        """In a task of its own: whatever is wrong with what waits, runs are taken over."""
+        """Runs in a task of its own: whatever is wrong with what waits, runs are taken over."""
         self._answering = True
         try:
             for organization_id, successor in await self._leases.answer_overdue():

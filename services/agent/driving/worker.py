@@ -38,7 +38,7 @@ Succeed = Callable[[UUID, UUID, UUID | None], None]
 
 @dataclass(frozen=True, slots=True)
 class _Dropped:
-    """How often a run was dropped, how often by a fault of ours, and until when it is left alone."""
+    """The count of times a run was dropped, and of those by a fault of ours; the time until which it is left alone."""
 
     times: int = 0
     faults: int = 0
@@ -69,12 +69,12 @@ class Worker:
         self.spoke: Callable[[UUID, UUID], None] = lambda organization_id, conversation_id: None
 
     def drives(self, run_id: UUID) -> bool:
-        """Whether the run is driven here, or about to be, or was dropped a moment ago."""
+        """Returns whether the run is driven here, or about to be, or was dropped a moment ago."""
         return run_id in self._driven or self._dropped.get(run_id, _Dropped()).until > time.monotonic()
 
     @property
     def load(self) -> int:
-        """How many runs are driven here."""
+        """Returns how many runs are driven here."""
         return len(self._driven)
 
     async def stop(self) -> None:
@@ -125,7 +125,7 @@ class Worker:
         return reached
 
     def hear(self, notice: Notice, run_id: UUID) -> None:
-        """Another replica tells of a run."""
+        """Takes a notice of another replica about a run."""
         match notice:
             case "shown":
                 self._hub.wake(run_id)
@@ -137,7 +137,9 @@ class Worker:
     async def waiting_runs(
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
     ) -> list[tuple[UUID, UUID]]:
-        """Runs of an agent whose calls wait for the client, with their conversations; of one conversation, if given."""
+        """Returns runs of an agent whose calls wait for the client, with their conversations; of one conversation, if
+        given.
+        """
         return await self._journal.waiting_runs(organization_id, agent_id, conversation_id)
 
     async def withdraw(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
@@ -155,20 +157,20 @@ class Worker:
         return True
 
     def unreserve(self, run_id: UUID) -> None:
-        """It is not driven after all."""
+        """Takes back `reserve`: the run is not driven after all."""
         if self._driven.get(run_id) is None:
             self._driven.pop(run_id, None)
 
     def drop(self, run_id: UUID, error: Exception) -> None:
-        """A run could not be driven: it is left alone for a while, longer each time, or ended; see `is_faulty`."""
+        """Leaves a run that could not be driven alone for a while, longer each time, or ends it; see `is_faulty`."""
         self._dropped[run_id] = self._dropped.get(run_id, _Dropped()).again(error)
 
     def is_faulty(self, run_id: UUID) -> bool:
-        """Whether a run meets a fault of ours whenever it is driven."""
+        """Returns whether a run meets a fault of ours whenever it is driven."""
         return self._dropped.get(run_id, _Dropped()).faults >= MOST_FAULTS
 
     def forget(self, run_id: UUID) -> None:
-        """The run has ended, however often it was dropped before."""
+        """Forgets how often a run was dropped: it has ended."""
         self._dropped.pop(run_id, None)
 
     async def take_over(self, owned: OwnedRun) -> None:

@@ -1,4 +1,4 @@
-"""What turns share of a conversation: its window, its line, its head."""
+"""Statements about a conversation that turns share: its window, its line, its head."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ WINDOW_MESSAGES = 1_000
 
 
 async def window(connection: Any, organization_id: UUID, conversation_id: UUID) -> tuple[Message, ...]:
-    """The messages of a conversation's window, oldest first."""
+    """Returns the messages of a conversation's window, oldest first."""
     rows = await connection.fetch(sql.WINDOW, organization_id, conversation_id, WINDOW_MESSAGES)
     return tuple(message_from_row(row) for row in reversed(rows))
 

@@ -13,14 +13,14 @@ LINE_SCHEMA_VERSION = 2
 
 
 def input_to_line(messages: Sequence[Message], options: Options) -> dict[str, Any]:
-    """The stored form."""
+    """Returns the stored form."""
     return {"options": options_to_json(options), "messages": [_to_line(message) for message in messages]}
 
 
 def input_from_line(
     schema_version: int, stored: Mapping[str, Any], run_id: UUID
 ) -> tuple[tuple[Message, ...], Options]:
-    """The messages, dated now, and the options. Raises NewerRelease."""
+    """Returns the messages, dated now, and the options. Raises NewerRelease."""
     if schema_version > LINE_SCHEMA_VERSION:
         raise NewerRelease(
             f"a waiting input has schema version {schema_version}; this release reads up to {LINE_SCHEMA_VERSION}"

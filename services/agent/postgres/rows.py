@@ -37,12 +37,12 @@ SHOWN_KINDS = ("model_replied", "tools_returned", "compacted")
 
 
 def message_from_row(row: Mapping[str, Any]) -> Message:
-    """A message of the log."""
+    """Returns a message of the log."""
     return _message(row, row["id"], row["created_at"], row["run_id"], row["step_id"])
 
 
 def message_from_json(row: Mapping[str, Any]) -> Message:
-    """A message of the log that came as JSON."""
+    """Returns a message of the log that came as JSON."""
     # A window has a hundred of them, each turn. asyncpg's own UUID is made in C.
     run_id, step_id = row["run_id"], row["step_id"]
     return _message(
@@ -72,7 +72,7 @@ def _message(
 
 
 def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
-    """Parameters of one message; `place` counts from 0 within the statement, `fact` from 1."""
+    """Returns parameters of one message; `place` counts from 0 within the statement, `fact` from 1."""
     search, *more = to_search(text_of(message))
     return {
         "place": place,
@@ -92,12 +92,12 @@ def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
 
 
 def input_rows(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Parameters of the messages of a run's first fact."""
+    """Returns parameters of the messages of a run's first fact."""
     return [message_to_row(message, place, 1) for place, message in enumerate(messages)]
 
 
 def fact_rows(commit: Commit) -> list[dict[str, Any]]:
-    """Parameters of the facts."""
+    """Returns parameters of the facts."""
     rows = []
     for place, (fact, sequence) in enumerate(zip(commit.facts, commit.sequences, strict=True), start=1):
         kind, schema_version, body = to_row(fact)
@@ -114,7 +114,7 @@ def fact_rows(commit: Commit) -> list[dict[str, Any]]:
 
 
 def message_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    """Parameters of the messages that the facts bring."""
+    """Returns parameters of the messages that the facts bring."""
     found = [
         (message, number)
         for number, fact in enumerate(facts, start=1)
@@ -124,7 +124,7 @@ def message_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
 
 
 def message_of(fact: Fact) -> Message | None:
-    """The message that a fact adds to the log; not the input, which has its own way there."""
+    """Returns the message that a fact adds to the log; not the input, which has its own way there."""
     match fact:
         case ModelReplied(message=message) | ToolsReturned(message=message) | Reminded(message=message):
             return message
@@ -136,7 +136,7 @@ def message_of(fact: Fact) -> Message | None:
 
 
 def step_rows(commit: Commit) -> list[dict[str, Any]]:
-    """Parameters of the step that the facts begin or end; none when they touch no step."""
+    """Returns parameters of the step that the facts begin or end; none when they touch no step."""
     turn = commit.turn
     steps = [fact.step for fact in commit.facts if isinstance(fact, ModelReplied | ModelFailed | ToolsReturned)]
     if not steps and turn.ended is not None:
@@ -147,7 +147,7 @@ def step_rows(commit: Commit) -> list[dict[str, Any]]:
 
 
 def _unanswered(turn: Turn) -> bool:
-    """Whether calls wait for their returns; the end of a run takes them out of `turn.pending`."""
+    """Returns whether calls wait for their returns; the end of a run takes them out of `turn.pending`."""
     return bool(turn.history and turn.history[-1].run_id == turn.run_id and calls_of(turn.history[-1]))
 
 
@@ -186,7 +186,7 @@ def _step_row(commit: Commit, step: int) -> dict[str, Any]:
 
 
 def ended_columns(turn: Turn) -> tuple[str | None, str | None, dict[str, Any] | None]:
-    """Stop reason, status and error of the run's row; nulls while it goes on."""
+    """Returns stop reason, status and error of the run's row; nulls while it goes on."""
     if turn.ended is None:
         return None, None, None
     failure = turn.ended.failure
@@ -198,7 +198,8 @@ def ended_columns(turn: Turn) -> tuple[str | None, str | None, dict[str, Any] | 
 
 
 def pending_columns(turn: Turn) -> tuple[UUID | None, datetime | None]:
-    """The message whose calls wait for the client when the run has ended, and when they are answered without one.
+    """Returns the message whose calls wait for the client when the run has ended, and when they are answered without
+    one.
 
     They wait whatever the reason of the end: a partial answer whose run was stopped is no whole one.
     """
@@ -209,20 +210,20 @@ def pending_columns(turn: Turn) -> tuple[UUID | None, datetime | None]:
 
 
 def usage_column(turn: Turn) -> dict[str, int]:
-    """Usage of the run's row."""
+    """Returns usage of the run's row."""
     column = usage_to_json(turn.usage) | {"step_count": turn.step}
     return column if turn.context_tokens is None else column | {"context_tokens": turn.context_tokens}
 
 
 def usage_from_column(column: Mapping[str, Any]) -> tuple[Usage, int, int | None]:
-    """Usage, steps and tokens in the window from the run's row."""
+    """Returns usage, steps and tokens in the window from the run's row."""
     figures = dict(column)
     steps, context_tokens = figures.pop("step_count", 0), figures.pop("context_tokens", None)
     return Usage(**figures), steps, context_tokens
 
 
 def run_view(row: Mapping[str, Any]) -> RunView:
-    """A run as its readers see it."""
+    """Returns a run as its readers see it."""
     return RunView(
         row["id"],
         row["agent_id"],
@@ -241,7 +242,7 @@ def run_view(row: Mapping[str, Any]) -> RunView:
 def replay(
     run: Mapping[str, Any], facts: Iterable[Mapping[str, Any]], messages: Iterable[Mapping[str, Any]]
 ) -> list[Event]:
-    """The events of a run's stored facts; one that never began has none but its end."""
+    """Returns the events of a run's stored facts; one that never began has none but its end."""
     by_fact = {row["fact"]: row for row in messages}
     events: list[Event] = []
     outputs: list[dict[str, Any]] = []

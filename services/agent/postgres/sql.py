@@ -1,6 +1,6 @@
 """The statements of the turn path. Each is one round trip; asyncpg prepares them once per connection."""
 
-from services.common.statements import Statement
+from services.common.core.statements import Statement
 
 LEASE = "interval '2.5 seconds'"
 

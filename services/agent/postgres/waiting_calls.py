@@ -42,7 +42,7 @@ class DuplicateRequest(Exception):
 async def fitting_window(
     connection: Any, organization_id: UUID, conversation_id: UUID, messages: Sequence[Message], *, silent: bool
 ) -> tuple[Message, ...]:
-    """The window of a conversation, which an input fits. `silent`: it says nothing; see facts.is_silent.
+    """Returns the window of a conversation, which an input fits. `silent`: it says nothing; see facts.is_silent.
 
     Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated.
     """
@@ -59,7 +59,7 @@ async def fitting_window(
 async def answering(
     connection: Any, organization_id: UUID, conversation_id: UUID, active: UUID, given: Sequence[Answer]
 ) -> UUID | None:
-    """The run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
+    """Returns the run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
     shown = await window(connection, organization_id, conversation_id)
     earlier = [(active, answers_of(message for message in shown if message.run_id == active))]
     for row in await connection.fetch(sql.ANSWERS_IN_LINE, organization_id, conversation_id):
@@ -97,7 +97,7 @@ async def decline(
 
 
 async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id: UUID, *, may_wait: bool) -> None:
-    """For a conversation that was made to end at an earlier place: calls that waited there wait again, if they may.
+    """Lets calls that waited at the conversation's new, earlier end wait again, if they may.
 
     A call acts at most once, wherever it is answered: where it was answered already, or may be elsewhere, it gets a
     return that says so, and the model may call again.

@@ -60,7 +60,7 @@ class VectorFiller:
         self._waiting: dict[LogKey, None] = {}
 
     def hear(self, organization_id: UUID, conversation_id: UUID) -> None:
-        """Something was said in a conversation. Costs nothing, and may be forgotten."""
+        """Takes note that a conversation has a new message. Costs nothing, and may be forgotten."""
         key, now = (organization_id, conversation_id), time.monotonic()
         self._heard_at = now
         if key in self._heard or len(self._heard) < _MOST_HEARD:
@@ -79,7 +79,7 @@ class VectorFiller:
             await asyncio.sleep(self._pause(read, took))
 
     def _pause(self, read: int, took: float) -> float:
-        """Seconds until the next round, after one that read so many messages."""
+        """Returns seconds until the next round, after one that read so many messages."""
         if not read:
             return _POLL_SECONDS * random.uniform(0.5, 1.5)
         pause = max(took * (1 + self._load()), read / _MOST_PER_SECOND - took)
@@ -140,7 +140,7 @@ class VectorFiller:
         return sum(map(len, some.values()))
 
     async def _embed(self, handle: str, texts: Mapping[UUID, str], *, give_up: bool) -> dict[UUID, list[float]]:
-        """Vectors by message; of what the model alone refuses there is none, it is found by its words.
+        """Returns vectors by message; of what the model alone refuses there is none, it is found by its words.
 
         Raises InvalidArgument when it refuses everything, unless it is time to `give_up`.
         """
@@ -166,7 +166,7 @@ class VectorFiller:
 def _some(
     logs: Sequence[LogClaim], messages: Mapping[LogKey, Sequence[Message]]
 ) -> dict[LogKey, list[tuple[Message, str]]]:
-    """What of the logs is embedded now, at least one message of the first, in order: messages with their texts."""
+    """Returns the messages that are embedded now, with their texts, in order: at least one of the first log."""
     some: dict[LogKey, list[tuple[Message, str]]] = {}
     texts, characters = 0, 0
     for log in logs:

@@ -37,15 +37,15 @@ class Search:
         self._embedder = embedder
 
     async def scope(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID | None = None) -> Scope:
-        """Where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
+        """Returns where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
         return await self._rankings.scope(organization_id, agent_id, conversation_id)
 
     async def beginnings(self, text: str) -> Sequence[Sequence[str]]:
-        """What words that fit a text begin with, in lower case: its stems, then the words as they are."""
+        """Returns what words that fit a text begin with, in lower case: its stems, then the words as they are."""
         return await self._rankings.beginnings(text)
 
     async def find(self, scope: Scope, query: MessageQuery) -> tuple[list[MessageHit], list[str]]:
-        """The best messages, and the models that did not answer, so that words alone decided.
+        """Returns the best messages, and the models that did not answer, so that words alone decided.
 
         Raises Refused (MESSAGE_QUERY_INVALID), and with the mode VECTOR what a model that does not answer raises.
         """
@@ -68,7 +68,7 @@ class Search:
         return fuse(lists, words), silent
 
     async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[list[Ranked]], list[str]]:
-        """A list for each model, and the models that did not answer."""
+        """Returns a list for each model, and the models that did not answer."""
         lists: list[list[Ranked]] = []
         silent: list[str] = []
         for model in await self._models(scope):

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause
+from sqlalchemy import ColumnElement, FromClause, Text, cast
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 _LAST_ID = 2**128 - 1
@@ -30,3 +30,8 @@ def shown_as(ids: ColumnElement[UUID], message_id: UUID) -> ColumnElement[bool]:
     Calls that wait for the client are shown under the id before that of their message; see `messages.piece_id`.
     """
     return ids.in_((message_id, UUID(int=min(message_id.int + 1, _LAST_ID))))
+
+
+def json_pairs(columns: Any, *names: str) -> list[Any]:
+    """Returns the arguments of jsonb_build_object for these columns."""
+    return [part for name in names for part in (cast(name, Text), columns[name])]

@@ -44,7 +44,7 @@ _TYPES: Mapping[Any, Any] = {
 
 
 def _table(name: str, key: str, *columns: Column[Any]) -> Table:
-    """A table whose primary key is organization_id and the columns named in `key`."""
+    """Returns a table whose primary key is organization_id and the columns named in `key`."""
     keys = {"organization_id", *key.split()}
     for column in columns:
         column.primary_key = column.name in keys

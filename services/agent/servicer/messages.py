@@ -61,7 +61,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
     async def SendMessages(
         self, request: wire.SendMessagesRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> wire.SendMessagesResponse:
-        """One turn, answered when it has ended."""
+        """Runs one turn and answers when it has ended."""
         response = wire.SendMessagesResponse()
         async with aclosing(self._turn(request.turn, stream_tokens=False)) as events:
             async for event in events:
@@ -75,7 +75,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
     async def StreamMessages(
         self, request: wire.StreamMessagesRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[wire.StreamMessagesResponse]:
-        """One turn as a stream of events."""
+        """Runs one turn as a stream of events."""
         async with aclosing(self._turn(request.turn, stream_tokens=request.stream_tokens)) as events:
             async for event in events:
                 yield wire.StreamMessagesResponse(event=event)
@@ -83,7 +83,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
     async def StartMessages(
         self, request: wire.StartMessagesRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> wire.StartMessagesResponse:
-        """One turn in the background."""
+        """Runs one turn in the background."""
         turn = wire.TurnRequest()
         turn.CopyFrom(request.turn)
         turn.background = True
@@ -93,7 +93,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
     async def CompactConversation(
         self, request: wire.CompactConversationRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> wire.CompactConversationResponse:
-        """A turn that compacts and says nothing."""
+        """Runs a turn that compacts and says nothing."""
         response = wire.CompactConversationResponse()
         turn = compaction_request(request, current(), longest_seconds=self._longest_seconds)
         async with aclosing(self._events(turn, stream_tokens=False)) as events:

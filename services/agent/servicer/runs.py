@@ -18,9 +18,9 @@ from services.agent.resources.runs.ports import RunList, RunStore
 from services.agent.resources.runs.servicer import StoredRunRpcs
 from services.agent.streams.reading import Reader
 from services.common.context import current
+from services.common.core.paging import Page
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import from_public
-from services.common.paging import Page
 
 # Active runs of one agent that one call cancels at most.
 MOST_CANCELLED = 1_000
@@ -40,7 +40,7 @@ class RunServicer(StoredRunRpcs):
     async def StreamRun(
         self, request: wire.StreamRunRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[wire.StreamRunResponse]:
-        """The events of a run from a position on."""
+        """Yields the events of a run from a position on."""
         organization_id = current().organization_id
         run_id = await self._meant(organization_id, request)
         if request.stream_tokens:
@@ -56,7 +56,7 @@ class RunServicer(StoredRunRpcs):
                     yield wire.StreamRunResponse(event=event_to_proto(event, run_id))
 
     async def _meant(self, organization_id: UUID, request: wire.StreamRunRequest) -> UUID:
-        """The run that a request means: by its id, else by an otid, else the one that is active."""
+        """Returns the run that a request means: by its id, else by an otid, else the one that is active."""
         if request.run_id:
             run = await self._runs.get(organization_id, from_public("run", request.run_id))
             if request.agent_id and not (run.background and run.conversation_id == _conversation(request)):
@@ -115,6 +115,6 @@ class RunServicer(StoredRunRpcs):
 
 
 def _conversation(request: wire.StreamRunRequest) -> UUID:
-    """The conversation that a request names; the default one has the agent's id."""
+    """Returns the conversation that a request names; the default one has the agent's id."""
     agent_id = from_public("agent", request.agent_id)
     return from_public("conv", request.conversation_id) if request.conversation_id else agent_id

@@ -16,7 +16,7 @@ class MessageSearchRpcs:
         self._search = search
 
     async def SearchMessages(self, request: wire.SearchMessagesRequest, context: Any) -> wire.SearchMessagesResponse:
-        """The best messages, `limit` at most as clients see them."""
+        """Returns the best messages, `limit` at most as clients see them."""
         organization_id = current().organization_id
         agent_id, conversation_id = searched_in(request)
         query = message_query(request)

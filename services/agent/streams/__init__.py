@@ -1,1 +1,1 @@
-"""What readers of runs are shown, live and from storage, on every replica."""
+"""The streams of runs for readers, live and from storage, on every replica."""

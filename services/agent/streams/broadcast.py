@@ -38,7 +38,7 @@ class Subscription:
         self._backlog.put_nowait(event)
 
     async def __aiter__(self) -> AsyncIterator[Item]:
-        """The events; the first may be frames. Raises Unavailable (READER_LAGS)."""
+        """Yields the events; the first may be frames. Raises Unavailable (READER_LAGS)."""
         while (event := await self._backlog.get()) is not None:
             if self._lagging:
                 raise Unavailable("This reader fell behind; resume from its last sequence.", reason="READER_LAGS")
@@ -78,11 +78,11 @@ class EventHub:
             reader.put(None)
 
     def tail(self, run_id: UUID) -> Tail:
-        """What was shown of a driven run since its last durable event."""
+        """Returns what was shown of a driven run since its last durable event."""
         return self._driven[run_id].clone()
 
     def subscribe(self, run_id: UUID) -> Subscription | None:
-        """A place in the run's events; None when another process drives it, or nobody."""
+        """Returns a place in the run's events; None when another process drives it, or nobody."""
         if run_id not in self._driven:
             return None
         tail = self._driven[run_id]
@@ -91,7 +91,7 @@ class EventHub:
         return subscription
 
     def unsubscribe(self, run_id: UUID, subscription: Subscription) -> None:
-        """The reader is gone."""
+        """Removes a reader that is gone."""
         readers = self._readers.get(run_id, set())
         readers.discard(subscription)
         if not readers:
@@ -99,7 +99,7 @@ class EventHub:
 
     @contextmanager
     def present(self, run_id: UUID) -> Iterator[asyncio.Event]:
-        """Somebody reads the run here, or waits for it; the event is set by `wake`."""
+        """Marks the run as read, or waited for, in this block; `wake` sets the event."""
         woken = asyncio.Event()
         self._present.setdefault(run_id, set()).add(woken)
         try:
@@ -110,10 +110,10 @@ class EventHub:
                 del self._present[run_id]
 
     def is_read(self, run_id: UUID) -> bool:
-        """Whether somebody does."""
+        """Returns whether somebody reads the run here."""
         return run_id in self._present
 
     def wake(self, run_id: UUID) -> None:
-        """There may be something new to see of the run."""
+        """Wakes the readers of a run: there may be something new to see."""
         for woken in self._present.get(run_id, ()):
             woken.set()

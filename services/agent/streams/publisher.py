@@ -1,4 +1,4 @@
-"""Where a run that is driven here is shown: to readers in this process, and stored for those who read elsewhere."""
+"""The publisher of a run that is driven here: to readers in this process, and stored for those who read elsewhere."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -23,7 +23,7 @@ class EventPublisher:
         recorder.written = self._tell
 
     def open(self, owned: OwnedRun, *, is_taken_over: bool = False) -> None:
-        """The run is driven here now. `is_taken_over`: readers elsewhere did not know where, so they are told."""
+        """Begins to publish a run that is driven here; `is_taken_over`: readers elsewhere did not know where."""
         self._driven[owned.run_id] = owned
         self.hub.open(owned.run_id)
         if owned.background:
@@ -39,14 +39,14 @@ class EventPublisher:
             self._tell((run_id,))
 
     def close(self, run_id: UUID) -> None:
-        """The run is driven here no longer."""
+        """Ends what `open` began: the run is driven here no longer."""
         self._driven.pop(run_id, None)
         self._watched.discard(run_id)
         self._recorder.end(run_id)
         self.hub.close(run_id)
 
     def watch(self, run_id: UUID) -> None:
-        """Somebody reads a run elsewhere."""
+        """Records a run from now on: somebody reads it elsewhere."""
         owned = self._driven.get(run_id)
         if owned is None:
             return

@@ -25,7 +25,7 @@ _HOUR = timedelta(hours=1)
 
 
 class ReaderPosition:
-    """How far one reader is in one run, so that it gets each event once.
+    """The position of one reader in one run, so that it gets each event once.
 
     after: what it has seen before. wants_context: it wants to be told again what it has seen of a message under way.
     """
@@ -40,7 +40,7 @@ class ReaderPosition:
         self._void: set[tuple[UUID, int]] = set()
 
     def news(self, items: Iterable[Item]) -> Iterator[Event]:
-        """What is new among items in the order of their positions."""
+        """Yields what is new among items in the order of their positions."""
         for item in items:
             if isinstance(item, Said):
                 yield from self._pieces(item)
@@ -48,12 +48,12 @@ class ReaderPosition:
                 yield from self._one(item)
 
     def finds(self, frames: Iterable[Item], events: Iterable[Event]) -> bool:
-        """Whether what the reader has seen last is among what is stored; asked until it is."""
+        """Returns whether what the reader has seen last is among what is stored; asked until it is."""
         self._is_found |= any(position(item) <= self.after <= last_position(item) for item in (*frames, *events))
         return self._is_found
 
     def merged(self, frames: Iterable[Item], events: Iterable[Event]) -> list[Item]:
-        """Frames and the events of facts in one order; a durable message replaces what is left of its deltas."""
+        """Returns frames and events of facts in one order; a durable message replaces what is left of its deltas."""
         frames, events = list(frames), list(events)
         durable = {event.message.id for event in events if isinstance(event, MessagePiece)}
         told = {(frame.step_id, frame.attempt) for frame in frames if isinstance(frame, Abandoned)} | self._void
@@ -110,7 +110,7 @@ class Reader:
         wants_context: bool = False,
         subscription: Subscription | None = None,
     ) -> AsyncGenerator[Event]:
-        """The events of a run after a position, until it ends.
+        """Yields the events of a run after a position, until it ends.
 
         `wants_context`: deltas before that position come first, where they are the beginning of a message that was not
         whole then. `subscription` is the first reader's, who missed nothing. Raises NotFound (RUN_NOT_FOUND),
@@ -141,7 +141,10 @@ class Reader:
                 subscription, kept = None, kept or await self._frames.place(organization_id, run_id, after)
 
     async def _stored(self, organization_id: UUID, run_id: UUID, kept: RunPlace, place: ReaderPosition) -> list[Item]:
-        """What is stored of a run, from where the reader is. Frames first: facts read after them lack none before."""
+        """Returns what is stored of a run, from where the reader is.
+
+        Frames first: facts read after them lack none before.
+        """
         for looks_left in reversed(range(_LOOKS)):
             look = await self._frames.look(organization_id, run_id, kept.run_hour, place.position, place.after)
             events: list[Event] = []
@@ -154,7 +157,7 @@ class Reader:
         return place.merged(look.frames, events)
 
     async def check_kept(self, organization_id: UUID, run_id: UUID, after: int) -> None:
-        """A reader that left in the middle of a message can only be told the rest while its deltas are kept.
+        """Raises where the reader left in the middle of a message whose deltas are kept no longer.
 
         Raises NotFound (RUN_NOT_FOUND), FailedPrecondition (STREAM_EXPIRED).
         """
@@ -172,7 +175,7 @@ class Reader:
 
 
 async def _chained(stored: Iterable[Item], live: Subscription | None) -> AsyncGenerator[Item]:
-    """What is stored, and then what comes."""
+    """Yields what is stored, and then what comes."""
     for item in stored:
         yield item
     if live is not None:

@@ -51,11 +51,11 @@ class Recorder:
         self.written: Callable[[Sequence[UUID]], None] = lambda run_ids: None
 
     def records(self, run_id: UUID) -> bool:
-        """Whether the run is recorded."""
+        """Returns whether the run is recorded."""
         return run_id in self._recordings
 
     def begin(self, owned: OwnedRun, tail: Tail | None = None) -> None:
-        """From now on a run is recorded, beginning with `tail`."""
+        """Begins to record a run with `tail`."""
         before = self._full.get(owned.run_id)
         recording = _Recording(owned.organization_id, hour_of(owned.created_at), tail or Tail())
         if before is not None:
@@ -72,7 +72,7 @@ class Recorder:
             self._note(run_id, recording)
 
     def end(self, run_id: UUID) -> None:
-        """The run is driven here no longer; what is kept of it is written at once."""
+        """Writes at once what is kept of a run that is driven here no longer."""
         self._recordings.pop(run_id, None)
         if (recording := self._full.get(run_id)) is not None:
             recording.due = 0.0
@@ -164,5 +164,5 @@ class Recorder:
 
 
 def hour_of(moment: datetime) -> datetime:
-    """The full hour (UTC) that a moment is in: where the frames of a run that was accepted then are kept."""
+    """Returns the full hour (UTC) that a moment is in: where the frames of a run that was accepted then are kept."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

@@ -1,1 +1,1 @@
-"""What the `migrations/env.py` files of the services share."""
+"""The part that the `migrations/env.py` files of the services share."""

@@ -139,18 +139,18 @@ def refuse_beyond(
     for budget in budgets:
         used = spent[budget.period]
         if _beyond(budget.requests, used.requests, claim.requests):
-            raise _exhausted(budget, "requests", f"{budget.requests} requests", handle, now)
+            raise _exhaustion(budget, "requests", f"{budget.requests} requests", handle, now)
         if _beyond(budget.tokens, used.tokens, claim.tokens):
-            raise _exhausted(budget, "tokens", f"{budget.tokens} tokens", handle, now)
+            raise _exhaustion(budget, "tokens", f"{budget.tokens} tokens", handle, now)
         if priced and _beyond(budget.cost, used.cost, claim.cost):
-            raise _exhausted(budget, "usd", f"${(budget.cost or 0) / 1e9:g}", handle, now)
+            raise _exhaustion(budget, "usd", f"${(budget.cost or 0) / 1e9:g}", handle, now)
 
 
 def _beyond(limit: int | None, used: int, claim: int) -> bool:
     return limit is not None and (used >= limit or used + claim > limit)
 
 
-def _exhausted(budget: Budget, name: str, limit: str, handle: str, now: datetime) -> LlmBudgetExhausted:
+def _exhaustion(budget: Budget, name: str, limit: str, handle: str, now: datetime) -> LlmBudgetExhausted:
     resets_at = budget.period.end(now).strftime("%Y-%m-%dT%H:%M:%SZ")
     whose = "the operator's" if budget.operators else "your"
     error = LlmBudgetExhausted(

@@ -23,11 +23,11 @@ async def coalesce(events: AsyncGenerator[Event, None], interval: float) -> Asyn
     pump = asyncio.create_task(_pump(events, inbox))
     try:
         while not inbox.ended:
-            await inbox.filled()
+            await inbox.wait_for_events()
             for event in inbox.take():
                 yield event
             if not inbox.ended:
-                await inbox.finished(interval)
+                await inbox.wait_for_end(interval)
         for event in inbox.take():
             yield event
         await pump
@@ -70,7 +70,7 @@ class _Inbox:
         """Returns whether the provider should not be read now."""
         return len(self._waiting) >= MOST_WAITING
 
-    async def emptied(self) -> None:
+    async def wait_for_room(self) -> None:
         """Returns when what waits was taken."""
         self._room = self._loop.create_future()
         await self._room
@@ -82,14 +82,14 @@ class _Inbox:
             self._room.set_result(None)
         return taken if len(taken) < 2 else join_deltas(taken)
 
-    async def filled(self) -> None:
+    async def wait_for_events(self) -> None:
         """Returns when there is something, or no more will come."""
         if not self._waiting and not self.ended:
             self._wants_events = True
             await self._woken()
             self._wants_events = False
 
-    async def finished(self, seconds: float) -> None:
+    async def wait_for_end(self, seconds: float) -> None:
         """Returns when no more will come, at the latest after so many seconds."""
         timer = self._loop.call_later(seconds, self._wake)
         try:
@@ -117,7 +117,7 @@ async def _pump(events: AsyncGenerator[Event, None], inbox: _Inbox) -> None:
                     is_first = False
                     await asyncio.sleep(0)
                 if inbox.is_full and not inbox.ended:
-                    await inbox.emptied()
+                    await inbox.wait_for_room()
     finally:
         inbox.end()
 

@@ -4,6 +4,7 @@ Pure data. `loci.llm.v1` is its form on our wire (calls/convert.py), each vendor
 the vendor's.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -35,6 +36,16 @@ class Image:
     url: str = ""
     media_type: str = ""
     detail: str | None = None
+
+    @property
+    def base64(self) -> str:
+        """Returns `data` as all vendors' wires have it."""
+        return b64encode(self.data).decode()
+
+    @property
+    def address(self) -> str:
+        """Returns `url`, or an address that holds the picture itself (RFC 2397)."""
+        return self.url or f"data:{self.media_type};base64,{self.base64}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class FallbackChain:
 
     def __init__(self, request: ChatRequest, operators: Mapping[str, Sequence[str]]) -> None:
         chosen = request.fallbacks or operators.get(request.handle, ())
-        self._asked = request
+        self._request = request
         self._handles = list(dict.fromkeys((request.handle, *chosen)))
         self._window = 0
         self._first: LlmError | None = None
@@ -82,7 +82,7 @@ class FallbackChain:
         it, for which the request was too large.
         """
         if not self.failed:
-            return self._asked
+            return self._request
         if self._window and (model.context_window or 0) <= self._window:
             raise LlmContextOverflow(
                 f"The request did not fit {self._window} tokens, and the window of {model.handle} is no larger.",
@@ -90,10 +90,10 @@ class FallbackChain:
                 handle=model.handle,
                 limit=model.context_window,
             )
-        limit, most = self._asked.max_output_tokens, model.max_output_tokens
+        limit, most = self._request.max_output_tokens, model.max_output_tokens
         # The first model's own limit; another's may be lower.
         fitting = min(limit, most) if limit and most else limit
-        return replace(self._asked, handle=model.handle, max_output_tokens=fitting)
+        return replace(self._request, handle=model.handle, max_output_tokens=fitting)
 
     def goes_on(self, error: LlmError, model: ChatModel | None, remaining: float | None) -> bool:
         """Returns whether the next handle is asked after this one's `error`; from then on it is `handle`."""

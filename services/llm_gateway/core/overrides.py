@@ -103,14 +103,14 @@ def handles(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
     """Returns an object by handle, each value read by `read`. Raises Wrong, whose text names the handle."""
     if not isinstance(value, dict):
         raise InvalidOverride("it is not a JSON object")
-    return {_handle(handle): _named(handle, read, one) for handle, one in value.items()}
+    return {_handle(handle): _read_named(handle, read, one) for handle, one in value.items()}
 
 
 def names(value: Any) -> ProviderOverrides:
     """Reads the `models` option of a provider, by the models' names. Raises Wrong."""
     if not isinstance(value, dict):
         raise InvalidOverride("models is not a JSON object of models by their names")
-    return ProviderOverrides({name: _named(name, model, one) for name, one in value.items()})
+    return ProviderOverrides({name: _read_named(name, model, one) for name, one in value.items()})
 
 
 def window(value: Any) -> Override:
@@ -170,7 +170,7 @@ def _handle(text: str) -> str:
     return text
 
 
-def _named(name: str, read: Callable[[Any], T], value: Any) -> T:
+def _read_named(name: str, read: Callable[[Any], T], value: Any) -> T:
     try:
         return read(value)
     except InvalidOverride as error:

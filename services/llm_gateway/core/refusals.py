@@ -26,7 +26,6 @@ from services.llm_gateway.core.errors import (
     LlmToolsUnsupported,
     ModelNotFound,
 )
-from services.llm_gateway.core.provider_config import ProviderConfig
 
 _OVERFLOW = re.compile(
     r"maximum (context|model) length|context[ _](length|window|size|limit)|prompt is too long|too many input tokens"
@@ -106,11 +105,6 @@ class Caller:
     endpoint: str
     key_setting: str
     url_setting: str
-
-    @classmethod
-    def of(cls, config: ProviderConfig) -> "Caller":
-        """Returns the provider of that configuration, at its base URL."""
-        return cls(config.name, config.base_url, config.key_setting, config.url_setting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 Parts stand in the order of their first appearance; `key` is how the provider's wire tells them apart.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from typing import Any
 from uuid import uuid4
+
+import orjson
 
 from services.llm_gateway.core.chat import (
     ChatRequest,
@@ -26,9 +28,43 @@ from services.llm_gateway.core.chat import (
     Usage,
 )
 from services.llm_gateway.core.errors import LlmEmptyResponse
-from services.llm_gateway.core.logprobs import ReplyTokens
 from services.llm_gateway.core.token_estimates import estimate
 from services.llm_gateway.core.trace import Trace
+
+
+class ReplyTokens:
+    """Gathers OpenAI's `logprobs` objects, whole or in the pieces of a stream, and token ids."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self._logprobs: dict[str, Any] | None = None
+
+    def add_logprobs(self, piece: Mapping[str, Any]) -> None:
+        """Adds a piece: its lists are appended, other fields replace earlier ones."""
+        if self._logprobs is None:
+            self._logprobs = {}
+        for name, value in piece.items():
+            known = self._logprobs.get(name)
+            if isinstance(known, list) and isinstance(value, list):
+                known += value
+            else:
+                # A list of our own, which grows in place.
+                self._logprobs[name] = [*value] if isinstance(value, list) else value
+
+    def logprobs_json(self) -> str:
+        """Returns the object as it came; empty without one."""
+        return "" if self._logprobs is None else orjson.dumps(self._logprobs).decode()
+
+    def token_logprobs_json(self) -> str:
+        """Returns [[log probability, id or null, token], ...]; empty where no log probabilities came."""
+        content = (self._logprobs or {}).get("content")
+        if not content:
+            return ""
+        # Ids that do not stand beside the tokens one by one cannot be told to belong to them.
+        ids: list[int | None] = [*self.ids] if len(self.ids) == len(content) else [None] * len(content)
+        rows = [[item.get("logprob"), id, item.get("token")] for item, id in zip(content, ids, strict=True)]
+        return orjson.dumps(rows).decode()
+
 
 # Of one reply: what of it can be sent on in one message (32 MiB), whatever the script.
 MOST_CHARACTERS = 8_000_000
@@ -70,31 +106,31 @@ class ReplyBuilder:
 
     def add_text(self, key: Hashable, text: str) -> TextDelta:
         draft = self._draft(key, Text)
-        draft.pieces.append(text := self._taken(text))
+        draft.pieces.append(text := self._storable(text))
         return TextDelta(draft.index, text)
 
     def add_reasoning(self, key: Hashable, text: str) -> ReasoningDelta:
         draft = self._draft(key, Reasoning)
-        draft.pieces.append(text := self._taken(text))
+        draft.pieces.append(text := self._storable(text))
         return ReasoningDelta(draft.index, text)
 
     def add_redacted(self, key: Hashable, data: str) -> None:
-        self._draft(key, RedactedReasoning).pieces.append(self._taken(data))
+        self._draft(key, RedactedReasoning).pieces.append(self._storable(data))
 
     def sign(self, key: Hashable, signature: str) -> None:
         """Adds to the signature of the thoughts at `key`."""
         draft = self._draft(key, Reasoning)
-        draft.signature = (draft.signature or "") + self._taken(signature)
+        draft.signature = (draft.signature or "") + self._storable(signature)
 
     def begin_call(self, key: Hashable, id: str, name: str) -> ToolCallDelta:
         """Begins a tool call; a call without an id gets one from us."""
         draft = self._draft(key, ToolCall)
-        draft.id, draft.name = self._taken(id) or f"call_{uuid4().hex[:24]}", self._taken(name)
+        draft.id, draft.name = self._storable(id) or f"call_{uuid4().hex[:24]}", self._storable(name)
         return ToolCallDelta(draft.index, draft.id, draft.name, "")
 
     def add_arguments(self, key: Hashable, piece: str) -> ToolCallDelta:
         draft = self._draft(key, ToolCall)
-        draft.pieces.append(piece := self._taken(piece))
+        draft.pieces.append(piece := self._storable(piece))
         return ToolCallDelta(draft.index, draft.id, draft.name, piece)
 
     @property
@@ -134,25 +170,25 @@ class ReplyBuilder:
             )
         if finish in (FinishReason.STOP, FinishReason.UNKNOWN) and any(isinstance(p, ToolCall) for p in parts):
             finish = FinishReason.TOOL_CALLS
-        usage = valid_usage(self.usage) or self._estimated(prompt_size)
+        usage = valid_usage(self.usage) or self._estimate(prompt_size)
         tokens = self.tokens
         return Generation(
             Message(Role.ASSISTANT, parts),
             finish,
             usage,
-            _named(self.response_id),
-            _named(self.model),
+            _name_of(self.response_id),
+            _name_of(self.model),
             logprobs_json=tokens.logprobs_json() if request.logprobs else "",
             token_ids=_ids(tokens.ids) if request.token_ids else (),
             token_logprobs_json=tokens.token_logprobs_json() if request.token_ids else "",
             trace_json="" if trace is None else trace.text(),
         )
 
-    def _estimated(self, prompt_size: int) -> Usage:
+    def _estimate(self, prompt_size: int) -> Usage:
         written = sum(len(piece) for draft in self._drafts.values() for piece in draft.pieces)
         return Usage(estimate(prompt_size), estimate(written), estimated=True)
 
-    def _taken(self, text: str) -> str:
+    def _storable(self, text: str) -> str:
         """Returns the text as it can be kept anywhere: Postgres has no NUL. Raises TypeError where it is none, and
         ValueError where the reply becomes too long.
         """
@@ -200,7 +236,7 @@ def _tokens(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value < _MOST_TOKENS else None
 
 
-def _named(name: Any) -> str:
+def _name_of(name: Any) -> str:
     """Returns a name or id that the vendor gave the reply or the model; some give numbers."""
     if not isinstance(name, str | int):
         raise TypeError(f"a {type(name).__name__} where a name is expected")

@@ -70,7 +70,7 @@ def shorten(value: dict[str, Any], most: int) -> str:
     """Returns the object's JSON, its strings shortened (the longest first) until it has at most `most` bytes."""
     data, longest = orjson.dumps(value), _LONGEST_STRING
     while len(data) > most and longest >= _SHORTEST_STRING:
-        data = orjson.dumps(_shortened(value, longest))
+        data = orjson.dumps(_cut_strings(value, longest))
         longest //= 2
     if len(data) > most:
         # Too many small things. What begins each half says most; a byte may become two when it is quoted.
@@ -80,13 +80,13 @@ def shorten(value: dict[str, Any], most: int) -> str:
     return data.decode()
 
 
-def _shortened(value: Any, longest: int) -> Any:
+def _cut_strings(value: Any, longest: int) -> Any:
     if isinstance(value, str):
         return value if len(value) <= longest else f"{value[:longest]}{_CUT}"
     if isinstance(value, list):
-        return [_shortened(item, longest) for item in value]
+        return [_cut_strings(item, longest) for item in value]
     if isinstance(value, dict):
-        return {name: _shortened(item, longest) for name, item in value.items()}
+        return {name: _cut_strings(item, longest) for name, item in value.items()}
     return value
 
 

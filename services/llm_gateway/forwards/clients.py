@@ -61,7 +61,7 @@ class Clients:
         Raises LlmError, also while its chunks are read.
         """
         async with self._of(config) as http:
-            response = await _sent(http, request, config, patience)
+            response = await _send(http, request, config, patience)
             try:
                 yield Answer(response.status_code, response.headers, _chunks(response, config, patience))
             finally:
@@ -89,7 +89,7 @@ class Clients:
         if known is not None and known.config == config:
             self._kept.move_to_end(config.key)
             return known
-        client = _Client(config, http_client(self._recordings.applied(config)))
+        client = _Client(config, http_client(self._recordings.apply(config)))
         old = self._kept.pop(config.key, None)
         self._kept[config.key] = client
         # Held, so that nobody who comes meanwhile has it closed.
@@ -112,7 +112,7 @@ class Clients:
                 await client.http.aclose()
 
 
-async def _sent(http: httpx2.AsyncClient, forward: Forward, config: ProviderConfig, patience: float) -> httpx2.Response:
+async def _send(http: httpx2.AsyncClient, forward: Forward, config: ProviderConfig, patience: float) -> httpx2.Response:
     timeout = httpx2.Timeout(patience, connect=min(patience, _CONNECT_SECONDS))
     request = httpx2.Request(
         forward.method,
@@ -124,10 +124,10 @@ async def _sent(http: httpx2.AsyncClient, forward: Forward, config: ProviderConf
     try:
         return await http.send(request, stream=True)
     except (httpx2.HTTPError, OSError, BrokenHttp) as error:
-        raise _explained(error, config, patience) from error
+        raise _error_of(error, config, patience) from error
 
 
-def _explained(error: Exception, config: ProviderConfig, patience: float) -> LlmError:
+def _error_of(error: Exception, config: ProviderConfig, patience: float) -> LlmError:
     name = config.name
     if isinstance(error, BrokenHttp):
         return LlmNotAnApi(f"{name} does not speak HTTP as it should; is {config.url_setting} right?", provider=name)
@@ -153,4 +153,4 @@ async def _chunks(response: httpx2.Response, config: ProviderConfig, patience: f
                 raise ValueError(f"it is longer than {MOST_OF_STREAM:,} bytes")
             yield chunk
     except (httpx2.HTTPError, OSError, BrokenHttp, ValueError) as error:
-        raise _explained(error, config, patience) from error
+        raise _error_of(error, config, patience) from error

@@ -12,7 +12,7 @@ import orjson
 from opentelemetry.trace import SpanKind
 
 from services.common import telemetry
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from services.llm_gateway.budgets.service import Ledger
 from services.llm_gateway.calls.endpoints import Attempt, EndpointCall, Endpoints
 from services.llm_gateway.calls.metering import Account, Meter
@@ -73,7 +73,7 @@ class Forwards:
         one = await self._catalogue.provider_of(account.organization_id, TYPES[validate(request).provider_type])
         if one is None:
             raise _no_provider(request.provider_type)
-        config, body = in_dialect(one.config), _asked(request.body)
+        config, body = in_dialect(one.config), _object(request.body)
         check_account(request, config)
         model = _model(one, config, body.get("model"))
         meter = None if request.own_key else Meter(self._ledger, account, model, "chat")
@@ -87,7 +87,7 @@ class Forwards:
             async with AsyncExitStack() as stack:
                 stack.enter_context(telemetry.span(f"forward {request.path}", kind=SpanKind.CLIENT, **attributes))
                 attempt = await stack.enter_async_context(self._endpoints.of(config).attempt(errand))
-                clients = await self._loaded()
+                clients = await self._load()
                 response = await stack.enter_async_context(clients.answer(request, config, patience))
                 _report(attempt, response.status)
                 head = Head(response.status, visible_headers(response.headers))
@@ -112,7 +112,7 @@ class Forwards:
         if self._clients is not None:
             await self._clients.close()
 
-    async def _loaded(self) -> "Clients":
+    async def _load(self) -> "Clients":
         if self._clients is None:
             # Who never hands anything on has no HTTP client in memory; in a thread, because it takes long to import.
             module = await imported(_CLIENTS)
@@ -126,7 +126,7 @@ def _charge(meter: Meter, reader: AnswerReader | None) -> None:
         meter.charge(replace(usage, estimated=usage.estimated or not reader.ended), reader.model[:_LONGEST_NAME])
 
 
-def _asked(body: bytes) -> Mapping[str, Any]:
+def _object(body: bytes) -> Mapping[str, Any]:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -138,7 +138,7 @@ def _asked(body: bytes) -> Mapping[str, Any]:
 def _model(one: ProviderEntry, config: ProviderConfig, name: Any) -> ChatModel:
     """Returns the model that the request is counted as; without a name it is of no model."""
     name = name[:_LONGEST_NAME].replace("\0", "") if isinstance(name, str) else ""
-    return chat_model(config, one.listing.said.get(name) or ListedModel(name), one.overrides.of(name))
+    return chat_model(config, one.listing.by_name.get(name) or ListedModel(name), one.overrides.of(name))
 
 
 def _report(attempt: Attempt, status: int) -> None:

@@ -62,7 +62,7 @@ def chunks_of(response: httpx2.Response) -> AsyncIterable[bytes]:
     if not isinstance(response.stream, httpx2.AsyncByteStream):
         return response.aiter_bytes()
     encoding = response.headers.get("content-encoding", "").strip().lower()
-    return response.stream if encoding in ("", "identity") else _decoded(response.stream, encoding)
+    return response.stream if encoding in ("", "identity") else _decode(response.stream, encoding)
 
 
 async def _all(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
@@ -70,7 +70,7 @@ async def _all(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         yield chunk
 
 
-async def _decoded(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
+async def _decode(chunks: AsyncIterable[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
     if encoding not in _WINDOWS:
         raise ValueError(f"it is encoded as {encoding[:40]!r}, which was not asked for")
     decoder, is_first, after = zlib.decompressobj(_WINDOWS[encoding]), True, 0

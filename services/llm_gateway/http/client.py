@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from httpx_aiohttp.httpx2 import AiohttpTransport, Httpx2AiohttpClient
 
-from services.common.addresses import is_public
+from services.common.core.addresses import is_public
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.recordings.recorder import RecordingTransport
 from services.llm_gateway.recordings.replayer import ReplayingTransport

@@ -131,6 +131,6 @@ class Exchange:
     def _check(self, reader: ReplyReader, handle: str) -> None:
         """Raises LlmError for a reply that is an error, or that broke off."""
         if reader.failure is not None:
-            raise self._transport.refused(*reader.failure, handle)
+            raise self._transport.errors.refusal(*reader.failure, handle)
         if not reader.is_complete:
-            raise self._transport.incomplete("ended the reply before the model had finished", handle)
+            raise self._transport.errors.incomplete("ended the reply before the model had finished", handle)

@@ -8,21 +8,13 @@ call, its models 0.14 ms per message and 0.1 ms per streamed chunk. Retries are 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import httpx2
 import orjson
 
-from services.llm_gateway.core.errors import (
-    LlmConnection,
-    LlmError,
-    LlmNotAnApi,
-    LlmStreamIncomplete,
-    LlmStreamMalformed,
-    LlmTimeout,
-)
-from services.llm_gateway.core.refusals import Caller, Refusal, error_of, retry_after
+from services.llm_gateway.core.errors import LlmError
+from services.llm_gateway.core.refusals import Caller
 from services.llm_gateway.core.trace import Trace
 from services.llm_gateway.http.bodies import (
     MOST_LISTED,
@@ -34,6 +26,7 @@ from services.llm_gateway.http.bodies import (
     content_of,
 )
 from services.llm_gateway.http.client import BrokenHttp
+from services.llm_gateway.http.errors import EndpointErrors, ReadRefusal
 from services.llm_gateway.http.routes import Routes
 
 _CONNECT_SECONDS = 10.0
@@ -41,8 +34,6 @@ _LINGER_SECONDS = 0.2
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-# (HTTP status, decoded body) -> the refusal in it.
-ReadRefusal = Callable[[int, Any], Refusal]
 OnHeaders = Callable[[Mapping[str, str]], None]
 
 
@@ -67,8 +58,7 @@ class Transport:
     def __init__(self, http: httpx2.AsyncClient, routes: Routes, caller: Caller, read_refusal: ReadRefusal) -> None:
         self._http = http
         self._routes = routes
-        self._caller = caller
-        self._read_refusal = read_refusal
+        self.errors = EndpointErrors(caller, read_refusal)
         self._draining: set[asyncio.Task[None]] = set()
 
     async def post(
@@ -84,21 +74,21 @@ class Transport:
         """Returns the JSON object of a whole reply; `patience` is the longest wait for it, in seconds. `on_headers`
         gets the response's.
         """
-        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
+        async with self._send("POST", path, body, handle, patience, trace, on_headers) as response:
             reply = self._decode(response, await self._content(response, trace, handle, MOST_OF_REPLY), handle)
         if not isinstance(reply, dict):
-            raise self._not_the_api(response, handle)
+            raise self.errors.not_the_api(response, handle)
         return reply
 
     async def get(self, path: str, query: Mapping[str, object], *, timeout: float) -> Any:
         """Returns the decoded JSON behind `path`."""
         if query:
             path = f"{path}?{httpx2.QueryParams({name: str(value) for name, value in query.items()})}"
-        async with self._sent("GET", path, b"", "", timeout, None) as response:
+        async with self._send("GET", path, b"", "", timeout, None) as response:
             reply = self._decode(response, await self._content(response, None, "", MOST_OF_LIST), "")
         for value in (reply, *(reply.values() if isinstance(reply, dict) else ())):
             if isinstance(value, list) and len(value) > MOST_LISTED:
-                raise self.malformed(f"sent a list of {len(value):,}, which is more than {MOST_LISTED:,}", "")
+                raise self.errors.malformed(f"sent a list of {len(value):,}, which is more than {MOST_LISTED:,}", "")
         return reply
 
     async def events(
@@ -117,7 +107,7 @@ class Transport:
 
         Closing the generator closes the connection.
         """
-        async with self._sent("POST", path, body, handle, patience, trace, on_headers) as response:
+        async with self._send("POST", path, body, handle, patience, trace, on_headers) as response:
             await self._check_is_stream(response, parser.media_type, handle, trace)
             size = 0
             try:
@@ -130,7 +120,7 @@ class Transport:
                 for event in parser.close():
                     yield event
             except ValueError as error:
-                raise self.malformed(f"sent a stream that breaks its protocol ({error})", handle) from error
+                raise self.errors.malformed(f"sent a stream that breaks its protocol ({error})", handle) from error
 
     async def leave(self, events: AsyncGenerator[Any, None], *, ended: bool) -> None:
         """Leaves a stream. Where its last event has come (`ended`), the end of its body is awaited in the background,
@@ -149,32 +139,6 @@ class Transport:
         await asyncio.gather(*self._draining)
         await self._http.aclose()
 
-    def refused(self, status: int, body: Any, handle: str) -> LlmError:
-        """Returns the error for a refusal that came inside a stream."""
-        return error_of(self._caller, self._read_refusal(status, body), handle)
-
-    def incomplete(self, what: str, handle: str) -> LlmStreamIncomplete:
-        """Returns the error for a reply that broke off."""
-        return LlmStreamIncomplete(
-            f"{self._caller.provider} {what}; the reply is incomplete. Try again.",
-            provider=self._caller.provider,
-            handle=handle,
-        )
-
-    def silent(self, patience: float, handle: str) -> LlmTimeout:
-        """Returns the error for a provider that sent nothing for so many seconds."""
-        name = self._caller.provider
-        return LlmTimeout(f"{name} sent nothing for {patience:g} s. Try again later.", provider=name, handle=handle)
-
-    def malformed(self, what: str, handle: str) -> LlmStreamMalformed:
-        """Returns the error for a stream that makes no sense."""
-        caller = self._caller
-        return LlmStreamMalformed(
-            f"{caller.provider} {what}. Is {caller.url_setting} ({caller.endpoint}) right? Try again.",
-            provider=caller.provider,
-            handle=handle,
-        )
-
     def parse(self, data: bytes, handle: str, trace: Trace | None = None) -> dict[str, Any]:
         """Returns the JSON object of one event."""
         if trace is not None:
@@ -184,11 +148,11 @@ class Transport:
         except orjson.JSONDecodeError:
             value = None
         if not isinstance(value, dict):
-            raise self.malformed("sent an event that is not a JSON object", handle)
+            raise self.errors.malformed("sent an event that is not a JSON object", handle)
         return value
 
     @asynccontextmanager
-    async def _sent(
+    async def _send(
         self,
         method: str,
         path: str,
@@ -208,33 +172,20 @@ class Transport:
         try:
             response = await self._http.send(request, stream=True)
             if response.has_redirect_location:
-                raise self._moved(response, handle)
+                raise self.errors.redirect(response, handle)
             if not response.is_success:
                 content = await beginning_of(response)
                 if trace is not None:
                     trace.response = content
-                raise self._refusal_in(response, content, handle)
+                raise self.errors.refusal_in(response, content, handle)
             if on_headers is not None:
                 on_headers(response.headers)
             yield response
         except (httpx2.HTTPError, OSError, BrokenHttp) as error:
-            raise self._explain(error, handle, patience) from error
+            raise self.errors.of_http(error, handle, patience) from error
         finally:
             if response is not None:
                 await response.aclose()
-
-    def _refusal_in(self, response: httpx2.Response, content: bytes, handle: str) -> LlmError:
-        try:
-            body = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            body = content.decode("utf-8", "replace")
-        return self._refused(response.status_code, body, response.headers, handle)
-
-    def _refused(self, status: int, body: Any, headers: Mapping[str, str], handle: str) -> LlmError:
-        refusal, wait = self._read_refusal(status, body), retry_after(headers)
-        if wait is not None:
-            refusal = replace(refusal, retry_after=wait)
-        return error_of(self._caller, refusal, handle)
 
     async def _check_is_stream(
         self, response: httpx2.Response, media_type: str, handle: str, trace: Trace | None
@@ -246,14 +197,14 @@ class Transport:
         if trace is not None:
             trace.response = content
         if kind.startswith("application/json"):
-            raise error_of(self._caller, self._read_refusal(502, self._decode(response, content, handle)), handle)
-        raise self._not_the_api(response, handle)
+            raise self.errors.refusal(502, self._decode(response, content, handle), handle)
+        raise self.errors.not_the_api(response, handle)
 
     async def _content(self, response: httpx2.Response, trace: Trace | None, handle: str, most: int) -> bytes:
         try:
             content = await content_of(response, most)
         except ValueError as error:
-            raise self.malformed(f"sent a reply that cannot be read ({error})", handle) from error
+            raise self.errors.malformed(f"sent a reply that cannot be read ({error})", handle) from error
         if trace is not None:
             trace.response = content
         return content
@@ -262,49 +213,7 @@ class Transport:
         try:
             return orjson.loads(content)
         except orjson.JSONDecodeError:
-            raise self._not_the_api(response, handle) from None
-
-    def _not_the_api(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
-        kind = response.headers.get("content-type", "no content type").partition(";")[0]
-        caller = self._caller
-        return LlmNotAnApi(
-            f"{caller.provider} answered {response.status_code} with {kind} that is not its API. "
-            f"Is {caller.url_setting} ({caller.endpoint}) right?",
-            provider=caller.provider,
-            handle=handle,
-            status=response.status_code,
-        )
-
-    def _moved(self, response: httpx2.Response, handle: str) -> LlmNotAnApi:
-        """Returns the error for a redirect: it is not followed, since the key was not meant for the server there."""
-        caller, target = self._caller, response.headers["location"].partition("?")[0][:200]
-        return LlmNotAnApi(
-            f"{caller.provider} answered {response.status_code} and points to {target}, where the key is not sent. "
-            f"If that is the API, {caller.url_setting} ({caller.endpoint}) should say so.",
-            provider=caller.provider,
-            handle=handle,
-            status=response.status_code,
-        )
-
-    def _explain(self, error: Exception, handle: str, patience: float) -> LlmError:
-        caller = self._caller
-        if isinstance(error, BrokenHttp):
-            return LlmNotAnApi(
-                f"What answers at {caller.endpoint} does not speak HTTP as it should ({type(error).__name__}). "
-                f"Is {caller.url_setting} right?",
-                provider=caller.provider,
-                handle=handle,
-            )
-        if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
-            return self.silent(patience, handle)
-        if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
-            return self.incomplete("closed the connection in the middle", handle)
-        return LlmConnection(
-            f"{caller.provider} cannot be reached at {caller.endpoint} ({_name(error)}). "
-            f"Check {caller.url_setting} and the network.",
-            provider=caller.provider,
-            handle=handle,
-        )
+            raise self.errors.not_the_api(response, handle) from None
 
 
 async def _drain(events: AsyncGenerator[Any, None]) -> None:
@@ -316,8 +225,3 @@ async def _drain(events: AsyncGenerator[Any, None]) -> None:
 
 def _timeout(patience: float) -> httpx2.Timeout:
     return httpx2.Timeout(patience, connect=min(patience, _CONNECT_SECONDS))
-
-
-def _name(error: Exception) -> str:
-    # Not the class beside it: below httpx2, whatever cannot be connected to is called a timeout.
-    return str(error) or type(error).__name__

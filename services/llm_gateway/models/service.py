@@ -62,9 +62,9 @@ class Catalogue:
     async def callable_model(self, organization_id: UUID, handle: str) -> Target:
         """Returns the model for a turn. Raises ModelNotFound, CredentialsUnreadable."""
         one, name = await self._resolve(organization_id, handle)
-        listed, override = one.listing.said.get(name), one.overrides.of(name)
+        listed, override = one.listing.by_name.get(name), one.overrides.of(name)
         if listed is None and not is_known_chat(one.config, name, override):
-            listed = await self._listed(one, name, override)
+            listed = await self._list_model(one, name, override)
         return Target(one.config, chat_model(one.config, listed or ListedModel(name), override))
 
     async def chat_model(self, organization_id: UUID, handle: str) -> ChatModel:
@@ -73,7 +73,7 @@ class Catalogue:
         """
         one, name = await self._resolve(organization_id, handle)
         override = one.overrides.of(name)
-        listed = await self._listed(one, name, override)
+        listed = await self._list_model(one, name, override)
         model = chat_model(one.config, listed, override)
         if not chats(one.config, listed, override):
             raise not_for_chats(model)
@@ -85,14 +85,14 @@ class Catalogue:
         """Returns all models with a known window, by handle; and the names of providers that do not answer. Raises
         Unavailable.
         """
-        found = await self._renewed(organization_id, set(names))
-        models = [model for one in found if one.problem is None for model in _offered(one)]
+        found = await self._renew(organization_id, set(names))
+        models = [model for one in found if one.problem is None for model in _chat_models(one)]
         unreachable = sorted(one.config.name for one in found if one.problem is not None or one.listing.failed)
         return sorted(models, key=lambda model: (model.provider_name, model.name)), unreachable
 
     async def embedding_models(self, organization_id: UUID) -> list[EmbeddingModel]:
         """Returns all embedding models whose length is known, by handle. Raises Unavailable."""
-        found = await self._renewed(organization_id, set())
+        found = await self._renew(organization_id, set())
         models = [model for one in found if one.problem is None for model in _embedding_models(one)]
         return sorted(models, key=lambda model: (model.provider_name, model.name))
 
@@ -102,7 +102,7 @@ class Catalogue:
         """
         one, name = await self._resolve(organization_id, handle)
         override = one.overrides.of(name)
-        listed = await self._listed_embedding(one, name, override)
+        listed = await self._list_embedding(one, name, override)
         model = embedding_model(one.config, listed, override, one.listing.measured.get(name))
         if not model.dimensions:
             measured = await one.listing.measure(name, lambda: self._measure(one.config, model))
@@ -145,14 +145,14 @@ class Catalogue:
                 return found
         return None
 
-    async def _renewed(self, organization_id: UUID, names: set[str]) -> list[ProviderEntry]:
+    async def _renew(self, organization_id: UUID, names: set[str]) -> list[ProviderEntry]:
         """Returns the tenant's providers, each asked for its models where that is due."""
         everything = {**self._operators, **await self._tenants.of(organization_id)}
         chosen = [one for name, one in everything.items() if not names or name in names]
         await asyncio.gather(*(one.listing.renew() for one in chosen if one.problem is None))
         return chosen
 
-    async def _listed(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
+    async def _list_model(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
         """Returns the model as its endpoint lists it, or bare where it is known without. Raises ModelNotFound."""
         listing, is_known = one.listing, is_known_chat(one.config, name, override)
         # Whoever creates an agent with a well-known model is not kept waiting by an endpoint that hangs.
@@ -160,25 +160,25 @@ class Catalogue:
         if listing.models is not None and name not in listing.models and not _declares(override):
             # It may be newer than what is remembered.
             await listing.renew(if_older_than=listings.RETRY_SECONDS)
-            if name not in listing.said:
-                raise model_not_found(one, name, (model.handle for model in _offered(one)))
-        if name not in listing.said and not is_known:
+            if name not in listing.by_name:
+                raise model_not_found(one, name, (model.handle for model in _chat_models(one)))
+        if name not in listing.by_name and not is_known:
             raise not_answering(one, name)
-        return listing.said.get(name) or ListedModel(name)
+        return listing.by_name.get(name) or ListedModel(name)
 
-    async def _listed_embedding(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
+    async def _list_embedding(self, one: ProviderEntry, name: str, override: Override) -> ListedModel:
         """Returns the same of an embedding model."""
         config, listing = one.config, one.listing
         row = known_embedding(config.type, name, override.base_model)
         if override.dimensions is None and row is None:
             await listing.renew()
-            if name not in listing.said:
+            if name not in listing.by_name:
                 await listing.renew(if_older_than=listings.RETRY_SECONDS)
-        listed = listing.said.get(name) or ListedModel(name)
+        listed = listing.by_name.get(name) or ListedModel(name)
         if embeds(config, listed, override):
             return listed
         others = [model.handle for model in _embedding_models(one)]
-        if name not in listing.said or listed.kind is not ModelKind.UNKNOWN:
+        if name not in listing.by_name or listed.kind is not ModelKind.UNKNOWN:
             raise embedding_not_found(one, name, others)
         if known(config.type, name, override.base_model or listed.base_model) is not None:
             raise embedding_not_found(one, name, others)
@@ -200,8 +200,8 @@ def _declares(override: Override) -> bool:
     return override.context_window is not None or bool(override.base_model)
 
 
-def _offered(one: ProviderEntry) -> list[ChatModel]:
-    listed = one.listing.said
+def _chat_models(one: ProviderEntry) -> list[ChatModel]:
+    listed = one.listing.by_name
     declared = {name for name, override in one.overrides.models.items() if _declares(override)}
     models = []
     for name in declared | listed.keys():
@@ -212,7 +212,7 @@ def _offered(one: ProviderEntry) -> list[ChatModel]:
 
 
 def _embedding_models(one: ProviderEntry) -> list[EmbeddingModel]:
-    listed, measured = one.listing.said, one.listing.measured
+    listed, measured = one.listing.by_name, one.listing.measured
     declared = {name for name, override in one.overrides.models.items() if override.dimensions is not None}
     # Where the endpoint never answered, the table says what it has.
     table = EMBEDDINGS.get(one.config.type, {}) if one.listing.models is None else {}

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import orjson
 
-from services.common.sealing import ENCRYPTION_KEY, Sealer, Unreadable
+from services.common.encryption import ENCRYPTION_KEY, Sealer, Unreadable
 from services.llm_gateway.core.errors import CredentialsUnreadable
 from services.llm_gateway.providers.model import StoredProvider
 

@@ -72,7 +72,7 @@ class ProviderEntryFactory:
 
     def operators(self, configs: Iterable[ProviderConfig], overrides: OperatorOverrides) -> dict[str, ProviderEntry]:
         """Returns the operator's providers by name."""
-        entries = (ProviderEntry(config, _joined(config, overrides), self._listing(config)) for config in configs)
+        entries = (ProviderEntry(config, _merge(config, overrides), self._listing(config)) for config in configs)
         return {one.config.name: one for one in entries}
 
     def of_row(self, row: StoredProvider, before: ProviderEntry | None) -> ProviderEntry:
@@ -129,7 +129,7 @@ class ProviderEntryFactory:
         return Listing(self._providers, config, timeout=timeout, keep=None if row is None else keep)
 
 
-def _joined(config: ProviderConfig, overrides: OperatorOverrides) -> ProviderOverrides:
+def _merge(config: ProviderConfig, overrides: OperatorOverrides) -> ProviderOverrides:
     """Returns the provider's overrides; the operator's by handle go before those of the provider's own options."""
     own, by_handle = _named_models(config.options), overrides.of_provider(config.name)
     return ProviderOverrides({**own.models, **by_handle.models}, by_handle.price)

@@ -1,7 +1,7 @@
 """The operator's providers and overrides of models, from the environment."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import orjson
@@ -21,13 +21,14 @@ from services.llm_gateway.core.overrides import (
 )
 from services.llm_gateway.core.provider_config import NO_KEY, ProviderConfig
 from services.llm_gateway.core.provider_types import TYPES, Option, ProviderType, base_url
-from services.llm_gateway.providers.validation import ProviderDraft, is_vendors, validate
+from services.llm_gateway.providers.model import ProviderSettings
+from services.llm_gateway.providers.validation import is_vendors, validate
 from services.llm_gateway.recordings.settings import Recordings
 
 T = TypeVar("T")
 
 PROVIDERS_SETTING, PRICES_SETTING = "LOCI_PROVIDERS", "LOCI_PRICES"
-_FIELDS = ("name", "provider_type", "api_key", "access_key", "base_url", "region", "api_version", "options")
+_FIELDS = tuple(one.name for one in fields(ProviderSettings))
 _EXAMPLE = (
     '[{"name": "mine", "provider_type": "openai", "api_key": "sk-...", "base_url": "https://llm.example.com/v1"}]'
 )
@@ -40,13 +41,13 @@ def read_providers(env: Env) -> list[ProviderConfig]:
     """
     types = (row for row in TYPES.values() if row.name == "loci" or any(map(_is_set(env), row.present_by)))
     configs = [_of_type(env, row) for row in types]
-    for config in _listed(env):
+    for config in _provider_list(env):
         if any(config.name == other.name for other in configs):
             raise SettingsError(
                 f"{PROVIDERS_SETTING} has a provider {config.name!r}, as other settings do; give it another name"
             )
         configs.append(config)
-    return list(Recordings.read(env).joined(configs))
+    return list(Recordings.read(env).merge(configs))
 
 
 def read_overrides(env: Env) -> OperatorOverrides:
@@ -151,7 +152,7 @@ def _option(env: Env, option: Option) -> Any:
     return env.choice(option.setting, option.choices) if option.choices else text
 
 
-def _listed(env: Env) -> Iterator[ProviderConfig]:
+def _provider_list(env: Env) -> Iterator[ProviderConfig]:
     """Yields the providers of LOCI_PROVIDERS."""
     text = env.content(PROVIDERS_SETTING, default="", expected="a JSON list of providers", example=f"'{_EXAMPLE}'")
     try:
@@ -178,28 +179,25 @@ def _config(item: Mapping[str, Any], seconds: Mapping[str, Any]) -> ProviderConf
     options = item.get("options") or {}
     if not isinstance(options, dict):
         raise _wrong_list("options is not an object")
-    name = texts.pop("name", "")
+    settings = ProviderSettings(**texts, options=options)
+    name = settings.name
     try:
-        draft = validate(
-            ProviderDraft(name, texts.pop("provider_type", ""), **texts, options=options),
-            allow_private=True,
-            is_tenants=False,
-        )
+        settings = validate(settings, allow_private=True, is_tenants=False)
     except ProviderInvalid as error:
         raise _wrong_list(f"{name!r}: {error.message.rstrip('.')}") from None
     where = f"of {name} in {PROVIDERS_SETTING}"
     return ProviderConfig(
         name=name,
-        type=draft.type,
-        base_url=draft.base_url,
-        api_key=draft.api_key or ("" if TYPES[draft.type].key_is_file else NO_KEY),
+        type=settings.provider_type,
+        base_url=settings.base_url,
+        api_key=settings.api_key or ("" if TYPES[settings.provider_type].key_is_file else NO_KEY),
         key_setting=f"api_key {where}",
         url_setting=f"base_url {where}",
-        is_vendor=is_vendors(draft.type, draft.base_url),
-        access_key=draft.access_key,
-        region=draft.region,
-        api_version=draft.api_version,
-        options=draft.options,
+        is_vendor=is_vendors(settings.provider_type, settings.base_url),
+        access_key=settings.access_key,
+        region=settings.region,
+        api_version=settings.api_version,
+        options=settings.options,
         **seconds,
     )
 

@@ -65,8 +65,8 @@ def _plausible(model: ListedModel) -> ListedModel:
         context_window=_figure(model.context_window, LARGEST_WINDOW),
         max_output_tokens=_figure(model.max_output_tokens, LARGEST_WINDOW),
         dimensions=_figure(model.dimensions, MOST_DIMENSIONS),
-        display_name=_shown(model.display_name),
-        base_model=_shown(model.base_model),
+        display_name=_clip(model.display_name),
+        base_model=_clip(model.base_model),
         price=price,
     )
 
@@ -75,7 +75,7 @@ def _figure(value: object, most: int) -> int | None:
     return value if type(value) is int and 0 < value <= most else None
 
 
-def _shown(text: str) -> str:
+def _clip(text: str) -> str:
     return text[:_LONGEST_NAME].replace("\0", "")
 
 
@@ -115,7 +115,7 @@ class Listing:
             self._asked_at = time.monotonic() - max(0.0, age)
 
     @property
-    def said(self) -> Mapping[str, ListedModel]:
+    def by_name(self) -> Mapping[str, ListedModel]:
         """Returns the models by name; none where it never answered."""
         return self.models or {}
 

@@ -12,6 +12,20 @@ MOST_PROVIDERS = 100
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """The settings of a provider, as a client or the operator chooses them. `base_url` empty: the vendor's own."""
+
+    name: str = ""
+    provider_type: str = ""
+    api_key: str = field(default="", repr=False)
+    access_key: str = field(default="", repr=False)
+    base_url: str = ""
+    region: str = ""
+    api_version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class StoredProvider:
     """A tenant's provider as it is stored.
 

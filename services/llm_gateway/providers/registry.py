@@ -73,14 +73,14 @@ class ProviderRegistry:
             made = self._made.get(config.key)
             if made is None or made[0] != config:
                 # In a thread: a vendor's SDK takes a second to import.
-                provider = await asyncio.to_thread(construct, self._recordings.applied(config))
+                provider = await asyncio.to_thread(construct, self._recordings.apply(config))
                 self.discard(config)
                 made = self._made[config.key] = config, provider
         return made[1]
 
     async def once(self, config: ProviderConfig) -> Provider:
         """Returns a provider of one's own, which the caller closes. Raises LlmSdkMissing."""
-        return await asyncio.to_thread(construct, self._recordings.applied(config))
+        return await asyncio.to_thread(construct, self._recordings.apply(config))
 
     def discard(self, config: ProviderConfig) -> None:
         """Lets go of the provider of that name, whichever its version, if one was made."""

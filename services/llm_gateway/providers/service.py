@@ -1,10 +1,11 @@
 """The administration of a tenant's providers: they are created, changed, checked, deleted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from services.common.core.drafts import Draft
 from services.llm_gateway.core.errors import (
     CredentialsUnreadable,
     ProviderChanged,
@@ -16,26 +17,13 @@ from services.llm_gateway.core.errors import (
 from services.llm_gateway.providers.credentials import Credentials, Vault
 from services.llm_gateway.providers.entries import ProviderEntry, ProviderEntryFactory
 from services.llm_gateway.providers.listings import list_models
-from services.llm_gateway.providers.model import ProviderStore, StoredProvider
+from services.llm_gateway.providers.model import ProviderSettings, ProviderStore, StoredProvider
 from services.llm_gateway.providers.registry import ProviderRegistry
 from services.llm_gateway.providers.tenant_cache import TenantProviderCache
-from services.llm_gateway.providers.validation import ProviderDraft, addresses, validate
+from services.llm_gateway.providers.validation import addresses, validate
 
 # Whoever asks for the models waits longer than a turn does.
 ASKED_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderChange:
-    """New values of a provider; None leaves the old one."""
-
-    name: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    access_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
-    region: str | None = None
-    api_version: str | None = None
-    options: Mapping[str, Any] | None = None
 
 
 class ProviderService:
@@ -47,7 +35,7 @@ class ProviderService:
         operators: Mapping[str, ProviderEntry],
         store: ProviderStore,
         vault: Vault,
-        maker: ProviderEntryFactory,
+        factory: ProviderEntryFactory,
         providers: ProviderRegistry,
         *,
         allow_private: bool,
@@ -56,17 +44,17 @@ class ProviderService:
         self._operators = operators
         self._store = store
         self._vault = vault
-        self._maker = maker
+        self._factory = factory
         self._providers = providers
         self._allow_private = allow_private
 
     async def create(
-        self, organization_id: UUID, user_id: UUID, provider_id: UUID, draft: ProviderDraft
+        self, organization_id: UUID, user_id: UUID, provider_id: UUID, settings: ProviderSettings
     ) -> ProviderEntry:
         """Stores one and asks for its models. Raises ProviderInvalid, ProviderNameTaken."""
-        draft = validate(draft, allow_private=self._allow_private)
-        self._check_free(draft.name)
-        row = self._row(draft, organization_id, provider_id)
+        settings = validate(settings, allow_private=self._allow_private)
+        self._check_free(settings.name)
+        row = self._row(settings, organization_id, provider_id)
         _, is_new = await self._store.create(replace(row, created_by=user_id))
         entry = await self._mine(organization_id, provider_id)
         if not is_new:
@@ -91,30 +79,30 @@ class ProviderService:
         return sorted(entries, key=lambda one: (one.config.name, one.stored is None))
 
     async def update(
-        self, organization_id: UUID, provider_id: UUID, change: ProviderChange, version: int | None
+        self, organization_id: UUID, provider_id: UUID, draft: Draft[ProviderSettings], version: int | None
     ) -> ProviderEntry:
-        """Changes the fields that are set, and asks for the models anew where it is reached another way now. Raises
+        """Changes the fields of the draft, and asks for the models anew where it is reached another way now. Raises
         ProviderNotFound, ProviderInvalid, ProviderNameTaken, ProviderChanged, ProviderReadOnly.
         """
         self._refuse_operators(provider_id)
         before = await self._mine(organization_id, provider_id)
         assert before.stored is not None
         if version is not None and version != before.stored.version:
-            raise _changed(before)
-        draft = validate(self._draft(before, change), allow_private=self._allow_private)
-        if draft.name != before.config.name:
-            self._check_free(draft.name)
-        row = self._row(draft, organization_id, provider_id)
-        if change.api_key is None:
+            raise _conflict(before)
+        settings = validate(self._apply(before, draft), allow_private=self._allow_private)
+        if settings.name != before.config.name:
+            self._check_free(settings.name)
+        row = self._row(settings, organization_id, provider_id)
+        if "api_key" not in draft.names:
             _refuse_elsewhere(before.stored, row)
-        is_same_key = change.api_key is None and change.access_key is None
+        is_same_key = not draft.names & {"api_key", "access_key"}
         if is_same_key:
             row = replace(row, credentials=before.stored.credentials)
-        has_moved = _reached(row) != _reached(before.stored)
+        has_moved = _address(row) != _address(before.stored)
         models = None if has_moved else before.stored.models
         stored = await self._store.update(replace(row, version=before.stored.version, models=models))
         if stored is None:
-            raise _changed(before)
+            raise _conflict(before)
         after = await self._mine(organization_id, provider_id)
         if has_moved or not is_same_key:
             await after.listing.ask(ASKED_SECONDS)
@@ -138,11 +126,11 @@ class ProviderService:
         one = (await self.get(organization_id, provider_id)).usable()
         return len(await list_models(await self._providers.get(one.config), one.config, ASKED_SECONDS))
 
-    async def check_draft(self, organization_id: UUID, draft: ProviderDraft) -> int:
+    async def check_settings(self, organization_id: UUID, settings: ProviderSettings) -> int:
         """Returns the same of one that is not stored. Raises ProviderInvalid, and what the endpoint answers."""
-        draft = validate(draft, allow_private=self._allow_private)
-        row = self._row(draft, organization_id, UUID(int=0))
-        config = self._maker.config(row, Credentials(draft.api_key, draft.access_key))
+        settings = validate(settings, allow_private=self._allow_private)
+        row = self._row(settings, organization_id, UUID(int=0))
+        config = self._factory.config(row, Credentials(settings.api_key, settings.access_key))
         provider = await self._providers.once(config)
         try:
             return len(await list_models(provider, config, ASKED_SECONDS))
@@ -176,22 +164,22 @@ class ProviderService:
                 )
                 raise ProviderReadOnly(sentence, provider=one.config.name)
 
-    def _row(self, draft: ProviderDraft, organization_id: UUID, provider_id: UUID) -> StoredProvider:
-        credentials = Credentials(draft.api_key, draft.access_key)
+    def _row(self, settings: ProviderSettings, organization_id: UUID, provider_id: UUID) -> StoredProvider:
+        credentials = Credentials(settings.api_key, settings.access_key)
         return StoredProvider(
             organization_id=organization_id,
             id=provider_id,
-            name=draft.name,
-            type=draft.type,
-            base_url=draft.base_url,
-            region=draft.region,
-            api_version=draft.api_version,
-            options=draft.options,
+            name=settings.name,
+            type=settings.provider_type,
+            base_url=settings.base_url,
+            region=settings.region,
+            api_version=settings.api_version,
+            options=settings.options,
             credentials=self._vault.seal(credentials, organization_id, provider_id),
         )
 
-    def _draft(self, before: ProviderEntry, change: ProviderChange) -> ProviderDraft:
-        """Returns the provider as it will be. Raises CredentialsUnreadable where an old key is needed and cannot be
+    def _apply(self, before: ProviderEntry, draft: Draft[ProviderSettings]) -> ProviderSettings:
+        """Returns the settings as they will be. Raises CredentialsUnreadable where an old key is needed and cannot be
         read.
         """
         row = before.stored
@@ -199,26 +187,23 @@ class ProviderService:
         try:
             old = self._vault.open(row)
         except CredentialsUnreadable:
-            if change.api_key is None:
+            if "api_key" not in draft.names:
                 raise
             old = Credentials()
-        return ProviderDraft(
-            name=_chosen(change.name, row.name),
-            type=row.type,
-            api_key=_chosen(change.api_key, old.api_key),
-            access_key=_chosen(change.access_key, old.access_key),
-            base_url=_chosen(change.base_url, row.base_url),
-            region=_chosen(change.region, row.region),
-            api_version=_chosen(change.api_version, row.api_version),
-            options=row.options if change.options is None else change.options,
+        settings = ProviderSettings(
+            name=row.name,
+            provider_type=row.type,
+            api_key=old.api_key,
+            access_key=old.access_key,
+            base_url=row.base_url,
+            region=row.region,
+            api_version=row.api_version,
+            options=row.options,
         )
+        return replace(settings, **{name: getattr(draft.values, name) for name in draft.names})
 
 
-def _chosen(new: str | None, old: str) -> str:
-    return old if new is None else new
-
-
-def _reached(row: StoredProvider) -> tuple[Any, ...]:
+def _address(row: StoredProvider) -> tuple[Any, ...]:
     """Returns the settings that decide where its models are listed."""
     options = {name: value for name, value in row.options.items() if name not in ("models", "max_concurrency")}
     return row.base_url, row.region, row.api_version, options
@@ -234,7 +219,7 @@ def _refuse_elsewhere(old: StoredProvider, row: StoredProvider) -> None:
         )
 
 
-def _changed(before: ProviderEntry) -> ProviderChanged:
+def _conflict(before: ProviderEntry) -> ProviderChanged:
     return ProviderChanged(
         f"Provider {before.config.name} was changed meanwhile; read it again.", provider=before.config.name
     )

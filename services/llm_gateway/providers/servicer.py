@@ -1,47 +1,57 @@
 """loci.llm.v1.ProviderService."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import orjson
 
-from loci.llm.v1 import model_pb2, provider_pb2, provider_service_pb2
+from loci.llm.v1 import model_pb2, provider_pb2
 from loci.llm.v1 import provider_service_pb2 as provider_pb
 from loci.llm.v1 import provider_service_pb2_grpc as provider_grpc
+from services.common.codec import Codec
 from services.common.context import current
+from services.common.core.drafts import Draft
 from services.common.ids import from_public, to_public
-from services.common.purging import organization_to_purge
+from services.common.purge import organization_to_purge
 from services.llm_gateway.core.errors import ProviderInvalid
 from services.llm_gateway.core.provider_config import NO_KEY
 from services.llm_gateway.core.provider_types import TYPES
 from services.llm_gateway.providers.entries import ProviderEntry
-from services.llm_gateway.providers.service import ProviderChange, ProviderService
-from services.llm_gateway.providers.validation import ProviderDraft
+from services.llm_gateway.providers.model import ProviderSettings
+from services.llm_gateway.providers.service import ProviderService
 
-_TEXTS = ("name", "api_key", "access_key", "base_url", "region", "api_version")
-
-
-def draft_of(settings: provider_pb2.ProviderSettings, name: str) -> ProviderDraft:
-    """Returns the draft. Raises ProviderInvalid for options that are no JSON object."""
-    return ProviderDraft(
-        name=name,
-        type=settings.provider_type,
-        api_key=settings.api_key.strip(),
-        access_key=settings.access_key.strip(),
-        base_url=settings.base_url,
-        region=settings.region,
-        api_version=settings.api_version,
-        options=_options(settings.options_json),
-    )
+# For checks of what is not stored; it appears in messages.
+_UNNAMED = "unnamed"
 
 
-def change_of(message: provider_service_pb2.ProviderChange) -> ProviderChange:
-    """Returns the change. Raises ProviderInvalid for options that are no JSON object."""
-    # The stub's names are literals, and these are in a loop.
-    change: Any = message
-    texts = {name: getattr(change, name).strip() for name in _TEXTS if change.HasField(name)}
-    return ProviderChange(**texts, options=_options(change.options_json) if change.HasField("options_json") else None)
+def _options(text: str) -> Mapping[str, Any]:
+    try:
+        value = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise ProviderInvalid("options: not a JSON object.")
+    return value
+
+
+_DRAFTS = Codec(ProviderSettings, provider_pb2.Provider, parsers={"options": _options})
+
+
+def settings_of(message: provider_pb2.Provider) -> ProviderSettings:
+    """Returns the settings of a new provider. Raises ProviderInvalid for options that are no JSON object."""
+    settings = _DRAFTS.draft(message).values
+    return replace(settings, api_key=settings.api_key.strip(), access_key=settings.access_key.strip())
+
+
+def draft_of(message: provider_pb2.Provider, paths: Iterable[str]) -> Draft[ProviderSettings]:
+    """Returns the new values of the fields in a mask. Raises ProviderInvalid for options that are no JSON object, and
+    InvalidArgument (UPDATE_MASK_INVALID).
+    """
+    draft = _DRAFTS.draft(message, paths)
+    texts = {name: getattr(draft.values, name).strip() for name in draft.names - {"options"}}
+    return Draft(replace(draft.values, **texts), draft.names)
 
 
 def provider_message(one: ProviderEntry) -> provider_pb2.Provider:
@@ -59,7 +69,7 @@ def provider_message(one: ProviderEntry) -> provider_pb2.Provider:
         has_key=_has_key(one),
         version=config.version,
         sync_error=listing.error_text or (row.sync_error if row is not None else ""),
-        model_count=len(listing.said),
+        model_count=len(listing.by_name),
     )
     if one.problem is not None:
         message.sync_error = one.problem.message
@@ -89,57 +99,43 @@ def _shown_options(one: ProviderEntry) -> Mapping[str, Any]:
     return {name: value for name, value in one.config.options.items() if name not in secrets}
 
 
-def _options(text: str) -> Mapping[str, Any]:
-    try:
-        value = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        value = None
-    if not isinstance(value, dict):
-        raise ProviderInvalid("options: not a JSON object.")
-    return value
-
-
-# For checks of what is not stored; it appears in messages.
-_UNNAMED = "unnamed"
-
-
 class ProviderServicer(provider_grpc.ProviderServiceServicer):
     """loci.llm.v1.ProviderService."""
 
-    def __init__(self, admin: ProviderService) -> None:
-        self._admin = admin
+    def __init__(self, service: ProviderService) -> None:
+        self._service = service
 
     async def CreateProvider(
         self, request: provider_pb.CreateProviderRequest, context: Any
     ) -> provider_pb.CreateProviderResponse:
-        caller, draft = current(), draft_of(request.settings, request.name)
-        entry = await self._admin.create(caller.organization_id, caller.user_id, _id(request.id), draft)
+        caller, settings = current(), settings_of(request.provider)
+        entry = await self._service.create(caller.organization_id, caller.user_id, _id(request.id), settings)
         return provider_pb.CreateProviderResponse(provider=provider_message(entry))
 
     async def GetProvider(
         self, request: provider_pb.GetProviderRequest, context: Any
     ) -> provider_pb.GetProviderResponse:
-        entry = await self._admin.get(current().organization_id, _id(request.id))
+        entry = await self._service.get(current().organization_id, _id(request.id))
         return provider_pb.GetProviderResponse(provider=provider_message(entry))
 
     async def ListProviders(
         self, request: provider_pb.ListProvidersRequest, context: Any
     ) -> provider_pb.ListProvidersResponse:
-        entries = await self._admin.list(current().organization_id, request.name, request.provider_type)
+        entries = await self._service.list(current().organization_id, request.name, request.provider_type)
         return provider_pb.ListProvidersResponse(providers=map(provider_message, entries))
 
     async def UpdateProvider(
         self, request: provider_pb.UpdateProviderRequest, context: Any
     ) -> provider_pb.UpdateProviderResponse:
         version = request.version if request.HasField("version") else None
-        change = change_of(request.change)
-        changed = await self._admin.update(current().organization_id, _id(request.id), change, version)
-        return provider_pb.UpdateProviderResponse(provider=provider_message(changed))
+        draft = draft_of(request.provider, request.update_mask.paths)
+        entry = await self._service.update(current().organization_id, _id(request.id), draft, version)
+        return provider_pb.UpdateProviderResponse(provider=provider_message(entry))
 
     async def DeleteProvider(
         self, request: provider_pb.DeleteProviderRequest, context: Any
     ) -> provider_pb.DeleteProviderResponse:
-        await self._admin.delete(current().organization_id, _id(request.id))
+        await self._service.delete(current().organization_id, _id(request.id))
         return provider_pb.DeleteProviderResponse()
 
     async def CheckProvider(
@@ -148,9 +144,10 @@ class ProviderServicer(provider_grpc.ProviderServiceServicer):
         organization_id = current().organization_id
         match request.WhichOneof("target"):
             case "id":
-                count = await self._admin.check(organization_id, _id(request.id))
-            case "settings":
-                count = await self._admin.check_draft(organization_id, draft_of(request.settings, _UNNAMED))
+                count = await self._service.check(organization_id, _id(request.id))
+            case "provider":
+                settings = replace(settings_of(request.provider), name=_UNNAMED)
+                count = await self._service.check_settings(organization_id, settings)
             case None:
                 raise ProviderInvalid("settings: nothing to check was given.")
         return provider_pb.CheckProviderResponse(model_count=count)
@@ -158,13 +155,13 @@ class ProviderServicer(provider_grpc.ProviderServiceServicer):
     async def RefreshProvider(
         self, request: provider_pb.RefreshProviderRequest, context: Any
     ) -> provider_pb.RefreshProviderResponse:
-        refreshed = await self._admin.refresh(current().organization_id, _id(request.id))
+        refreshed = await self._service.refresh(current().organization_id, _id(request.id))
         return provider_pb.RefreshProviderResponse(provider=provider_message(refreshed))
 
     async def PurgeOrganization(
         self, request: provider_pb.PurgeOrganizationRequest, context: Any
     ) -> provider_pb.PurgeOrganizationResponse:
-        done = await self._admin.purge_organization(organization_to_purge())
+        done = await self._service.purge_organization(organization_to_purge())
         return provider_pb.PurgeOrganizationResponse(done=done)
 
 

@@ -38,9 +38,9 @@ class _Tenant:
 class TenantProviderCache:
     """The providers by name, for each tenant."""
 
-    def __init__(self, store: ProviderStore, maker: ProviderEntryFactory, providers: ProviderRegistry) -> None:
+    def __init__(self, store: ProviderStore, factory: ProviderEntryFactory, providers: ProviderRegistry) -> None:
         self._store = store
-        self._maker = maker
+        self._factory = factory
         self._made = providers
         self._tenants: dict[UUID, _Tenant] = {}
         self._reading: dict[UUID, asyncio.Task[Mapping[str, ProviderEntry]]] = {}
@@ -107,7 +107,7 @@ class TenantProviderCache:
         tenant.used_at = tenant.used_at or time.monotonic()
         if number > tenant.read:
             before = {one.id: one for one in tenant.providers.values()}
-            now = [self._maker.of_row(row, before.get(row.id)) for row in rows]
+            now = [self._factory.of_row(row, before.get(row.id)) for row in rows]
             providers = {one.config.name: one for one in now}
             self._drop(tenant.providers, providers)
             tenant.providers, tenant.read = providers, number

@@ -3,16 +3,17 @@
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
-from services.common.addresses import is_public
+from services.common.core.addresses import is_public
 from services.llm_gateway.core.errors import ProviderInvalid
 from services.llm_gateway.core.overrides import InvalidOverride, names
 from services.llm_gateway.core.provider_types import COMMON_OPTIONS, TYPES, Option, ProviderType, base_url
+from services.llm_gateway.providers.model import ProviderSettings
 
 ALLOW_PRIVATE = "LOCI_ALLOW_PRIVATE_PROVIDERS"
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -33,44 +34,21 @@ _NOT_OFFERED = {
 _GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderDraft:
-    """A provider to be created or changed. `base_url` empty: the vendor's own."""
-
-    name: str
-    type: str
-    api_key: str = field(default="", repr=False)
-    access_key: str = field(default="", repr=False)
-    base_url: str = ""
-    region: str = ""
-    api_version: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def validate(draft: ProviderDraft, *, allow_private: bool, is_tenants: bool = True) -> ProviderDraft:
-    """Returns the draft with its base URL in the form that its type keeps. Raises ProviderInvalid."""
-    if not _NAME.fullmatch(draft.name):
+def validate(settings: ProviderSettings, *, allow_private: bool, is_tenants: bool = True) -> ProviderSettings:
+    """Returns the settings with the base URL in the form that the type keeps. Raises ProviderInvalid."""
+    if not _NAME.fullmatch(settings.name):
         raise _invalid(
-            "name", f"{draft.name[:80]!r} is not 1 to 64 letters, digits, dots, dashes and underscores", draft
+            "name", f"{settings.name[:80]!r} is not 1 to 64 letters, digits, dots, dashes and underscores", settings
         )
-    row = _row(draft)
-    if not _REGION.fullmatch(draft.region):
-        raise _invalid("region", f"{draft.region[:80]!r} is no region, for example us-east-1", draft)
-    if not _API_VERSION.fullmatch(draft.api_version):
-        raise _invalid("api_version", f"{draft.api_version[:80]!r} is no version, for example 2024-10-21", draft)
-    url = _base_url(draft, row, allow_private=allow_private)
-    _check_keys(draft, row, url, is_tenants=is_tenants)
-    _check_options(draft, row, allow_private=allow_private, is_tenants=is_tenants)
-    return ProviderDraft(
-        name=draft.name,
-        type=draft.type,
-        api_key=draft.api_key,
-        access_key=draft.access_key,
-        base_url=url,
-        region=draft.region,
-        api_version=draft.api_version,
-        options=draft.options,
-    )
+    row = _row(settings)
+    if not _REGION.fullmatch(settings.region):
+        raise _invalid("region", f"{settings.region[:80]!r} is no region, for example us-east-1", settings)
+    if not _API_VERSION.fullmatch(settings.api_version):
+        raise _invalid("api_version", f"{settings.api_version[:80]!r} is no version, for example 2024-10-21", settings)
+    url = _base_url(settings, row, allow_private=allow_private)
+    _check_keys(settings, row, url, is_tenants=is_tenants)
+    _check_options(settings, row, allow_private=allow_private, is_tenants=is_tenants)
+    return replace(settings, base_url=url)
 
 
 def addresses(base: str, options: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -84,49 +62,51 @@ def is_vendors(provider_type: str, url: str) -> bool:
     return row.needs_key and url == base_url(provider_type, "")
 
 
-def _row(draft: ProviderDraft) -> ProviderType:
-    if reason := _NOT_OFFERED.get(draft.type):
-        raise _invalid("provider_type", reason, draft)
-    row = TYPES.get(draft.type)
+def _row(settings: ProviderSettings) -> ProviderType:
+    if reason := _NOT_OFFERED.get(settings.provider_type):
+        raise _invalid("provider_type", reason, settings)
+    row = TYPES.get(settings.provider_type)
     if row is None:
         offered = ", ".join(sorted(TYPES.keys() - _NOT_OFFERED))
-        raise _invalid("provider_type", f"{draft.type[:80]!r} is none of {offered}", draft)
+        raise _invalid("provider_type", f"{settings.provider_type[:80]!r} is none of {offered}", settings)
     return row
 
 
-def _base_url(draft: ProviderDraft, row: ProviderType, *, allow_private: bool) -> str:
-    text = draft.base_url.strip()
+def _base_url(settings: ProviderSettings, row: ProviderType, *, allow_private: bool) -> str:
+    text = settings.base_url.strip()
     # Those without one of their own make it from the region, but for Azure, where it names the account.
     if not text and not row.base_url:
         if row.is_present_by and set(row.is_present_by) <= set(row.url_settings):
-            raise _invalid("base_url", f"providers of type {row.name} need one", draft)
+            raise _invalid("base_url", f"providers of type {row.name} need one", settings)
         return ""
     if text:
-        _check_url("base_url", text, draft, allow_private=allow_private)
+        _check_url("base_url", text, settings, allow_private=allow_private)
     url = base_url(row.name, text)
     if not text and not allow_private and not row.base_url.startswith("https://"):
         example = f"https://{row.name.partition('_')[0]}.example.com"
-        raise _invalid("base_url", f"providers of type {row.name} need one, for example {example}", draft)
+        raise _invalid("base_url", f"providers of type {row.name} need one, for example {example}", settings)
     return url
 
 
-def _check_url(what: str, url: str, draft: ProviderDraft, *, allow_private: bool) -> None:
+def _check_url(what: str, url: str, settings: ProviderSettings, *, allow_private: bool) -> None:
     if len(url) > _LONGEST_URL:
-        raise _invalid(what, f"it is longer than {_LONGEST_URL} characters", draft)
+        raise _invalid(what, f"it is longer than {_LONGEST_URL} characters", settings)
     try:
         parsed = urlsplit(url)
         host, _ = parsed.hostname or "", parsed.port
     except ValueError:
         parsed, host = SplitResult("", "", "", "", ""), ""
     if parsed.scheme not in ("http", "https") or not host or not _KEY.fullmatch(url):
-        raise _invalid(what, f"{url[:80]!r} is no http or https address, for example https://llm.example.com/v1", draft)
+        raise _invalid(
+            what, f"{url[:80]!r} is no http or https address, for example https://llm.example.com/v1", settings
+        )
     if parsed.username is not None or parsed.query or parsed.fragment:
-        raise _invalid(what, "it must not hold a user, a password, a query or a fragment", draft)
+        raise _invalid(what, "it must not hold a user, a password, a query or a fragment", settings)
     if not allow_private and _is_private(host):
         sentence = (
             f"{host} is an address of the server's own network; the operator allows those with {ALLOW_PRIVATE}=true"
         )
-        raise _invalid(what, sentence, draft)
+        raise _invalid(what, sentence, settings)
 
 
 def _is_private(host: str) -> bool:
@@ -137,70 +117,70 @@ def _is_private(host: str) -> bool:
         return host.rstrip(".").lower().rpartition(".")[2] == "localhost"
 
 
-def _check_keys(draft: ProviderDraft, row: ProviderType, url: str, *, is_tenants: bool) -> None:
+def _check_keys(settings: ProviderSettings, row: ProviderType, url: str, *, is_tenants: bool) -> None:
     needed = row.needs_key and (not row.base_url or url == base_url(row.name, ""))
     # Without one the server's own identity in the cloud would be used.
-    if not draft.api_key and (needed or (is_tenants and row.key_is_file)):
-        raise _invalid("api_key", f"providers of type {row.name} need one", draft)
-    if draft.access_key and not row.access_key_settings:
-        raise _invalid("access_key", f"providers of type {row.name} have none; the key goes into api_key", draft)
+    if not settings.api_key and (needed or (is_tenants and row.key_is_file)):
+        raise _invalid("api_key", f"providers of type {row.name} need one", settings)
+    if settings.access_key and not row.access_key_settings:
+        raise _invalid("access_key", f"providers of type {row.name} have none; the key goes into api_key", settings)
     if row.key_is_file:
-        _check_account(draft, is_tenants=is_tenants)
+        _check_account(settings, is_tenants=is_tenants)
         return
-    for what, key in (("api_key", draft.api_key), ("access_key", draft.access_key)):
+    for what, key in (("api_key", settings.api_key), ("access_key", settings.access_key)):
         if len(key) > _LONGEST_KEY or not _KEY.fullmatch(key):
-            raise _invalid(what, "a key is printable ASCII without spaces; was it copied whole?", draft)
+            raise _invalid(what, "a key is printable ASCII without spaces; was it copied whole?", settings)
 
 
-def _check_account(draft: ProviderDraft, *, is_tenants: bool) -> None:
+def _check_account(settings: ProviderSettings, *, is_tenants: bool) -> None:
     """Raises ProviderInvalid unless the key is a service account's JSON: other kinds name files, commands or
     addresses.
     """
-    if not draft.api_key:
+    if not settings.api_key:
         return
     try:
-        account = orjson.loads(draft.api_key)
+        account = orjson.loads(settings.api_key)
     except orjson.JSONDecodeError:
         account = None
-    if not isinstance(account, dict) or len(draft.api_key) > _LONGEST_KEY:
-        raise _invalid("api_key", "expected the JSON of a Google service account", draft)
+    if not isinstance(account, dict) or len(settings.api_key) > _LONGEST_KEY:
+        raise _invalid("api_key", "expected the JSON of a Google service account", settings)
     tokens = account.get("token_uri", _GOOGLE_TOKENS)
     if is_tenants and (account.get("type") != "service_account" or tokens != _GOOGLE_TOKENS):
         sentence = (
             f'expected the JSON of a Google service account ("type": "service_account", tokens of {_GOOGLE_TOKENS})'
         )
-        raise _invalid("api_key", sentence, draft)
+        raise _invalid("api_key", sentence, settings)
 
 
-def _check_options(draft: ProviderDraft, row: ProviderType, *, allow_private: bool, is_tenants: bool) -> None:
+def _check_options(settings: ProviderSettings, row: ProviderType, *, allow_private: bool, is_tenants: bool) -> None:
     known = {option.name: option for option in (*row.options, *COMMON_OPTIONS) if not (is_tenants and option.secret)}
-    if unknown := sorted(draft.options.keys() - known.keys()):
+    if unknown := sorted(settings.options.keys() - known.keys()):
         sentence = f"{', '.join(unknown)[:80]} is none of {', '.join(sorted(known))}, which type {row.name} has"
-        raise _invalid("options", sentence, draft)
-    if len(orjson.dumps(draft.options)) > _LONGEST_OPTIONS:
-        raise _invalid("options", f"they are longer than {_LONGEST_OPTIONS} bytes", draft)
-    for name, value in draft.options.items():
-        _check_option(known[name], value, draft)
+        raise _invalid("options", sentence, settings)
+    if len(orjson.dumps(settings.options)) > _LONGEST_OPTIONS:
+        raise _invalid("options", f"they are longer than {_LONGEST_OPTIONS} bytes", settings)
+    for name, value in settings.options.items():
+        _check_option(known[name], value, settings)
         if name.endswith("_url"):
-            _check_url(f"options.{name}", value, draft, allow_private=allow_private)
+            _check_url(f"options.{name}", value, settings, allow_private=allow_private)
 
 
-def _check_option(option: Option, value: Any, draft: ProviderDraft) -> None:
+def _check_option(option: Option, value: Any, settings: ProviderSettings) -> None:
     what = f"options.{option.name}"
     if option.kind == "object":
         try:
             names(value)
         except InvalidOverride as wrong:
-            raise _invalid(what, str(wrong), draft) from None
+            raise _invalid(what, str(wrong), settings) from None
     elif option.kind == "flag":
         if not isinstance(value, bool):
-            raise _invalid(what, "it is neither true nor false", draft)
+            raise _invalid(what, "it is neither true nor false", settings)
     elif option.kind == "integer":
         if type(value) is not int or not 0 < value <= _MOST_AT_ONCE:
-            raise _invalid(what, f"it is not a whole number from 1 to {_MOST_AT_ONCE}", draft)
+            raise _invalid(what, f"it is not a whole number from 1 to {_MOST_AT_ONCE}", settings)
     elif not isinstance(value, str) or (option.choices and value not in option.choices):
-        raise _invalid(what, f"it is not {' or '.join(option.choices) or 'a text'}", draft)
+        raise _invalid(what, f"it is not {' or '.join(option.choices) or 'a text'}", settings)
 
 
-def _invalid(what: str, problem: str, draft: ProviderDraft) -> ProviderInvalid:
-    return ProviderInvalid(f"{what}: {problem}.", provider=draft.name[:80])
+def _invalid(what: str, problem: str, settings: ProviderSettings) -> ProviderInvalid:
+    return ProviderInvalid(f"{what}: {problem}.", provider=settings.name[:80])

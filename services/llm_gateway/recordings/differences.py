@@ -18,7 +18,7 @@ def nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> st
     if not alike:
         places = sorted({" ".join(one.place) for one in recorded})
         return f"nothing was recorded for {' '.join(request.place)}, only for {', '.join(places)}"
-    closest = min((list(_differences(_said(one), _said(request), "")) for one in alike), key=len)
+    closest = min((list(_differences(_content(one), _content(request), "")) for one in alike), key=len)
     # Everything may be equal but the query, which is part of what is said.
     where, before, now = closest[0]
     more = f", and {len(closest) - 1} more differences" if len(closest) > 1 else ""
@@ -27,10 +27,10 @@ def nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> st
 
 def differing(request: RecordedRequest, other: RecordedRequest) -> list[str]:
     """Returns the places in their bodies where two requests differ."""
-    return [where or "the body" for where, _, _ in _differences(_said(request), _said(other), "")]
+    return [where or "the body" for where, _, _ in _differences(_content(request), _content(other), "")]
 
 
-def _said(request: RecordedRequest) -> Any:
+def _content(request: RecordedRequest) -> Any:
     return {"query": dict(request.query), "body": request.value} if request.query else request.value
 
 
@@ -41,21 +41,21 @@ def _differences(before: Any, now: Any, where: str) -> Iterator[tuple[str, str, 
             if name in before and name in now:
                 yield from _differences(before[name], now[name], place)
             else:
-                yield place, _quoted(before, name), _quoted(now, name)
+                yield place, _quote(before, name), _quote(now, name)
     elif isinstance(before, list) and isinstance(now, list):
         for index, (one, other) in enumerate(zip(before, now, strict=False)):
             yield from _differences(one, other, f"{where}[{index}]")
         if len(before) != len(now):
             yield where, f"{len(before)} items", f"{len(now)} items"
     elif type(before) is not type(now) or before != now:
-        yield where, *_shown(before, now)
+        yield where, *_excerpts(before, now)
 
 
-def _quoted(value: Mapping[str, Any], name: str) -> str:
+def _quote(value: Mapping[str, Any], name: str) -> str:
     return _short(value[name], 0) if name in value else "nothing"
 
 
-def _shown(before: Any, now: Any) -> tuple[str, str]:
+def _excerpts(before: Any, now: Any) -> tuple[str, str]:
     """Returns both, from a little before the place where they part."""
     if not (isinstance(before, str) and isinstance(now, str)):
         return _short(before, 0), _short(now, 0)

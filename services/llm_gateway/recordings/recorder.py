@@ -159,7 +159,7 @@ class Recorder:
         if self._ended:
             return
         if self._file is None:
-            self._file = self._opened()
+            self._file = self._open()
         line = exchange_line(exchange, self._secrets)
         if os.fstat(self._file).st_size + len(line) > self._most:
             self._ended = True
@@ -168,7 +168,7 @@ class Recorder:
         while line:
             line = line[os.write(self._file, line) :]
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         size = os.fstat(file).st_size

@@ -130,7 +130,7 @@ def provider_line(fields: Mapping[str, Any]) -> bytes:
 
 def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
     """Returns the line of an exchange. A secret in it (a vendor may quote the key it refuses) is cut out."""
-    request, reply = exchange.asked, _cleaned(exchange.answered, secrets)
+    request, reply = exchange.asked, _clean(exchange.answered, secrets)
     line = orjson.dumps(
         {
             "at": exchange.at,
@@ -138,13 +138,13 @@ def exchange_line(exchange: Exchange, secrets: Sequence[str]) -> bytes:
                 "method": request.method,
                 "path": request.path,
                 "query": request.query,
-                "body": _packed(request.body, json=True),
+                "body": _pack(request.body, json=True),
             },
             "response": {
                 "status": reply.status,
                 "headers": reply.headers,
                 "milliseconds": reply.milliseconds,
-                "chunks": [(at, _packed(chunk)) for at, chunk in reply.chunks],
+                "chunks": [(at, _pack(chunk)) for at, chunk in reply.chunks],
                 "end": reply.end,
                 "reason": reply.reason,
             },
@@ -175,11 +175,11 @@ def _value(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        packed = _packed(body)
+        packed = _pack(body)
         return packed["base64"] if isinstance(packed, dict) else packed
 
 
-def _packed(data: bytes, *, json: bool = False) -> Any:
+def _pack(data: bytes, *, json: bool = False) -> Any:
     """Returns bytes as a text, or where they are none in base64; with `json`, JSON as {"json"}."""
     if json and data:
         try:
@@ -192,33 +192,33 @@ def _packed(data: bytes, *, json: bool = False) -> Any:
         return {"base64": base64.b64encode(data).decode()}
 
 
-def _unpacked(packed: Any) -> bytes:
+def _unpack(packed: Any) -> bytes:
     if isinstance(packed, str):
         return packed.encode()
     return orjson.dumps(packed["json"]) if "json" in packed else base64.b64decode(packed["base64"], validate=True)
 
 
-def _spelled(secrets: Iterable[str]) -> list[bytes]:
+def _spellings(secrets: Iterable[str]) -> list[bytes]:
     """Returns the secrets as they stand in bytes and in JSON."""
     long = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
     return [form for secret in long for form in {secret.encode(), orjson.dumps(secret)[1:-1]}]
 
 
-def _cleaned(reply: RecordedReply, secrets: Sequence[str]) -> RecordedReply:
+def _clean(reply: RecordedReply, secrets: Sequence[str]) -> RecordedReply:
     """Returns the reply without secrets, whether torn between two chunks or compressed."""
     whole = plain = b"".join(chunk for _, chunk in reply.chunks)
     headers = dict(reply.headers)
     if headers.pop("content-encoding", "") in _ZLIB:
         with suppress(zlib.error):
             plain = zlib.decompressobj(_ANY_ZLIB).decompress(whole)
-    if not any(secret in plain for secret in _spelled(secrets)):
+    if not any(secret in plain for secret in _spellings(secrets)):
         return reply
     kept = reply.headers if plain is whole else tuple(headers.items())
     return replace(reply, headers=kept, chunks=[(reply.milliseconds, _without(plain, secrets))])
 
 
 def _without(data: bytes, secrets: Iterable[str]) -> bytes:
-    for secret in _spelled(secrets):
+    for secret in _spellings(secrets):
         data = data.replace(secret, _REMOVED)
     return data
 
@@ -226,13 +226,13 @@ def _without(data: bytes, secrets: Iterable[str]) -> bytes:
 def _exchange(item: Mapping[str, Any]) -> Exchange:
     request, response = item["request"], item["response"]
     request_of_item = RecordedRequest(
-        request["method"], request["path"], _pairs(request["query"]), _unpacked(request["body"])
+        request["method"], request["path"], _pairs(request["query"]), _unpack(request["body"])
     )
     reply = RecordedReply(
         status=response["status"],
         headers=_pairs(response["headers"]),
         milliseconds=response["milliseconds"],
-        chunks=[(at, _unpacked(packed)) for at, packed in response["chunks"]],
+        chunks=[(at, _unpack(packed)) for at, packed in response["chunks"]],
         end=response["end"],
         reason=response["reason"],
     )

@@ -36,19 +36,19 @@ class Recordings:
         in_order = env.choice(MATCH, ("exact", "order"), default="exact") == "order"
         return cls(record, replay, in_order)
 
-    def applied(self, config: ProviderConfig) -> ProviderConfig:
+    def apply(self, config: ProviderConfig) -> ProviderConfig:
         """Returns the provider as it is to be made."""
         if not self.record_to and not self.replay_from:
             return config
         return replace(config, record_to=self.record_to, replay_from=self.replay_from, replay_in_order=self.in_order)
 
-    def joined(self, configs: Iterable[ProviderConfig]) -> Iterator[ProviderConfig]:
+    def merge(self, configs: Iterable[ProviderConfig]) -> Iterator[ProviderConfig]:
         """Yields the configured providers; in a replay those that were recorded come instead of their namesakes."""
-        recorded = {config.name: config for config in self._recorded()}
+        recorded = {config.name: config for config in self._recordings()}
         yield from (config for config in configs if config.name not in recorded)
         yield from recorded.values()
 
-    def _recorded(self) -> Iterator[ProviderConfig]:
+    def _recordings(self) -> Iterator[ProviderConfig]:
         for recorded in all_recordings(self.replay_from) if self.replay_from else ():
             if recorded.provider.keys() >= DESCRIBED and recorded.provider["type"] in TYPES:
                 yield _config(recorded.provider)

@@ -15,7 +15,7 @@ from services.common.timestamps import timestamp
 from services.memory import wire
 from services.memory.agent_files.model import AgentFile, Directory, FileLimits, FileRange
 from services.memory.core.file_text.views import id_of_agent_file
-from services.memory.core.ports.agent_files import AgentFileStore
+from services.memory.core.ports.files import AgentFileStore
 from services.memory.folders.convert import folder_message
 
 _FILES_PER_PAGE = 100

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agent_tools.batching import Batcher, Waiter
 from services.memory.agent_tools.model import EditContext, EditLookup, ValueChange, ValueEdit
 from services.memory.blocks.model import Block
 from services.memory.core.errors import VersionConflict
+from services.memory.core.ports.agents import CallStore
 from services.memory.core.ports.blocks import BlockStore
-from services.memory.core.ports.calls import CallStore
 
 # Stored at once; every version's value is sent in full.
 _MOST_CHARACTERS = 5_000_000

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agent_files.model import FileRange, Opening
 from services.memory.agent_tools.model import CallRecord, ToolCall
 from services.memory.core.file_text.grep import MOST_CONTEXT, Grep, compile_pattern, render_result
 from services.memory.core.file_text.lookup import KnownFile, named, spellings
 from services.memory.core.file_text.views import View
-from services.memory.core.ports.agent_files import AgentFileStore
-from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.agents import CallStore
+from services.memory.core.ports.files import AgentFileStore
 from services.memory.core.rules import JsonObject
 from services.memory.core.tools.arguments import Arguments
 from services.memory.passages.model import FoldersOfAgent, PassageQuery
@@ -56,7 +56,7 @@ class FileTools:
         if len(requests) > call.limits.most_open:
             most = f"You may have at most {call.limits.most_open} files open at once"
             raise Refused("TOOL_REFUSED", f"{most}, and asked for {len(requests)}. Nothing was opened.")
-        ranges = await self._wanted(call, requests)
+        ranges = await self._ranges(call, requests)
         records: list[CallRecord] = []
 
         def keep(opening: Opening) -> CallRecord:
@@ -73,7 +73,7 @@ class FileTools:
         )
         return records[0]
 
-    async def _wanted(self, call: ToolCall, requests: Sequence[tuple[str, int, int | None]]) -> list[FileRange]:
+    async def _ranges(self, call: ToolCall, requests: Sequence[tuple[str, int, int | None]]) -> list[FileRange]:
         spelled = [spellings(name) for name, _, _ in requests]
         candidates = await self._files.named(call.organization_id, call.agent_id, sum(spelled, ()))
         known = {file.path for file in candidates} | {file.name for file in candidates}
@@ -155,7 +155,7 @@ def _render_opening(opening: Opening) -> str:
     """Returns what the model reads: the files that are open now, their views, and the files closed for them."""
     most = _share([len(view.text) for _, view in opening.opened])
     parts = ["In view from now on; from the next message on your prompt shows them, too:"]
-    parts += [f"{path}\n{_shown(path, view, most)}" for path, view in opening.opened]
+    parts += [f"{path}\n{_excerpt(path, view, most)}" for path, view in opening.opened]
     if opening.closed:
         parts.append(f"Closed: {', '.join(opening.closed)}.")
     return "\n\n".join(parts)
@@ -173,7 +173,7 @@ def _share(sizes: Sequence[int]) -> int:
     return SHOWN_CHARS
 
 
-def _shown(path: str, view: View, most: int) -> str:
+def _excerpt(path: str, view: View, most: int) -> str:
     if len(view.text) <= most:
         return view.text
     cut = view.text[:most].rpartition("\n")[0]

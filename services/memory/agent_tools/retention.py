@@ -5,7 +5,7 @@ import logging
 import random
 from datetime import timedelta
 
-from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.agents import CallStore
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
 from services.common.ids import uuid7
-from services.common.refusals import Refused
 from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, ToolResult, ValueEdit
@@ -21,8 +21,7 @@ from services.memory.blocks.model import Block, BlockDraft, validate
 from services.memory.core.editing import edits, patches
 from services.memory.core.editing.patches import Plan
 from services.memory.core.errors import DuplicateCall, VersionConflict
-from services.memory.core.ports.agents import AgentStore, CopyStore
-from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.agents import AgentStore, CallStore, CopyStore
 from services.memory.core.tools import memory_tool
 from services.memory.core.tools.arguments import Arguments
 from services.memory.core.tools.value_edits import EDITS, Operation, label_of
@@ -30,14 +29,14 @@ from services.memory.passages.model import OfAgent, PassageDraft, PassageFilter,
 from services.memory.passages.service import PassageService
 from services.memory.search.service import PassageSearch
 
-_REWRITE, _PATCH, _OMNI = "memory_rethink", "memory_apply_patch", "memory"
+_REWRITE, _PATCH, _MEMORY = "memory_rethink", "memory_apply_patch", "memory"
 _INSERT, _SEARCH = "archival_memory_insert", "archival_memory_search"
 # What only says that a series of edits is over; the agent's rules end its turn.
 _ENDS = {
     "memory_finish_edits": "Your memory edits are complete.",
     "finish_rethinking_memory": "Your rethinking of memory is complete.",
 }
-TOOL_NAMES = (*EDITS, _OMNI, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
+TOOL_NAMES = (*EDITS, _MEMORY, *_ENDS, _INSERT, _SEARCH, *FILE_TOOLS)
 _SUMMARY_DESCRIPTION = "Summary of earlier messages"
 
 
@@ -46,7 +45,7 @@ class ToolService:
 
     def __init__(
         self,
-        lines: EditQueues,
+        queues: EditQueues,
         agents: AgentStore,
         copies: CopyStore,
         calls: CallStore,
@@ -55,7 +54,7 @@ class ToolService:
         retries: EditRetries,
         files: FileTools,
     ) -> None:
-        self._edit_queues = lines
+        self._edit_queues = queues
         self._agents = agents
         self._copies = copies
         self._calls = calls
@@ -77,8 +76,8 @@ class ToolService:
                 return await self._edit(call, arguments.text("label"), partial(edits.rewrite, text=text, trusted=True))
             if call.tool_name == _PATCH and (parts := patches.parts(arguments.text("patch"))):
                 return await self._carry_out(call, lambda memory: patches.plan(parts, memory, uuid7))
-            if call.tool_name == _OMNI:
-                return await self._omni(call, memory_tool.command(arguments, uuid7))
+            if call.tool_name == _MEMORY:
+                return await self._run_memory_tool(call, memory_tool.command(arguments, uuid7))
             if make is not None:
                 return await self._edit(call, label_of(call.tool_name, arguments), make(arguments))
             if call.tool_name in _ENDS:
@@ -95,7 +94,9 @@ class ToolService:
             return await self._answer(call, "This call was made before.", is_error=True)
         raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
 
-    async def _omni(self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand) -> ToolResult:
+    async def _run_memory_tool(
+        self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand
+    ) -> ToolResult:
         match command:
             case memory_tool.EditCommand(label, operation):
                 return await self._edit(call, label, operation)
@@ -118,7 +119,7 @@ class ToolService:
             return ToolResult(tool_return=edit.record.tool_return, is_error=False, changed_blocks=(stored,))
 
         def make(block: Block) -> ValueEdit:
-            after, edit = edits.edited(block, operation)
+            after, edit = edits.apply_edit(block, operation)
             record = record_of(call, edits.report(after, edit), is_error=False)
             return ValueEdit(value=after.value, operation=edit.operation, origin=call.origin, record=record)
 
@@ -151,7 +152,7 @@ class ToolService:
         answer = f'The memory block "{label}" was created ({len(draft.value)} of {draft.limit} characters).'
         record = replace(record_of(call, answer, is_error=False), changed_block_ids=(block_id,))
         try:
-            await self._copies.create_attached(call.organization_id, call.agent_id, [draft], call.origin, record)
+            await self._copies.create_and_attach(call.organization_id, call.agent_id, [draft], call.origin, record)
         except AlreadyExists:  # since the agent's labels were read
             raise VersionConflict(block_id) from None
         return await self._repeat(call, record)

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common import records
-from services.common.records import columns, names_in
-from services.common.statements import Statement
+from services.common.core import records
+from services.common.core.records import columns, names_in
+from services.common.core.statements import Statement
 from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
 from services.memory.agent_tools.tables import applied_calls
 from services.memory.blocks.model import Block

@@ -11,8 +11,7 @@ from services.memory.agents.model import CopyRequest, RestoreRequest
 from services.memory.blocks.model import Block
 from services.memory.core.editing.copies import copy_of, id_of_copy, to_copy
 from services.memory.core.errors import DuplicateCall
-from services.memory.core.ports.agents import AgentStore, CopyStore
-from services.memory.core.ports.calls import CallStore
+from services.memory.core.ports.agents import AgentStore, CallStore, CopyStore
 
 
 class VersionService:
@@ -66,7 +65,7 @@ class VersionService:
             is_error=False,
             changed_block_ids=tuple(draft.id for draft in drafts if draft.id is not None),
         )
-        await self._store.create_attached(
+        await self._store.create_and_attach(
             request.organization_id, request.target_agent_id, drafts, request.origin, record
         )
         return record

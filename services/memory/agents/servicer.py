@@ -8,10 +8,10 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import agent_memory_service_pb2_grpc as agent_grpc
 from services.common.codec import Codec
 from services.common.context import current
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.common.purging import organization_to_purge
-from services.common.storable import storable
+from services.common.purge import organization_to_purge
 from services.memory import wire
 from services.memory.agent_files.servicer import directory_message, file_limits
 from services.memory.agent_tools.model import ToolCall, ToolResult
@@ -21,8 +21,8 @@ from services.memory.agents.service import VersionService
 from services.memory.archives.servicer import archive_message
 from services.memory.blocks.convert import block_draft, block_message
 from services.memory.blocks.model import Origin, validate
-from services.memory.core.ports.agent_files import AgentFileStore
 from services.memory.core.ports.agents import AgentStore, CopyStore
+from services.memory.core.ports.files import AgentFileStore
 from services.memory.folders.convert import folder_message
 from services.memory.folders.model import Folder
 

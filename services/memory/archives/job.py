@@ -3,7 +3,7 @@
 import time
 from uuid import UUID
 
-from services.memory.core.ports.archives import ArchiveStore
+from services.memory.core.ports.passages import ArchiveStore
 from services.memory.jobs.model import Job, Reschedule
 
 # Then other jobs have a turn.

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.common.refusals import Refused
-from services.common.storable import storable, storable_json
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable, storable_json
 from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to
 from services.memory.core.vectors import MOST_DIMENSIONS
 

@@ -17,9 +17,8 @@ from services.memory.archives.model import (
     validate_changes,
     validate_draft,
 )
-from services.memory.core.ports.archives import ArchiveStore
-from services.memory.core.ports.embedder import Embedder
-from services.memory.core.ports.passages import PassageLists
+from services.memory.core.ports.passages import ArchiveStore, PassageLists
+from services.memory.core.ports.search import Embedder
 from services.memory.embedding_changes.service import EmbeddingChangeService
 from services.memory.embedding_changes.servicer import EmbeddingChangeServicer
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.records import record
 from services.common.errors import AlreadyExists, NotFound
-from services.common.records import record
 from services.memory.archives.model import Archive, ArchiveDraft, EmbeddingModel
 from services.memory.archives.tables import archives
 from services.memory.jobs.store import add_job

@@ -6,9 +6,9 @@ from typing import Any
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.codec import Codec
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
-from services.common.storable import storable
 from services.memory import wire
 from services.memory.blocks.model import (
     DEFAULT_LIMIT,

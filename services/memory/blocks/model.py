@@ -6,8 +6,9 @@ from enum import IntEnum
 from typing import TypeVar
 from uuid import UUID
 
-from services.common.refusals import Refused
-from services.common.storable import storable_json
+from services.common.core.paging import PageBy, invalid_token
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable_json
 from services.memory.core.rules import JsonObject, unique_tags
 
 DEFAULT_LIMIT = 100_000
@@ -185,3 +186,16 @@ def _check(label: str, value: str, limit: int) -> None:
             f"the value of block {label!r} is {len(value)} characters long, its limit is {limit}; "
             "shorten the value or raise the limit",
         )
+
+
+def version_bounds(page: PageBy[int]) -> tuple[int | None, int | None]:
+    """Returns where a scan of versions begins and ends, neither included. Raises Refused (PAGE_TOKEN_INVALID)."""
+    start, end = (page.before, None) if page.backwards else (page.after, page.before)
+    return version_of(page.token) if page.token else start, end
+
+
+def version_of(token: str) -> int:
+    """Returns the version that a token or a cursor names. Raises Refused (PAGE_TOKEN_INVALID)."""
+    if not (token.isascii() and token.isdigit() and len(token) < 20 and int(token) < 2**63):
+        raise invalid_token()
+    return int(token)

@@ -5,15 +5,14 @@ from typing import Any
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
 from services.common.page_requests import allow, page_by, page_by_id
-from services.common.storable import storable
 from services.memory import wire
 from services.memory.blocks import convert
-from services.memory.blocks.model import validate
+from services.memory.blocks.model import validate, version_of
 from services.memory.blocks.service import BlockService
-from services.memory.core.paging import version_of
 from services.memory.core.ports.blocks import BlockLists, BlockStore, IdentityStore
 
 _BLOCKS_PER_PAGE = 50

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -73,7 +73,7 @@ class EmbeddingChangeJob:
                 if (later := await self._move(run, change)) is not None:
                     return later
             except LociError as error:
-                await self._store.failed(job.organization_id, change, error.message)
+                await self._store.record_failure(job.organization_id, change, error.message)
                 failures = 0 if run.moved else job.failures
                 return Reschedule(pause_after(failures + 1), failed=not run.moved)
         return Reschedule(0.0)
@@ -92,7 +92,7 @@ class EmbeddingChangeJob:
             if walked:
                 passage_ids, place = next_batch(walked, self._most(run))
                 look = _TEXTS_PER_CALL if passage_ids else _FAR
-            elif await self._index_wanted(run, change):
+            elif await self._needs_index(run, change):
                 return Reschedule(_INDEX_PAUSE_SECONDS)
             else:
                 passage_ids = await self._close(run, change)
@@ -105,8 +105,8 @@ class EmbeddingChangeJob:
             change = replace(change, reached=place)
         return None
 
-    async def _index_wanted(self, run: _Slice, change: EmbeddingChange) -> bool:
-        if not await self._store.index_wanted(run.job.organization_id, change):
+    async def _needs_index(self, run: _Slice, change: EmbeddingChange) -> bool:
+        if not await self._store.needs_index(run.job.organization_id, change):
             self._waiting.pop(change.id, None)
             return False
         return time.monotonic() - self._waiting.setdefault(change.id, time.monotonic()) < _INDEX_SECONDS
@@ -117,7 +117,7 @@ class EmbeddingChangeJob:
         texts = await self._store.texts(run.job.organization_id, change.archive_id, passage_ids)
         calls = _calls(texts)
         for number, some in enumerate(calls, 1):
-            vectors = await self._made(change, some, _CALL_SECONDS)
+            vectors = await self._vectors(change, some, _CALL_SECONDS)
             place = reached if number == len(calls) else change.reached
             if not await self._store.write(run.job.organization_id, change, vectors, place):
                 return False
@@ -131,7 +131,7 @@ class EmbeddingChangeJob:
                 return []
             lacking = await self._lacking(locked, change)
             if 0 < len(lacking) < _TEXTS_PER_CALL and run.late_tries >= _OPEN_TRIES:
-                await locked.write(await self._made(change, await locked.texts(lacking), _CLOSED_SECONDS))
+                await locked.write(await self._vectors(change, await locked.texts(lacking), _CLOSED_SECONDS))
                 lacking = await self._lacking(locked, change)
             if not lacking:
                 await locked.switch()
@@ -141,7 +141,7 @@ class EmbeddingChangeJob:
     async def _lacking(self, locked: LockedChange, change: EmbeddingChange) -> list[UUID]:
         return [] if change.after.embedding is None else await locked.lacking(_TEXTS_PER_CALL)
 
-    async def _made(self, change: EmbeddingChange, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
+    async def _vectors(self, change: EmbeddingChange, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
         handle, model_id = change.after.embedding, change.after.model_id
         assert handle is not None
         assert model_id is not None

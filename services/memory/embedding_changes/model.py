@@ -113,7 +113,7 @@ class ModelCoverage:
     covered: int
 
 
-def begin(standing: ArchiveState, draft: EmbeddingChange) -> EmbeddingChange:
+def begin_change(standing: ArchiveState, draft: EmbeddingChange) -> EmbeddingChange:
     """Returns the change that answers a wish for `draft`: that, from the model in use, or the newest if it is the same.
 
     Wishing for the model in use gives up a rollback that waits. Raises ChangeRuns.
@@ -128,7 +128,7 @@ def begin(standing: ArchiveState, draft: EmbeddingChange) -> EmbeddingChange:
         if newest.rolling_back and embedding == standing.now.embedding:
             return _exchange(newest, ChangeState.COMPLETED, rolling_back=False)
         raise ChangeRunning(
-            f"the archive is being changed to {_named(newest.after)}; wait for that, or roll it back first"
+            f"the archive is being changed to {_name_of(newest.after)}; wait for that, or roll it back first"
         )
     if newest.state is ChangeState.COMPLETED and newest.after.embedding == embedding:
         return newest
@@ -144,20 +144,20 @@ def roll_back_change(newest: EmbeddingChange) -> EmbeddingChange:
             return _exchange(newest, ChangeState.RUNNING, rolling_back=True)
         case ChangeState.FINISHED:
             raise ChangeFinished(
-                f"the vectors of {_named(newest.before)} are erased; change to that model anew to go back to it"
+                f"the vectors of {_name_of(newest.before)} are erased; change to that model anew to go back to it"
             )
         case _:
             return newest
 
 
-def finished(newest: EmbeddingChange) -> EmbeddingChange:
+def finish_change(newest: EmbeddingChange) -> EmbeddingChange:
     """Returns the change once the vectors that are not used may go. Raises ChangeRuns."""
     if newest.state is ChangeState.RUNNING:
         raise ChangeRunning("the change still runs; wait until it is completed, or roll it back")
     return replace(newest, state=ChangeState.FINISHED) if newest.state is ChangeState.COMPLETED else newest
 
 
-def switch(change: EmbeddingChange, now: Target) -> EmbeddingChange:
+def switch_change(change: EmbeddingChange, now: Target) -> EmbeddingChange:
     """Returns the change once searches use the model after; `now` is what they used."""
     if change.rolling_back:
         return _exchange(change, ChangeState.ROLLED_BACK, rolling_back=False)
@@ -198,7 +198,7 @@ def _exchange(change: EmbeddingChange, state: ChangeState, *, rolling_back: bool
     )
 
 
-def _named(target: Target) -> str:
+def _name_of(target: Target) -> str:
     return target.embedding or "no embedding model"
 
 

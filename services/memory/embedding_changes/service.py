@@ -16,8 +16,8 @@ from services.memory.embedding_changes.model import (
     EmbeddingChange,
     Progress,
     Target,
-    begin,
-    finished,
+    begin_change,
+    finish_change,
     roll_back_change,
 )
 from services.memory.passages.embedding import TextEmbedder
@@ -53,7 +53,7 @@ class EmbeddingChangeService:
     async def change(self, ref: ArchiveRef, embedding: str | None) -> Progress:
         """Begins a change to this handle. Raises NotFound (MODEL_NOT_FOUND), Aborted (EMBEDDING_CHANGE_RUNNING)."""
         await self._check(ref)
-        model_id, error = await self._asked(embedding)
+        model_id, error = await self._ask_model(embedding)
         draft = EmbeddingChange(
             id=uuid7(),
             archive_id=ref.archive_id,
@@ -61,7 +61,7 @@ class EmbeddingChangeService:
             after=Target(embedding=embedding, model_id=model_id),
             error=error,
         )
-        await self._decide(ref, partial(begin, draft=draft))
+        await self._decide(ref, partial(begin_change, draft=draft))
         return await self.progress(ref)
 
     async def progress(self, ref: ArchiveRef) -> Progress:
@@ -85,10 +85,10 @@ class EmbeddingChangeService:
     async def finish(self, ref: ArchiveRef) -> Progress:
         """Erases the vectors that are not used. Raises Aborted (EMBEDDING_CHANGE_RUNNING)."""
         await self._check(ref)
-        await self._decide(ref, lambda standing: finished(_newest(ref, standing)))
+        await self._decide(ref, lambda standing: finish_change(_newest(ref, standing)))
         return await self.progress(ref)
 
-    async def _asked(self, embedding: str | None) -> tuple[int | None, str]:
+    async def _ask_model(self, embedding: str | None) -> tuple[int | None, str]:
         """Returns the model's number, or why it does not answer now: the job will ask again."""
         if embedding is None:
             return None, ""

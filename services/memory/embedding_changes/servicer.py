@@ -5,8 +5,8 @@ from typing import Any
 from loci.memory.v1 import archive_service_pb2 as archive_pb
 from loci.memory.v1 import archive_service_pb2_grpc as archive_grpc
 from services.common.context import CallContext, current
+from services.common.core.storable import storable
 from services.common.ids import from_public
-from services.common.storable import storable
 from services.common.timestamps import timestamp
 from services.memory.embedding_changes.model import Progress
 from services.memory.embedding_changes.service import ArchiveRef, EmbeddingChangeService

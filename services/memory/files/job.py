@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from uuid import UUID
 
-from services.common import words
+from services.common.core import words
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.memory.core.errors import FileConflict, ModelConflict, Unparsable
 from services.memory.core.file_text.kinds import of_media_type
-from services.memory.core.ports.files import IngestionStore, Parser, UploadStore
-from services.memory.core.ports.folders import FolderStore
+from services.memory.core.ports.files import FolderStore, IngestionStore, Parser, UploadStore
 from services.memory.core.vectors import to_embed
 from services.memory.embedding_changes.model import TextToEmbed
 from services.memory.files.model import Batch, Chunk, FileStatus, ParseSummary, TextPage, Work
@@ -131,7 +130,7 @@ class Ingestion:
             except ModelConflict:
                 continue
             except LociError as error:
-                return await self._failed(job, work, error, moved=moved)
+                return await self._handle_failure(job, work, error, moved=moved)
             if time.monotonic() > end:
                 return Reschedule(0.0)
 
@@ -155,7 +154,7 @@ class Ingestion:
             vectors += (one.vector for one in result)
         return Batch(chunks=chunks, words=search_words, vectors=vectors, model=model)
 
-    async def _failed(self, job: Job, work: Work, error: LociError, *, moved: bool) -> Reschedule | None:
+    async def _handle_failure(self, job: Job, work: Work, error: LociError, *, moved: bool) -> Reschedule | None:
         failures = 1 if moved else job.failures + 1
         logger.warning("a file could not be embedded", extra={"file": str(work.file.id), "reason": error.reason})
         if isinstance(error, _FINAL) or failures >= _MOST_FAILURES:

@@ -33,20 +33,20 @@ class UploadService:
         (FOLDER_NOT_FOUND), AlreadyExists (FILE_NAME_TAKEN), Aborted.
         """
         name = validate_file_name(upload_request.name)
-        existing = await self._known(organization_id, upload_request, name)
+        existing = await self._existing(organization_id, upload_request, name)
         if existing is not None:
             return existing, False
         upload_id, is_new = uuid7(), False
         await self._store.begin(organization_id, upload_id)
         try:
-            upload = await self._kept(organization_id, upload_id, upload_request, name, data)
+            upload = await self._store_parts(organization_id, upload_id, upload_request, name, data)
             file, is_new = await self._store.finish(organization_id, user_id, upload, upload_request.on_duplicate)
         finally:
             if not is_new:
                 await self._store.drop(organization_id, upload_id)
         return file, is_new
 
-    async def _known(self, organization_id: UUID, upload_request: UploadRequest, name: str) -> File | None:
+    async def _existing(self, organization_id: UUID, upload_request: UploadRequest, name: str) -> File | None:
         """Returns the file that is there instead, before a byte was read. The end of the upload looks again."""
         try:
             return await self._files.get(organization_id, upload_request.file_id, upload_request.folder_id)
@@ -58,7 +58,7 @@ class UploadService:
             raise name_taken(name)
         return named if upload_request.on_duplicate is OnDuplicate.SKIP else None
 
-    async def _kept(
+    async def _store_parts(
         self,
         organization_id: UUID,
         upload_id: UUID,

@@ -9,12 +9,11 @@ from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
 from services.common.codec import Codec
 from services.common.context import current
+from services.common.core.paging import Moment, PageOf, moment_token
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.paging import Moment, PageOf, moment_token
-from services.memory.core.ports.files import FileStore, IngestionStore
-from services.memory.core.ports.folders import FolderStore
+from services.memory.core.ports.files import FileStore, FolderStore, IngestionStore
 from services.memory.files.model import File, OnDuplicate, UploadRequest
 from services.memory.files.service import MEBIBYTE, UploadService
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import orjson
 
-from services.common.refusals import Refused
-from services.common.storable import storable, storable_json
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable, storable_json
 from services.memory.core.file_text.names import CONTROLS, LONGEST_NAME, normal_form
 from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to
 

@@ -10,10 +10,8 @@ from services.common.ids import from_public, uuid7
 from services.common.page_requests import page_by_id
 from services.memory import wire
 from services.memory.agent_files.servicer import AgentFileServicer
-from services.memory.core.ports.agent_files import AgentFileStore
-from services.memory.core.ports.embedder import Embedder
-from services.memory.core.ports.files import FileStore, IngestionStore
-from services.memory.core.ports.folders import FolderStore
+from services.memory.core.ports.files import AgentFileStore, FileStore, FolderStore, IngestionStore
+from services.memory.core.ports.search import Embedder
 from services.memory.files.service import UploadService
 from services.memory.files.servicer import FileServicer
 from services.memory.folders.convert import folder_message

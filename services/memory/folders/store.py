@@ -8,10 +8,10 @@ import asyncpg
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.core.paging import Page, PageOf
+from services.common.core.records import record
 from services.common.errors import AlreadyExists, NotFound
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
-from services.common.records import record
 from services.memory.archives.store import erase_archive
 from services.memory.archives.tables import archives
 from services.memory.files.model import FOLDER_JOB

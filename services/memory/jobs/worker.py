@@ -65,7 +65,7 @@ class Worker:
         with use_context(caller, signer=self._signer):
             work = asyncio.create_task(self._handle(job))
         try:
-            if not await self._kept(job, work):
+            if not await self._run_leased(job, work):
                 return True
         except asyncio.CancelledError:
             await self._give_back(job)
@@ -93,7 +93,7 @@ class Worker:
             logger.exception("job %s of %s failed", job.kind, job.subject)
         return Reschedule(pause_after(job.failures + 1), failed=True)
 
-    async def _kept(self, job: Job, work: asyncio.Task[Reschedule | None]) -> bool:
+    async def _run_leased(self, job: Job, work: asyncio.Task[Reschedule | None]) -> bool:
         """Waits for the work under a renewed lease; False when the lease was lost and the work stopped."""
         try:
             while True:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, OutOfRange
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import Models
+from services.memory.core.ports.search import Embedder
 from services.memory.core.vectors import MOST_DIMENSIONS, to_embed, unit_vector
 from services.memory.embedding_changes.model import TextToEmbed, TextVector
 

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import Any
 from uuid import UUID, uuid5
 
-from services.common.refusals import Refused
-from services.common.storable import storable, storable_json
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable, storable_json
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to, unique_tags
 from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
@@ -114,7 +114,7 @@ class EmbeddedTexts:
     """Words and vectors of some texts, made for an archive with this embedding handle, if any.
 
     model: that of the vectors, None without a handle. A vector may be None also with a model: a text without any
-    direction. search_words: see `services.common.words.to_index`.
+    direction. search_words: see `services.common.core.words.to_index`.
     """
 
     embedding: str | None

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from services.common import words
+from services.common.core import words
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted
 from services.common.ids import uuid7
-from services.common.refusals import Refused
 from services.memory.agent_tools.model import CallRecord
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.core.errors import ArchiveConflict
-from services.memory.core.ports.archives import ArchiveStore
-from services.memory.core.ports.embedder import Embedder
-from services.memory.core.ports.passages import PassageStore
+from services.memory.core.ports.passages import ArchiveStore, PassageStore
+from services.memory.core.ports.search import Embedder
 from services.memory.core.vectors import MOST_DIMENSIONS, to_embed
 from services.memory.passages.embedding import embed_all, unit, unusable_vector
 from services.memory.passages.model import (
@@ -71,7 +70,7 @@ class PassageService:
         LociError of the embedder. Then nothing is stored.
         """
         drafts = validate_drafts(drafts)
-        vectors = await asyncio.to_thread(_given, drafts) if drafts[0].embedding else _given(drafts)
+        vectors = await asyncio.to_thread(_vectors_of, drafts) if drafts[0].embedding else _vectors_of(drafts)
         texts = _Texts(self._embedding, self._passages, [draft.text for draft in drafts], vectors)
 
         async def once() -> list[Passage]:
@@ -130,7 +129,7 @@ class _Texts:
         if self._given is not None:
             _fits(self._given, embedding, None if archive is None else archive.model)
         if self._embedded is None or (self._embedded.embedding or "") != embedding:
-            self._embedded = await self._made(embedding)
+            self._embedded = await self._embed(embedding)
         model = self._embedded.model
         if archive is not None and archive.model is not None and model is not None and archive.model != model:
             raise unusable_vector(
@@ -138,18 +137,18 @@ class _Texts:
             )
         return self._embedded
 
-    async def _made(self, embedding: str) -> EmbeddedTexts:
+    async def _embed(self, embedding: str) -> EmbeddedTexts:
         if self._search_words is None:
             # A long text takes a while, in which others shall be served.
             self._search_words = await asyncio.to_thread(words.all_to_index, self._texts)
         if not embedding:
             nothing = [None] * len(self._texts)
             return EmbeddedTexts(embedding=None, model=None, search_words=self._search_words, vectors=nothing)
-        vectors = self._given or await self._asked(embedding)
+        vectors = self._given or await self._ask_model(embedding)
         model = await self._store.embedding_model(embedding, vectors.dimensions)
         return EmbeddedTexts(embedding=embedding, model=model, search_words=self._search_words, vectors=vectors.vectors)
 
-    async def _asked(self, embedding: str) -> _Vectors:
+    async def _ask_model(self, embedding: str) -> _Vectors:
         vectors = await embed_all(self._embedder, embedding, [to_embed(text) for text in self._texts], _SECONDS)
         dimensions = len(vectors[0])
         if not 1 <= dimensions <= MOST_DIMENSIONS:
@@ -157,7 +156,7 @@ class _Texts:
         return _Vectors(dimensions, await asyncio.to_thread(_units, embedding, vectors))
 
 
-def _given(drafts: Sequence[PassageDraft]) -> _Vectors | None:
+def _vectors_of(drafts: Sequence[PassageDraft]) -> _Vectors | None:
     vectors = draft_vectors(drafts)
     return None if vectors is None else _Vectors(len(drafts[0].embedding), vectors)
 

@@ -7,10 +7,10 @@ from loci.memory.v1 import passage_service_pb2 as passage_pb
 from loci.memory.v1 import passage_service_pb2_grpc as passage_grpc
 from services.common.codec import Codec
 from services.common.context import current
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.refusals import Refused
-from services.common.storable import storable
 from services.memory import wire
 from services.memory.core.ports.passages import PassageLists, PassageStore
 from services.memory.core.ranking.search import Hit

@@ -9,10 +9,9 @@ from uuid import UUID
 
 from services.common.errors import LociError
 from services.memory.archives.model import EmbeddingModel
-from services.memory.core.ports.embedder import Embedder
 from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
-from services.memory.core.ports.search import Rankings
+from services.memory.core.ports.search import Embedder, Rankings
 from services.memory.core.ranking.search import FusedPassage, Hit, Part, RankedPassage, Scope, depth, fuse
 from services.memory.core.vectors import to_embed
 from services.memory.embedding_changes.model import usable_alternatives
@@ -97,7 +96,7 @@ class PassageSearch:
     ) -> list[RankedPassage] | LociError:
         """Returns the ranking by one model's vectors; an error where the query cannot be embedded now."""
         try:
-            vector = await self._embedded(model, query.text)
+            vector = await self._embed(model, query.text)
         except LociError as error:
             logger.warning("a query could not be embedded", extra={"model": model.handle, "reason": error.reason})
             return await self._by_alternatives(organization_id, model, part, query, limit) or error
@@ -115,7 +114,7 @@ class PassageSearch:
         rankings = []
         for other, its_part in sides.items():
             try:
-                vector = await self._embedded(other, query.text)
+                vector = await self._embed(other, query.text)
             except LociError:
                 return []
             if vector is not None:
@@ -125,7 +124,7 @@ class PassageSearch:
         # Similarities by different models cannot be compared.
         return [passage for places in zip_longest(*rankings) for passage in places if passage is not None][:limit]
 
-    async def _embedded(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
+    async def _embed(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
         [values] = await self._embedder.embed(model.handle, [to_embed(text)], self._search_seconds)
         if len(values) != model.dimensions:
             raise unusable_vector(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")

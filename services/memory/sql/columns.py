@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, dialect
 
-from services.common.records import names_in
+from services.common.core.records import names_in
 
 metadata = MetaData(schema="memory")
 

@@ -62,11 +62,11 @@ class BuiltinRunner:
         await self._web.close()
 
     async def _run_code(self, work: Work, on_output: Callable[[Output], None]) -> Result:
-        asked = work.arguments["language"]
-        if asked not in _LANGUAGES:
-            message = f"{asked} is not installed in the sandbox; write it in {', '.join(_LANGUAGES)}"
+        language = work.arguments["language"]
+        if language not in _LANGUAGES:
+            message = f"{language} is not installed in the sandbox; write it in {', '.join(_LANGUAGES)}"
             return Result(reason=ExitReason.RAISED, error=ToolError(type="UnknownLanguage", message=message))
-        program = replace(work.tool, source_type=_LANGUAGES[asked], source_code=work.arguments["code"])
+        program = replace(work.tool, source_type=_LANGUAGES[language], source_code=work.arguments["code"])
         script = replace(work, tool=program, arguments={}, mode=Mode.SCRIPT)
         return _program_return(await self._sandboxed.run(script, on_output))
 
@@ -99,8 +99,8 @@ def _program_return(result: Result) -> Result:
     logs = {"stdout": result.stdout.splitlines(), "stderr": result.stderr.splitlines()}
     if result.result is not None:
         value = json.loads(result.result)
-        shown = {"results": [] if value is None else [value], "logs": logs}
-        return replace(result, result=_text(shown))
+        value_and_logs = {"results": [] if value is None else [value], "logs": logs}
+        return replace(result, result=_text(value_and_logs))
     assert result.error is not None
     printed = [f"{name}:\n" + "\n".join(lines) for name, lines in logs.items() if lines]
     message = "\n".join([result.error.message, *printed])

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from services.common.self_limits import limit_self
+from services.common.process_limits import limit_self
 from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.derive import derive
 from services.tool_runner.core.schemas.errors import SchemaError

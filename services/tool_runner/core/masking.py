@@ -94,9 +94,9 @@ class MaskedStream:
 
     def finish(self) -> str:
         """Returns what was held back. The stream may be used anew."""
-        told = self._tell(self._held, len(self._held))
+        masked = self._tell(self._held, len(self._held))
         self._node, self._rest, self._hidden = 0, "", []
-        return told
+        return masked
 
     def _find(self, text: str, start: int, pending: int) -> None:
         """Goes through the text from `start` on; places count from the beginning of the buffer."""
@@ -132,18 +132,18 @@ class MaskedStream:
 
     def _tell(self, text: str, settled: int) -> str:
         """Returns the first `settled` characters, masked; the others are held from now on."""
-        told, at = [], 0
+        masked, at = [], 0
         for begin, end in self._hidden:
             if begin >= settled:
                 break
             if begin >= 0:
-                told += [text[at:begin], MASK]
+                masked += [text[at:begin], MASK]
             at = min(max(end, 0), settled)
-        told.append(text[at:settled])
+        masked.append(text[at:settled])
         # The last one may yet go on.
         self._hidden = [(begin - settled, end - settled) for begin, end in self._hidden if end >= settled]
         self._held = text[settled:]
-        return "".join(told)
+        return "".join(masked)
 
 
 class _Tree:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 REASON = "NETWORK_INVALID"
 DEFAULT_PORTS = (80, 443)
@@ -134,9 +134,9 @@ def canonical(host: str) -> str | None:
 
 def refusal(host: str, port: int) -> str:
     """Returns the sentence for a host that is not allowed."""
-    shown = f"[{host}]" if ":" in host else host
-    entry = json.dumps(shown if port in DEFAULT_PORTS else f"{shown}:{port}")
-    return f'this tool may not reach {shown}:{port}; to allow it, set the tool\'s network to {{"allow": [{entry}]}}'
+    host_text = f"[{host}]" if ":" in host else host
+    entry = json.dumps(host_text if port in DEFAULT_PORTS else f"{host_text}:{port}")
+    return f'this tool may not reach {host_text}:{port}; to allow it, set the tool\'s network to {{"allow": [{entry}]}}'
 
 
 def _secret(name: str, value: Any) -> Secret:

@@ -11,8 +11,8 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.addresses import ALLOW, Address, AddressRefused, is_public, plain
-from services.common.resolving import resolve
+from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, plain
+from services.common.dns import resolve
 from services.tool_runner.egress.streams import Socket
 
 _MOST_TRIED = 4

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from services.common.addresses import Address, AddressRefused
+from services.common.core.addresses import Address, AddressRefused
 from services.tool_runner.core.job import MIB
 from services.tool_runner.core.network_policy import LOCI, Policy, refusal
 from services.tool_runner.core.ports import Connection

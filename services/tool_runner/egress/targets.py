@@ -4,7 +4,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 
-from services.common.addresses import AddressRefused
+from services.common.core.addresses import AddressRefused
 from services.tool_runner.core.network_policy import canonical
 from services.tool_runner.egress.destinations import Origin
 
@@ -46,12 +46,12 @@ def within(target: bytes, headers: Iterable[tuple[bytes, bytes]], tunnel: Origin
     """Returns the target of a request in a tunnel, which must be for the tunnel's host. Raises Refused."""
     if not target.startswith(b"/") and target != b"*":
         raise AddressRefused("within a tunnel a request asks for a path")
-    shown = "loci" if tunnel.is_loci else tunnel.host
+    text_shown = "loci" if tunnel.is_loci else tunnel.host
     for name, value in headers:
         if name == b"host":
             host, port = _split(value)
-            if host != shown or (port is not None and not tunnel.is_loci and port != tunnel.port):
-                raise AddressRefused(f"this tunnel leads to {shown}, and the request is for {host}")
+            if host != text_shown or (port is not None and not tunnel.is_loci and port != tunnel.port):
+                raise AddressRefused(f"this tunnel leads to {text_shown}, and the request is for {host}")
     return target
 
 
@@ -78,11 +78,11 @@ def origins_in(address: str) -> list[tuple[str, int]]:
 
 
 def _split(text: bytes) -> tuple[str, int | None]:
-    shown = text.decode("latin-1")
-    found = _AUTHORITY.fullmatch(shown)
+    text_shown = text.decode("latin-1")
+    found = _AUTHORITY.fullmatch(text_shown)
     host = canonical(found[1]) if found else None
     if found is None or host is None:
-        raise AddressRefused(f"{shown[:80]!r} is not the name of a host, nor an address in its usual form")
+        raise AddressRefused(f"{text_shown[:80]!r} is not the name of a host, nor an address in its usual form")
     port = None if found[2] is None else int(found[2])
     if port is not None and not 0 < port < 65_536:
         raise AddressRefused(f"{port} is not a port")

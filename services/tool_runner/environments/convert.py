@@ -6,11 +6,11 @@ from uuid import UUID
 from loci.common.v1 import page_pb2
 from loci.tool.v1 import environment_service_pb2 as wire
 from services.common.codec import Codec
+from services.common.core.paging import Page
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
 from services.common.page_requests import allow, page_by_id
-from services.common.paging import Page
-from services.common.refusals import Refused
 from services.tool_runner.environments.model import Change, Draft, Owner, SandboxConfig, Scope, Variable
 from services.tool_runner.tools.model import DEFAULT_SIZE
 

@@ -6,7 +6,7 @@ from loci.tool.v1 import environment_service_pb2 as wire
 from loci.tool.v1 import environment_service_pb2_grpc as grpc
 from services.common.context import current
 from services.common.errors import FailedPrecondition
-from services.common.purging import organization_to_purge
+from services.common.purge import organization_to_purge
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.environments import convert
 from services.tool_runner.environments.model import Scope, Variable
@@ -44,10 +44,10 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
         self, request: wire.CreateSandboxConfigRequest, context: Any
     ) -> wire.CreateSandboxConfigResponse:
         caller = current()
-        made = await self._admin.create_config(
+        created = await self._admin.create_config(
             caller.organization_id, caller.user_id, request.type, request.config_json
         )
-        return wire.CreateSandboxConfigResponse(sandbox_config=convert.config_message(made))
+        return wire.CreateSandboxConfigResponse(sandbox_config=convert.config_message(created))
 
     async def EnsureSandboxConfig(
         self, request: wire.EnsureSandboxConfigRequest, context: Any
@@ -90,10 +90,10 @@ class EnvironmentServicer(grpc.EnvironmentServiceServicer):
 
     async def CreateVariable(self, request: wire.CreateVariableRequest, context: Any) -> wire.CreateVariableResponse:
         caller, config_id = current(), convert.config_id(request.sandbox_config_id)
-        made = await self._admin.create_variable(
+        created = await self._admin.create_variable(
             caller.organization_id, caller.user_id, config_id, convert.draft(request.variable)
         )
-        return wire.CreateVariableResponse(variable=self._message(made))
+        return wire.CreateVariableResponse(variable=self._message(created))
 
     async def ListVariables(self, request: wire.ListVariablesRequest, context: Any) -> wire.ListVariablesResponse:
         config_id = convert.config_id(request.sandbox_config_id)

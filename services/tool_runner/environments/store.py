@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.errors import AlreadyExists
-from services.common.purging import purge_rows
+from services.common.purge import purge_rows
 from services.tool_runner.database import database_reached
 from services.tool_runner.environments.model import (
     Owner,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from uuid import UUID
 
+from services.common.encryption import ENCRYPTION_KEY, Sealer, Unreadable
 from services.common.errors import FailedPrecondition
-from services.common.sealing import ENCRYPTION_KEY, Sealer, Unreadable
 from services.tool_runner.environments.model import MASK, SealedValue, Variable
 
 

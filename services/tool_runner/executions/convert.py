@@ -7,10 +7,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from services.common.codec import Codec
+from services.common.core.paging import checked_size
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
 from services.common.page_requests import allow
-from services.common.paging import checked_size
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Call, KeptFile, Outcome, Receipt, State
 from services.tool_runner.core.schemas.json_fields import json_object

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from services.common.paging import invalid_token, pair_of, pair_token
+from services.common.core.paging import invalid_token, pair_of, pair_token
 from services.tool_runner.core.model import Outcome, State
 from services.tool_runner.tools.model import DEFAULT_SIZE
 

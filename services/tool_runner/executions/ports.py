@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
-from services.common.paging import PageOf
+from services.common.core.paging import PageOf
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Ending, KeptFile, NewFile, Receipt
 from services.tool_runner.executions.model import FileFilter, ReceiptFilter

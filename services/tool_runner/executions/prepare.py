@@ -96,9 +96,9 @@ class CallPreparation:
         except Refusal as refusal:
             return replace(prepared, problems=tuple(refusal.problems))
         parameters = json.loads(work.tool.json_schema).get("parameters") or {}
-        given = await self._inputs.find(work.organization_id, work.call.file_ids, parameters, arguments)
-        ready = replace(work, arguments=given.arguments)
-        return replace(prepared, work=ready, file_names=given.names, problems=given.problems)
+        files = await self._inputs.find(work.organization_id, work.call.file_ids, parameters, arguments)
+        ready = replace(work, arguments=files.arguments)
+        return replace(prepared, work=ready, file_names=files.names, problems=files.problems)
 
 
 async def _mask(values: Sequence[str]) -> Mask:

@@ -1,4 +1,4 @@
-"""A call that this process runs: who asks attaches to it, and it can be interrupted. Pure asyncio."""
+"""A call that this process runs: who asks attaches to it, and it can be interrupted. asyncio alone."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from services.common.core.refusals import Refused
 from services.common.errors import FailedPrecondition
-from services.common.refusals import Refused
 from services.tool_runner.core.job import Job, Language, Layer, Mode, Output, Result, SandboxUnavailable
 from services.tool_runner.core.model import Tool
 from services.tool_runner.core.ports import Ends, Layers, Place, Sandboxes, Work

@@ -4,7 +4,7 @@ import json
 from typing import Protocol
 from uuid import UUID, uuid5
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.model import Tool, ToolChanges
 
 # Whatever arguments there are: the function itself says which it takes.

@@ -5,8 +5,8 @@ import time
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from services.common.core.refusals import Refused
 from services.common.errors import FailedPrecondition
-from services.common.refusals import Refused
 from services.tool_runner.core import requirements as needs
 from services.tool_runner.core.job import MIB, Job, Language, Layer, SandboxUnavailable
 from services.tool_runner.core.model import Tool

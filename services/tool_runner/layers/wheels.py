@@ -30,11 +30,11 @@ class WheelTunnel:
         try:
             while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD and (data := await connection.read()):
                 head += data
-            asked = _REQUEST.match(head)
-            if asked is None:
+            request = _REQUEST.match(head)
+            if request is None:
                 await self._inner.serve(PrefixedStream(head, connection))
                 return
-            await self._answer(connection, unquote(asked[1].decode("latin-1")))
+            await self._answer(connection, unquote(request[1].decode("latin-1")))
         except ConnectionError:
             return
         finally:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from services.tool_runner.mcp.protocol.bearer import Bearer, NoBearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 from services.tool_runner.mcp_servers.model import Server, Stdio

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 import httpx
 import httpx2
 
-from services.common.outward import OutwardTransport
+from services.common.safe_http import OutwardTransport
 from services.tool_runner.mcp.pending import PendingRequests, id_in
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
@@ -205,8 +205,8 @@ def _words(error: Exception) -> str:
 
 def _body_text(body: bytes) -> str:
     text = body[:_SHOWN_CHARS].decode("utf-8", "replace").strip()
-    shown = "".join(character if character.isprintable() else " " for character in text)
-    return f": {shown}" if shown and not shown.startswith("<") else ""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return f": {printable}" if printable and not printable.startswith("<") else ""
 
 
 def mcp_client(transport: httpx2.AsyncBaseTransport, headers: Mapping[str, str], connect: float) -> httpx2.AsyncClient:

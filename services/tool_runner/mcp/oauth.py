@@ -152,9 +152,9 @@ async def _resource(client: httpx2.AsyncClient, server_url: str, named: str | No
         if response.status_code >= 500 or response.status_code == 429:
             broken = response.status_code
         if found := await handle_protected_resource_response(response):
-            asked = resource_url_from_server_url(server_url)
-            if not check_resource_allowed(requested_resource=asked, configured_resource=str(found.resource)):
-                raise OAuthFlowError(f"the server's metadata are those of {found.resource}, not of {asked}")
+            resource = resource_url_from_server_url(server_url)
+            if not check_resource_allowed(requested_resource=resource, configured_resource=str(found.resource)):
+                raise OAuthFlowError(f"the server's metadata are those of {found.resource}, not of {resource}")
             return found
     if broken:
         # It says nothing about whether there are any.

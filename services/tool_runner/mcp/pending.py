@@ -1,4 +1,4 @@
-"""Requests that wait for an answer of a server, and their failure where none can come. Pure asyncio.
+"""Requests that wait for an answer of a server, and their failure where none can come. asyncio alone.
 
 The SDK's transports drop a session, or wait for ever, where a request fails below the protocol; here each request has
 its own failure, and the others go on.

@@ -41,7 +41,7 @@ class McpRunner:
         except NotFound:
             return failed_result("McpUnavailable", f"the MCP server of {work.tool.name} is gone. Nothing was done.")
         mask = Mask(secrets_of(server.transport))
-        told = _LogLines(on_output, work.limits, mask)
+        log_lines = _LogLines(on_output, work.limits, mask)
         seconds = min(self._client.times.execute, work.limits.seconds)
         try:
             async with asyncio.timeout(seconds + self._client.times.connect):
@@ -51,7 +51,7 @@ class McpRunner:
                     dict(work.arguments),
                     schema=server_tools.parsed(work.tool.args_json_schema),
                     seconds=seconds,
-                    listener=told.line,
+                    listener=log_lines.line,
                 )
             result = await asyncio.to_thread(_bounded_result, answer)
         except ServerError as error:
@@ -60,7 +60,7 @@ class McpRunner:
             result = _trouble(work.tool.name, server.name, problem)
         except TimeoutError:
             result = _timeout_text(f"it ran longer than {seconds:g} s")
-        return told.with_output(mask_result(result, mask.text))
+        return log_lines.with_output(mask_result(result, mask.text))
 
 
 def _bounded_result(answer: dict[str, object]) -> Result:

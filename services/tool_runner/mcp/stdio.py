@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import UUID
 
+from services.common.core.refusals import Refused
 from services.common.errors import FailedPrecondition
-from services.common.refusals import Refused
 from services.tool_runner.core import requirements
 from services.tool_runner.core.job import Job, Language, Layer, Limits, Mode, SandboxUnavailable
 from services.tool_runner.core.ports import Ends, Layers, Process, Sandboxes

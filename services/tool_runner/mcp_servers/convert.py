@@ -8,9 +8,9 @@ from uuid import UUID
 from loci.tool.v1 import mcp_pb2 as mcp_pb
 from loci.tool.v1 import mcp_service_pb2 as service_pb
 from services.common.codec import Codec
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
-from services.common.refusals import Refused
 from services.tool_runner.core.schemas.json_fields import json_object
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.connect import ConnectEvent
@@ -100,12 +100,12 @@ def _plain(value: Any) -> Any:
 
 def transport_message(transport: Transport) -> mcp_pb.McpTransport:
     """Returns the transport with its secrets masked."""
-    shown = model.mask(transport)
-    names = _STDIO if isinstance(shown, Stdio) else _HTTP
-    held = {field.name for field in fields(shown)}
-    values = {theirs: getattr(shown, ours) for theirs, ours in names.items() if ours in held}
-    kind: Any = mcp_pb.StdioMcpTransport if isinstance(shown, Stdio) else mcp_pb.HttpMcpTransport
-    return mcp_pb.McpTransport(**{shown.kind.value: kind(**values)})
+    masked = model.mask(transport)
+    names = _STDIO if isinstance(masked, Stdio) else _HTTP
+    field_names = {field.name for field in fields(masked)}
+    values = {theirs: getattr(masked, ours) for theirs, ours in names.items() if ours in field_names}
+    kind: Any = mcp_pb.StdioMcpTransport if isinstance(masked, Stdio) else mcp_pb.HttpMcpTransport
+    return mcp_pb.McpTransport(**{masked.kind.value: kind(**values)})
 
 
 def server_message(server: Server) -> mcp_pb.McpServer:

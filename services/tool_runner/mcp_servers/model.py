@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 INVALID = "MCP_SERVER_INVALID"
 # Shown in the place of a secret; written back, it keeps what is there.
@@ -214,16 +214,16 @@ def secrets_text(transport: Transport) -> str:
 
 def transport_of(kind: str, config: str, secrets: str) -> Transport:
     """Returns what `config_text` and `secrets_text` made."""
-    shown: dict[str, Any] = json.loads(config)
+    stored: dict[str, Any] = json.loads(config)
     hidden: dict[str, Any] = json.loads(secrets or "{}")
     if kind == Kind.STDIO:
         return Stdio(
-            command=shown["command"], args=tuple(shown["args"]), env=hidden.get("env", {}), network=shown["network"]
+            command=stored["command"], args=tuple(stored["args"]), env=hidden.get("env", {}), network=stored["network"]
         )
     return Http(
         kind=Kind(kind),
-        url=shown["server_url"],
-        auth_header=shown["auth_header"],
+        url=stored["server_url"],
+        auth_header=stored["auth_header"],
         auth_token=hidden.get("auth_token", ""),
         headers=hidden.get("custom_headers", {}),
     )

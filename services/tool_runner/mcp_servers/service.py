@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from services.common.addresses import AddressRefused
+from services.common.core.addresses import AddressRefused
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, NotFound
-from services.common.late import imported
-from services.common.refusals import Refused
+from services.common.lazy_imports import imported
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Tool
@@ -144,8 +144,8 @@ class McpServerService:
             await self._store.note(organization_id, server_id, kept)
             raise
         changes = await self._sync(organization_id, user_id, server, listing.offers)
-        asked = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
-        await self._store.note(organization_id, server_id, asked)
+        outcome = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
+        await self._store.note(organization_id, server_id, outcome)
         return replace(changes, server=await self.get(organization_id, server_id))
 
     async def list_unsaved(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:
@@ -180,8 +180,8 @@ class McpServerService:
         model.check(transport)
         if isinstance(transport, Http):
             try:
-                outward = await imported("services.common.outward")
-                outward.check_url(transport.url, allow_private=self._parts.allow_private)
+                safe_http = await imported("services.common.safe_http")
+                safe_http.check_url(transport.url, allow_private=self._parts.allow_private)
             except AddressRefused as refused:
                 raise Refused(INVALID, f"server_url: {refused}") from None
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.refusals import Refused
+from services.common.encryption import Sealer, Unreadable
 from services.common.errors import AlreadyExists
-from services.common.refusals import Refused
-from services.common.sealing import Sealer, Unreadable
 from services.tool_runner.core.model import Tool
 from services.tool_runner.mcp_servers import model
 from services.tool_runner.mcp_servers.model import INVALID, Server, Status

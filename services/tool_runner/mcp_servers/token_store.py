@@ -6,7 +6,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.sealing import Sealer, Unreadable
+from services.common.encryption import Sealer, Unreadable
 from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TAKEN, WAITING, Authorization, AuthorizationOutcome
 
 _READ = "SELECT oauth FROM tool_runner.mcp_servers WHERE organization_id = $1 AND id = $2"

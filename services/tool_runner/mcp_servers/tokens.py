@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.ports import TokenStore
 

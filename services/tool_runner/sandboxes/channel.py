@@ -7,7 +7,7 @@ from typing import Any
 from services.tool_runner.core.job import ExitReason, Job, Output, Result, SandboxUnavailable
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process
 from services.tool_runner.sandboxes.ports import Worker
-from services.tool_runner.sandboxes.protocol import events as said
+from services.tool_runner.sandboxes.protocol import events
 from services.tool_runner.sandboxes.protocol.answers import died_result
 from services.tool_runner.sandboxes.protocol.connections import BadWorker
 from services.tool_runner.sandboxes.protocol.conversation import Conversation
@@ -140,30 +140,30 @@ class Channel:
         """Reads ahead of the next job, so that a worker that ended meanwhile is known to have."""
         self._reading = asyncio.create_task(self._read())
 
-    async def _hear(self, event: said.Event) -> None:
+    async def _hear(self, event: events.Event) -> None:
         match event:
-            case said.Greeted():
+            case events.Greeted():
                 self.usable = True
             case Output():
                 if self._ends.on_output:
                     self._ends.on_output(event)
                 if self._process and event.stream == "stderr":
                     self._process.complain(event.text)
-            case said.Written():
+            case events.Written():
                 if self._process:
                     await self._process.put(event.data)
-            case said.Opened():
+            case events.Opened():
                 self._open(event.connection)
-            case said.Received():
+            case events.Received():
                 self._connections[event.connection].put(event.data)
-            case said.Widened(0):
+            case events.Widened(0):
                 if self._process:
                     self._process.widen(event.size)
-            case said.Widened():
+            case events.Widened():
                 self._connections[event.connection].widen(event.size)
-            case said.Closed():
+            case events.Closed():
                 self._connections[event.connection].lose()
-            case said.Answered():
+            case events.Answered():
                 self._result = event.result
 
     def _open(self, identity: int) -> None:
@@ -224,8 +224,8 @@ class Channel:
 
 def _patience(job: Job) -> float:
     """Seconds until a worker that does not answer is given up."""
-    given = sum(len(file.content) for file in job.inputs)
-    return job.limits.seconds + _GRACE_SECONDS + (given + job.limits.file_bytes) / _FILE_BYTES_PER_SECOND
+    input_bytes = sum(len(file.content) for file in job.inputs)
+    return job.limits.seconds + _GRACE_SECONDS + (input_bytes + job.limits.file_bytes) / _FILE_BYTES_PER_SECOND
 
 
 async def _end_task(task: asyncio.Task[Any] | None) -> None:

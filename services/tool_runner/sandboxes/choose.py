@@ -7,19 +7,19 @@ fails to start sandboxes is passed over for a while.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap.source import create as create_bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings, Probe
+from services.tool_runner.sandboxes.remote import RemoteSandbox
 
 LOCAL_IMAGE = "loci-sandbox:latest"
 _DEFAULT_SOCKET = "/var/run/docker.sock"
 _PASSED_OVER_SECONDS = 60.0
-Kind = Literal["auto", "docker", "bubblewrap", "kubernetes", "e2b", "modal"]
 Maker = Callable[[], Awaitable[Sandbox]]
 
 
@@ -27,7 +27,7 @@ Maker = Callable[[], Awaitable[Sandbox]]
 class SandboxSettings:
     """`kind` as LOCI_SANDBOX says it; `pull_seconds`: how long a missing image may take to come at start."""
 
-    kind: Kind = "auto"
+    kind: str = "auto"
     docker: DockerSettings = field(default_factory=DockerSettings)
     pull_seconds: float = 120.0
 
@@ -47,15 +47,15 @@ class SandboxChoice:
         *,
         docker: Engine | None = None,
         bubblewrap: Maker | None = None,
-        others: Mapping[Kind, Maker] | None = None,
+        remote: RemoteSandbox | None = None,
     ) -> None:
         self._settings = settings
         self._docker: Engine = docker or DockerSandbox(settings.docker)
         self._docker_failed_at = float("-inf")
         self._bubblewrap = bubblewrap or (lambda: create_bubblewrap(settings.docker.warm))
-        self._others = others or {}
+        self._remote = remote
         self._chosen: Sandbox | None = None
-        self._made: dict[Kind, Sandbox] = {}
+        self._made: dict[str, Sandbox] = {}
         self._choosing = asyncio.Lock()
 
     async def prepare(self) -> str:
@@ -89,11 +89,11 @@ class SandboxChoice:
             await sandbox.close()
 
     async def _choose(self) -> Sandbox:
+        if self._remote:
+            return await self._with(self._remote.kind.name, self._remote.make)
         match self._settings.kind:
             case "docker":
                 return await self._with_docker()
-            case kind if kind in self._others:
-                return await self._with(kind, self._others[kind])
             case "bubblewrap":
                 return await self._with_bubblewrap()
         if time.monotonic() - self._docker_failed_at < _PASSED_OVER_SECONDS:
@@ -103,7 +103,7 @@ class SandboxChoice:
     async def _with_bubblewrap(self) -> Sandbox:
         return await self._with("bubblewrap", self._bubblewrap)
 
-    async def _with(self, kind: Kind, make: Maker) -> Sandbox:
+    async def _with(self, kind: str, make: Maker) -> Sandbox:
         """Makes each kind once: one that fails for one call may serve the next."""
         if kind not in self._made:
             self._made[kind] = await make()

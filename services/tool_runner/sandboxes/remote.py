@@ -1,34 +1,50 @@
-"""The sandboxes that are somewhere else, made where LOCI_SANDBOX names them."""
+"""The sandboxes that are somewhere else. Add one: a module with a source of workers, its settings, and its row here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from services.common.late import imported
-from services.tool_runner.core.job import SandboxUnavailable
+from services.common.lazy_imports import imported
+from services.common.settings import Env
 from services.tool_runner.core.ports import Sandbox
-from services.tool_runner.sandboxes.choose import Kind, Maker
 from services.tool_runner.sandboxes.pool import PooledSandbox
-from services.tool_runner.sandboxes.remote_settings import OtherSettings
+from services.tool_runner.sandboxes.remote_settings import read_e2b, read_kubernetes, read_modal
 
 
-def makers(settings: OtherSettings) -> Mapping[Kind, Maker]:
-    """Returns what makes each kind."""
+@dataclass(frozen=True, slots=True)
+class RemoteKind:
+    """A kind of sandbox. source: its class in `module`, below this package, which is made of what `read` returns.
 
-    async def kubernetes() -> Sandbox:
-        if settings.kubernetes is None:
-            raise SandboxUnavailable("LOCI_SANDBOX is not kubernetes")
-        source = await imported("services.tool_runner.sandboxes.kubernetes.source")
-        return PooledSandbox(source.KubernetesSource(settings.kubernetes), warm=0)
+    keeps_warm: whether LOCI_SANDBOX_WARM workers wait for calls.
+    """
 
-    async def e2b() -> Sandbox:
-        if settings.e2b is None:
-            raise SandboxUnavailable("LOCI_SANDBOX is not e2b")
-        hosted = await imported("services.tool_runner.sandboxes.e2b")
-        return PooledSandbox(hosted.E2bSource(settings.e2b), settings.warm)
+    name: str
+    module: str
+    source: str
+    read: Callable[[Env], Any]
+    keeps_warm: bool = True
 
-    async def modal() -> Sandbox:
-        if settings.modal is None:
-            raise SandboxUnavailable("LOCI_SANDBOX is not modal")
-        hosted = await imported("services.tool_runner.sandboxes.modal")
-        return PooledSandbox(hosted.ModalSource(settings.modal), settings.warm)
 
-    return {"kubernetes": kubernetes, "e2b": e2b, "modal": modal}
+REMOTE_KINDS: Mapping[str, RemoteKind] = {
+    kind.name: kind
+    for kind in (
+        # A host belongs to one tenant, so none waits.
+        RemoteKind("kubernetes", "kubernetes.source", "KubernetesSource", read_kubernetes, keeps_warm=False),
+        RemoteKind("e2b", "e2b", "E2bSource", read_e2b),
+        RemoteKind("modal", "modal", "ModalSource", read_modal),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSandbox:
+    """The kind that the operator set, its settings, and how many workers wait."""
+
+    kind: RemoteKind
+    settings: Any = field(repr=False)
+    warm: int = 0
+
+    async def make(self) -> Sandbox:
+        """Returns the sandbox; its SDK is imported now. Raises SandboxUnavailable."""
+        module = await imported(f"services.tool_runner.sandboxes.{self.kind.module}")
+        return PooledSandbox(getattr(module, self.kind.source)(self.settings), self.warm)

@@ -3,6 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from services.common.settings import Env, SettingsError
+
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
@@ -11,8 +15,8 @@ class ClusterSettings:
     server: str
     namespace: str
     selector: str = "app.kubernetes.io/name=sandbox-host"
-    token: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-    authority: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt")
+    token: Path = _ACCOUNT / "token"
+    authority: Path = _ACCOUNT / "ca.crt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,48 @@ class ModalSettings:
     lifetime: int = 1800
 
 
-@dataclass(frozen=True, slots=True)
-class OtherSettings:
-    """Those of each kind; None where it is not the one that is set. `warm`: workers that wait, where nobody's may."""
+def read_kubernetes(env: Env) -> KubernetesSettings:
+    """Returns the settings of Kubernetes. Raises SettingsError."""
+    host, port = env.text("KUBERNETES_SERVICE_HOST", default=""), env.text("KUBERNETES_SERVICE_PORT", default="443")
+    inside = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    server = env.text("LOCI_KUBERNETES_URL", default=inside if host else "")
+    if not server:
+        raise SettingsError(
+            "LOCI_SANDBOX is kubernetes, but this is no pod: set LOCI_KUBERNETES_URL, as https://host:6443"
+        )
+    cluster = ClusterSettings(
+        server=server,
+        namespace=env.text("LOCI_SANDBOX_NAMESPACE", default="loci-sandboxes"),
+        token=env.path("LOCI_KUBERNETES_TOKEN", default=_ACCOUNT / "token"),
+        authority=env.path("LOCI_KUBERNETES_CA", default=_ACCOUNT / "ca.crt"),
+    )
+    return KubernetesSettings(
+        cluster=cluster,
+        tls=env.path("LOCI_SANDBOX_TLS", example="/run/loci/sandbox-tls"),
+        patience=env.seconds("LOCI_SANDBOX_PATIENCE", default=60.0),
+        shared_kernel=env.flag("LOCI_SANDBOX_SHARED_KERNEL"),
+    )
 
-    kubernetes: KubernetesSettings | None = None
-    e2b: E2bSettings | None = None
-    modal: ModalSettings | None = None
-    warm: int = 0
+
+def read_e2b(env: Env) -> E2bSettings:
+    """Returns the settings of E2B. Raises SettingsError."""
+    usual = E2bSettings("")
+    return E2bSettings(
+        api_key=env.text("E2B_API_KEY", expected="a key of E2B", example="e2b_..."),
+        template=env.text("LOCI_E2B_TEMPLATE", default=usual.template),
+        domain=env.text("E2B_DOMAIN", default=usual.domain),
+        api_url=env.text("E2B_API_URL", default=""),
+        sandbox_url=env.text("E2B_SANDBOX_URL", default=""),
+    )
+
+
+def read_modal(env: Env) -> ModalSettings:
+    """Returns the settings of Modal. Raises SettingsError."""
+    usual = ModalSettings("", "")
+    return ModalSettings(
+        token_id=env.text("MODAL_TOKEN_ID", expected="the id of a token of Modal", example="ak-..."),
+        token_secret=env.text("MODAL_TOKEN_SECRET", expected="the secret of that token", example="as-..."),
+        app=env.text("LOCI_MODAL_APP", default=usual.app),
+        image=env.text("LOCI_MODAL_IMAGE", default=usual.image),
+        lifetime=env.integer("LOCI_MODAL_LIFETIME", default=usual.lifetime, least=60, most=86_400, example="1800"),
+    )

@@ -7,9 +7,9 @@ from uuid import UUID
 from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
 from services.common.codec import Codec
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
-from services.common.refusals import Refused
 from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Tool, ToolChanges, ToolType
 from services.tool_runner.core.schemas.json_fields import json_array, json_object
 from services.tool_runner.tools.model import ToolFilter

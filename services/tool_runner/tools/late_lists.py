@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 from services.tool_runner.core.model import Tool
 from services.tool_runner.tools.model import ToolFilter
 from services.tool_runner.tools.ports import Lists

@@ -5,8 +5,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.core.paging import Page, PageOf
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
 from services.tool_runner.core.model import Tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.model import ToolFilter

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 from services.tool_runner.core.model import Tool
 from services.tool_runner.tools.model import ToolFilter
 

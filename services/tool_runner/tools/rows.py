@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from services.common.records import record
+from services.common.core.records import record
 from services.tool_runner.core.model import Tool, ToolType
 
 _STAMPS = ("id", "created_by_id", "last_updated_by_id", "created_at", "updated_at", "version")

@@ -39,8 +39,8 @@ def refusal(tool: Tool, names: list[str]) -> str:
     maker = "its MCP server" if tool.tool_type is ToolType.EXTERNAL_MCP else "Loci"
     allowed = _OF_SERVERS if tool.tool_type is ToolType.EXTERNAL_MCP else _OF_ALL
     what = f"; {', '.join(sorted(allowed))} can be changed" if names else ""
-    told = f": {', '.join(names)} cannot be changed" if names else " and cannot be replaced or deleted"
-    return f"{tool.name} is a built-in tool that comes from {maker}{told}{what}"
+    sentence = f": {', '.join(names)} cannot be changed" if names else " and cannot be replaced or deleted"
+    return f"{tool.name} is a built-in tool that comes from {maker}{sentence}{what}"
 
 
 def _is_same(tool: Tool, name: str, value: Any) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, NotFound
-from services.common.refusals import Refused
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core import network_policy, requirements
@@ -78,8 +78,8 @@ class ToolCatalogue:
         """Returns the tools in the order asked, ids first, each once; then the ids and the names that do not exist."""
         found = await self._store.batch(organization_id, ids, names)
         by_id, by_name = {tool.id: tool for tool in found}, {tool.name: tool for tool in found}
-        asked = [by_id.get(tool_id) for tool_id in ids] + [by_name.get(name) for name in names]
-        tools = list({tool.id: tool for tool in asked if tool}.values())
+        requested = [by_id.get(tool_id) for tool_id in ids] + [by_name.get(name) for name in names]
+        tools = list({tool.id: tool for tool in requested if tool}.values())
         return (
             tools,
             [tool_id for tool_id in ids if tool_id not in by_id],

@@ -1,4 +1,4 @@
-"""Trouble on the web, as a sentence for the model. Pure."""
+"""Trouble on the web, as a sentence for the model."""
 
 
 class WebError(Exception):

@@ -7,7 +7,7 @@ from html import unescape
 
 import trafilatura
 
-from services.common.self_limits import limit_self
+from services.common.process_limits import limit_self
 
 _CPU_SECONDS = 15
 _MEMORY_BYTES = 1024 * 1024 * 1024

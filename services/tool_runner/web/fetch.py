@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from services.common.addresses import AddressRefused
-from services.common.outward import check_url, outward_client
+from services.common.core.addresses import AddressRefused
+from services.common.safe_http import check_url, outward_client
 from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.errors import WebError
 from services.tool_runner.web.extraction import extract

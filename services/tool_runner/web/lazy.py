@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from services.common.late import imported
+from services.common.lazy_imports import imported
 from services.tool_runner.web.engines.engine import Engine, Hit, Query
 from services.tool_runner.web.rules import SearchSettings
 

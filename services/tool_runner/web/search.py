@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from services.common.outward import no_cookies
+from services.common.safe_http import no_cookies
 from services.tool_runner.environments.model import MASK
 from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.engines.engine import Engine, Hit, Query
@@ -43,10 +43,10 @@ class WebSearch:
         except httpx.HTTPError as error:
             raise WebError(f"{engine.name} could not be asked: {str(error) or type(error).__name__}") from error
         if response.status_code != httpx.codes.OK:
-            said = body.decode("utf-8", "replace")
+            excerpt = body.decode("utf-8", "replace")
             # The operator's key is no variable of the call, which would be masked anyway.
-            said = (said.replace(key, MASK) if key else said)[:_SAID_CHARS]
-            raise WebError(f"{engine.name} answered {response.status_code}: {said}")
+            excerpt = (excerpt.replace(key, MASK) if key else excerpt)[:_SAID_CHARS]
+            raise WebError(f"{engine.name} answered {response.status_code}: {excerpt}")
         try:
             return engine, engine.hits(json.loads(body))[: query.most]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

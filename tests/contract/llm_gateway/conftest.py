@@ -57,7 +57,7 @@ class World:
         return what in self.spec.carries
 
     def script(self, *replies: Reply) -> None:
-        """What a vendor answers; the demo follows the request's own words."""
+        """Sets the vendor's answers; the demo follows the request's own words."""
         if self.fake is not None:
             self.fake.reply(*replies)
 

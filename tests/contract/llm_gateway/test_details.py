@@ -1,4 +1,4 @@
-"""What a reply carries where it is asked for: log probabilities, token ids, the trace; and counts of tokens."""
+"""Details of replies that a request asks for: log probabilities, token ids, the trace; and counts of tokens."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every provider does alike: text, tools, parallel tools, streaming, usage, limits, leaving early."""
+"""The common behaviour of all providers: text, tools, parallel tools, streaming, usage, limits, leaving early."""
 
 from contextlib import aclosing
 from dataclasses import replace

@@ -195,7 +195,8 @@ async def test_vllm_without_max_model_len_tells_how_to_set_the_window() -> None:
 
 
 def offered(provider: Any, **overrides: Any) -> Catalogue:
-    return catalogue(provider, is_vendor=False, name="vllm", **overrides)
+    # The first connection of a process takes long.
+    return catalogue(provider, is_vendor=False, name="vllm", seconds=5.0, **overrides)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -1,4 +1,4 @@
-"""What was recorded is replayed without a network and without a key, byte for byte, in every dialect over HTTP."""
+"""A recording is replayed without a network and without a key, byte for byte, in every dialect over HTTP."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def outcome(provider: Provider, asked: ChatRequest, model: ChatModel, *, s
 
 
 async def everything(taped: Taped, provider: Provider) -> list[Any]:
-    """What comes of one call of each kind."""
+    """Returns the outcome of one call of each kind."""
     calls = [(text, stream) for text in ("hello", "hello", "use tools", "too fast") for stream in (False, True)]
     options = {"use tools": {"tools": [DICE]}}
     found: list[Any] = [sorted(one.name for one in await provider.list_models(5.0))]

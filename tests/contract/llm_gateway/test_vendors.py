@@ -1,4 +1,4 @@
-"""What can go wrong with a vendor: each failure is an error of its own, with provider, status and advice."""
+"""Failures of vendors: each failure is an error of its own, with provider, status and advice."""
 
 import asyncio
 import time

@@ -9,8 +9,8 @@ from google.protobuf.descriptor import ServiceDescriptor
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import archive_service_pb2, block_pb2, passage_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
+from services.common.core.paging import MOST
 from services.common.fields import When, settable
-from services.common.paging import MOST
 from services.memory.agent_tools.service import TOOL_NAMES
 from services.memory.agents.servicer import AgentMemoryServicer
 from services.memory.archives import model as archives

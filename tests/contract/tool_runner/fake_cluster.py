@@ -111,7 +111,7 @@ class Cluster:
         return {"metadata": {"name": name}, "spec": spec, "status": status}
 
     def settings(self, server: str, authority: Path, **changes: Any) -> KubernetesSettings:
-        """What the runner is told."""
+        """Returns the runner's settings."""
         folder = Path(self._folder.name)
         (folder / "token").write_text(TOKEN + "\n")
         _write(folder / "runner", self._runner_files)

@@ -1,13 +1,18 @@
 """Folders that tools may read."""
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def open_to_all(folder: Path) -> Path:
-    """The folder, readable for all, as are those above it: pytest closes its own, and tools of root are run as another
-    user."""
-    for path in (folder, *folder.parents):
-        if path.stat().st_mode & 0o005 == 0o005:
-            break
-        path.chmod(0o755)
-    return folder
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder readable for all: tools of root are run as another user.
+
+    It is not pytest's own: each session that starts closes the folder above all sessions' ones.
+    """
+    with tempfile.TemporaryDirectory(prefix="loci-test-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder

@@ -16,21 +16,25 @@ import pytest
 from services.tool_runner.core.job import MIB, ExitReason, Job, Limits, Result
 from services.tool_runner.core.ports import Sandbox
 from tests.contract.tool_runner.attacks import ATTACKS, GROUPS, OWNED, Attack
-from tests.contract.tool_runner.folders import open_to_all
+from tests.contract.tool_runner.folders import open_folder
 
 SECRET = f"host-only-{secrets.token_hex(8)}"
 _PLAIN = Job("def tool():\n    import os\n    return sorted(os.listdir('/work') + os.listdir('/tmp'))", "tool", {})
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What there is on the host to be attacked; see `attacks.py`."""
-    folder = open_to_all(tmp_path_factory.mktemp("host"))
-    secret_file = folder / "secret"
-    secret_file.write_text(SECRET)
-    secret_file.chmod(0o644)
-    address, abstract = str(folder / "socket"), f"loci-{secrets.token_hex(4)}"
-    with socket.socket() as port, socket.socket(socket.AF_UNIX) as named, socket.socket(socket.AF_UNIX) as unnamed:
+def given() -> Iterator[dict[str, Any]]:
+    """Things on the host to be attacked; see `attacks.py`."""
+    with (
+        open_folder() as folder,
+        socket.socket() as port,
+        socket.socket(socket.AF_UNIX) as named,
+        socket.socket(socket.AF_UNIX) as unnamed,
+    ):
+        secret_file = folder / "secret"
+        secret_file.write_text(SECRET)
+        secret_file.chmod(0o644)
+        address, abstract = str(folder / "socket"), f"loci-{secrets.token_hex(4)}"
         port.bind(("0.0.0.0", 0))
         named.bind(address)
         unnamed.bind(f"\0{abstract}")
@@ -64,7 +68,7 @@ async def test_attacks_fail(attacked_sandbox: Sandbox, group: str, given: dict[s
 
 
 async def problem(sandbox: Sandbox, attack: Attack, given: dict[str, Any]) -> str:
-    """What is wrong with how the sandbox took the attack; "" for nothing."""
+    """Returns what is wrong with how the sandbox took the attack; "" for nothing."""
     if sandbox.name in attack.unclaimed:
         return ""
     async with asyncio.timeout(60):

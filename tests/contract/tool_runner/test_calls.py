@@ -1,4 +1,4 @@
-"""What a call takes in and gives out, in every sandbox: files, output while it runs, programs, state, sessions."""
+"""The inputs and results of a call, in every sandbox: files, output while it runs, programs, state, sessions."""
 
 import asyncio
 import json

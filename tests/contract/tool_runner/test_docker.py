@@ -1,4 +1,4 @@
-"""What is particular to containers: the image, the relay, the runtime, layers as images, and what dead ones left."""
+"""The particulars of containers: the image, the relay, the runtime, layers as images, and remains of dead ones."""
 
 import asyncio
 import io

@@ -17,7 +17,7 @@ from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
 from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
-from tests.contract.tool_runner.folders import open_to_all
+from tests.contract.tool_runner.folders import open_folder
 from tests.fakes.package_index import PackageIndex, package_index, wheel
 from tests.integration.tool_runner.harness import OneSandbox
 
@@ -37,9 +37,10 @@ def index() -> Iterator[PackageIndex]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder() -> Iterator[Path]:
     """Where layers are kept."""
-    return open_to_all(tmp_path) / "layers"
+    with open_folder() as opened:
+        yield opened / "layers"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from services.tool_runner.mcp.client import McpClient, Target, Times
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.mcp_servers.model import Server, Stdio
-from tests.contract.tool_runner.folders import open_to_all
+from tests.contract.tool_runner.folders import open_folder
 from tests.fakes import mcp_packages
 from tests.fakes.package_index import PackageIndex, package_index
 from tests.integration.tool_runner.harness import OneSandbox
@@ -31,9 +31,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def layer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def layer_folder() -> Iterator[Path]:
     """One for all tests: the SDK is installed once."""
-    return open_to_all(tmp_path_factory.mktemp("layers")) / "made"
+    with open_folder() as opened:
+        yield opened / "made"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every sandbox promises, tested as a user and as an attacker would."""
+"""The promises of every sandbox, tested as a user and as an attacker would."""
 # ruff: noqa: E501 (tool sources read better on their own lines)
 
 import asyncio

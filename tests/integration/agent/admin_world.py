@@ -55,11 +55,11 @@ from services.agent.resources.agents.model.settings import Defaults
 from services.agent.settings import CallbackSettings, ExternalSettings
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
-from services.common.counter import StatementCounter
 from services.common.engine import make_engine
 from services.common.errors import LociError, NotFound, from_rpc
 from services.common.ids import to_public, uuid7
 from services.common.server import make_server
+from services.common.statement_counter import StatementCounter
 from tests.page_requests import paged
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")

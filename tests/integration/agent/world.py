@@ -32,9 +32,9 @@ from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.common import vectors
 from services.common.context import Signer
-from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.ids import uuid7
+from services.common.statement_counter import StatementCounter
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
 DAY = timedelta(days=1)

@@ -56,6 +56,7 @@ def agent(**fields: Any) -> agent_pb2.Agent:
         "blocks": [block()],
         "tools": [tool()],
         "message_ids": ["message-1"],
+        "recall_passages": 0,
     }
     return agent_pb2.Agent(**(given | fields))
 

@@ -20,14 +20,11 @@ from loci.llm.v1.usage_service_pb2_grpc import UsageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, use_context
 from services.common.database import StatementCounter, open_pool
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.common.settings import Env
 from services.llm_gateway.bootstrap import Built, build
-from services.llm_gateway.budgets.store import PostgresBudgets
 from services.llm_gateway.providers.environment import read_providers
-from services.llm_gateway.providers.store import PostgresProviderStore
 from services.llm_gateway.settings import CallSettings
-from services.llm_gateway.usage.store import PostgresUsageReports, PostgresUsageStore
 
 KEY = Ed25519PrivateKey.generate()
 SIGNER = Signer(KEY, "test")
@@ -96,7 +93,7 @@ def generation(handle: str, text: str = "hello", **fields: Any) -> chat_service_
 
 
 def call_context(organization_id: UUID) -> CallContext:
-    """Who calls, unsigned."""
+    """Returns the caller's context, unsigned."""
     return CallContext(organization_id, UUID(int=2), "run", ("llm_gateway",), run_id=UUID(int=3))
 
 
@@ -117,10 +114,7 @@ async def gateway_service(
         built = build(
             listen=address,
             verifier=VERIFIER,
-            store=PostgresUsageStore(pool),
-            reports=PostgresUsageReports(pool),
-            budgets=PostgresBudgets(pool),
-            provider_store=PostgresProviderStore(pool),
+            pool=pool,
             sealer=sealer,
             configs=list(read_providers(env)),
             settings=CallSettings.read(env),

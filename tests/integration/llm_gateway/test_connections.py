@@ -1,4 +1,4 @@
-"""How many calls of one provider are under way at once is for its gate to say, not for the HTTP client."""
+"""The gate of a provider limits its calls, not the HTTP client."""
 
 import asyncio
 

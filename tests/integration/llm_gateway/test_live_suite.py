@@ -42,7 +42,7 @@ class StrictAnthropic(AnthropicServer):
 
 
 def model(seen: Seen) -> Reply:
-    """What a sensible model answers to what the suite asks."""
+    """Returns a sensible model's answers to the suite."""
     asked = seen.question
     dice, coin = ToolCall("roll_dice", {"num_sides": 20}), ToolCall("toss_coin", {"times": 2})
     if "one die" in asked:
@@ -61,7 +61,7 @@ def model(seen: Seen) -> Reply:
 
 
 def suite(**environment: str) -> str:
-    """What `make test-live` prints."""
+    """Returns the output of `make test-live`."""
     plain = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "TMPDIR")}
     command = [sys.executable, "-m", "pytest", "tests/live", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(

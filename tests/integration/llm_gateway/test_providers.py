@@ -11,16 +11,17 @@ from uuid import UUID, uuid4
 import grpc
 import orjson
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.llm.v1 import model_pb2
 from loci.llm.v1 import provider_service_pb2 as pb
 from loci.llm.v1.model_service_pb2 import GetEmbeddingModelRequest, GetModelRequest, ListModelsRequest
-from loci.llm.v1.provider_pb2 import Provider, ProviderSettings
+from loci.llm.v1.provider_pb2 import Provider
 from services.common.context import use_context
 from services.common.database import StatementCounter
+from services.common.encryption import Sealer
 from services.common.errors import LociError, from_rpc
 from services.common.ids import to_public
-from services.common.sealing import Sealer
 from tests.fakes.openai_server import OpenAIServer
 from tests.integration.llm_gateway.harness import SIGNER, Gateway, call_context, gateway_service
 
@@ -28,15 +29,20 @@ KEY = "sk-of-ada-alone"
 PRIVATE = {"LOCI_ALLOW_PRIVATE_PROVIDERS": "true", "OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
 
 
-def settings(fake: OpenAIServer, **fields: Any) -> ProviderSettings:
+def settings(fake: OpenAIServer, **fields: Any) -> Provider:
     given: dict[str, Any] = {"provider_type": "openai", "api_key": KEY, "base_url": fake.base_url}
-    return ProviderSettings(**(given | fields))
+    return Provider(**(given | fields))
 
 
-async def create(gateway: Gateway, name: str, asked: ProviderSettings, id: UUID | None = None) -> Provider:
-    request = pb.CreateProviderRequest(id=to_public("provider", id or uuid4()), name=name, settings=asked)
-    made: Provider = (await gateway.providers.CreateProvider(request)).provider
-    return made
+async def create(gateway: Gateway, name: str, provider: Provider, id: UUID | None = None) -> Provider:
+    provider.name = name
+    request = pb.CreateProviderRequest(id=to_public("provider", id or uuid4()), provider=provider)
+    created: Provider = (await gateway.providers.CreateProvider(request)).provider
+    return created
+
+
+def update_of(id: str, **fields: Any) -> pb.UpdateProviderRequest:
+    return pb.UpdateProviderRequest(id=id, provider=Provider(**fields), update_mask=FieldMask(paths=sorted(fields)))
 
 
 async def refused(call: Any) -> LociError:
@@ -69,12 +75,12 @@ async def test_a_provider_from_making_it_to_deleting_it(gateway: Gateway, openai
     assert (await gateway.generate("mine/gpt-4o-mini")).message.parts
     assert openai_fake.requests[-1].headers["authorization"] == f"Bearer {KEY}"
     # Changed: the next call uses the new key.
-    change = pb.ProviderChange(api_key="sk-second")
-    updated = (await gateway.providers.UpdateProvider(pb.UpdateProviderRequest(id=made.id, change=change))).provider
+    updated = (await gateway.providers.UpdateProvider(update_of(made.id, api_key="sk-second"))).provider
     assert (updated.version, updated.model_count) == (2, made.model_count)
     await gateway.generate("mine/gpt-4o-mini")
     assert openai_fake.requests[-1].headers["authorization"] == "Bearer sk-second"
-    request = pb.UpdateProviderRequest(id=made.id, change=pb.ProviderChange(name="x"), version=1)
+    request = update_of(made.id, name="x")
+    request.version = 1
     assert (await refused(gateway.providers.UpdateProvider(request))).reason == "PROVIDER_CHANGED"
     await gateway.providers.DeleteProvider(pb.DeleteProviderRequest(id=made.id))
     await gateway.providers.DeleteProvider(pb.DeleteProviderRequest(id=made.id))
@@ -91,7 +97,7 @@ async def test_two_tenants_share_nothing(gateway: Gateway, openai_fake: OpenAISe
         assert (await refused(gateway.providers.GetProvider(pb.GetProviderRequest(id=mine.id)))).reason == (
             "PROVIDER_NOT_FOUND"
         )
-        change = pb.UpdateProviderRequest(id=mine.id, change=pb.ProviderChange(api_key="sk-stolen"))
+        change = update_of(mine.id, api_key="sk-stolen")
         assert (await refused(gateway.providers.UpdateProvider(change))).reason == "PROVIDER_NOT_FOUND"
         await gateway.providers.DeleteProvider(pb.DeleteProviderRequest(id=mine.id))
         await gateway.generate("mine/gpt-4o-mini")
@@ -182,20 +188,19 @@ async def test_an_endpoint_that_is_away_is_stored_and_says_why(gateway: Gateway,
     assert error.reason == "LLM_CONNECTION"
     # What the table knows can be used all the same, and what the options say.
     options = '{"models": {"own": {"context_window": 9000, "vision": false}}}'
-    change = pb.ProviderChange(options_json=options)
-    await gateway.providers.UpdateProvider(pb.UpdateProviderRequest(id=away.id, change=change))
+    await gateway.providers.UpdateProvider(update_of(away.id, options_json=options))
     own = (await gateway.models.GetModel(GetModelRequest(handle="away/own"))).model
     assert (own.context_window, own.context_window_source) == (9_000, model_pb2.VALUE_SOURCE_OVERRIDE)
     assert not own.capabilities.vision
 
 
 async def test_checks_of_what_is_not_stored(gateway: Gateway, openai_fake: OpenAIServer) -> None:
-    checked = await gateway.providers.CheckProvider(pb.CheckProviderRequest(settings=settings(openai_fake)))
+    checked = await gateway.providers.CheckProvider(pb.CheckProviderRequest(provider=settings(openai_fake)))
     assert checked.model_count > 0
     nothing = await refused(gateway.providers.CheckProvider(pb.CheckProviderRequest()))
     assert nothing.reason == "PROVIDER_INVALID"
     wrong = settings(openai_fake, options_json="[]")
-    error = await refused(gateway.providers.CheckProvider(pb.CheckProviderRequest(settings=wrong)))
+    error = await refused(gateway.providers.CheckProvider(pb.CheckProviderRequest(provider=wrong)))
     assert (error.code, error.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "PROVIDER_INVALID")
 
 
@@ -209,7 +214,7 @@ async def test_names_are_taken_once_and_there_are_at_most_a_hundred(
     assert (taken.code, taken.reason) == (grpc.StatusCode.ALREADY_EXISTS, "PROVIDER_NAME_TAKEN")
     assert (await refused(create(gateway, "loci", settings(openai_fake)))).reason == "PROVIDER_NAME_TAKEN"
     other = await create(gateway, "other", settings(openai_fake))
-    rename = pb.UpdateProviderRequest(id=other.id, change=pb.ProviderChange(name="mine"))
+    rename = update_of(other.id, name="mine")
     assert (await refused(gateway.providers.UpdateProvider(rename))).reason == "PROVIDER_NAME_TAKEN"
     monkeypatch.setattr("services.llm_gateway.providers.store.MOST_PROVIDERS", 2)
     assert "there can be no more" in (await refused(create(gateway, "third", settings(openai_fake)))).message

@@ -23,7 +23,7 @@ def said(role: Any, *parts: chat_pb2.ChatPart) -> chat_pb2.ChatMessage:
 
 
 async def turn(gateway: Gateway, handle: str) -> list[Any]:
-    """What an agent does in a turn: a call of a tool, streamed; its return; an answer. And what models there are."""
+    """Makes the calls of a turn: a call of a tool, streamed; its return; an answer. Then lists the models."""
     events = [event async for event in gateway.stream(handle, "Roll!", tools=TOOLS)]
     reply = events[-1].completed.message
     [call] = [part.tool_call for part in reply.parts if part.HasField("tool_call")]

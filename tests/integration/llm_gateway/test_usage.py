@@ -1,4 +1,4 @@
-"""What is written of calls, reported of them, and allowed by budgets: the gateway on a real Postgres, with fakes."""
+"""Usage that is stored and reported, and budgets: the gateway on a real Postgres, with fakes."""
 
 from __future__ import annotations
 

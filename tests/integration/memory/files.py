@@ -14,8 +14,8 @@ from tests.integration.memory.harness import EMBEDDING, Memory
 async def new_folder(memory: Memory, name: str, *, embedding: str = EMBEDDING) -> str:
     """Its id."""
     draft = folder_pb2.Folder(name=name, embedding=embedding)
-    made = await memory.folders.CreateFolder(folder_pb.CreateFolderRequest(folder=draft))
-    return made.folder.id
+    created = await memory.folders.CreateFolder(folder_pb.CreateFolderRequest(folder=draft))
+    return created.folder.id
 
 
 async def upload(

@@ -31,11 +31,11 @@ from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, current, use_context
-from services.common.counter import StatementCounter
 from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, LociError, NotFound, Unavailable, from_rpc
 from services.common.ids import uuid7
 from services.common.server import make_server
+from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import GatewayEmbedder
 from services.memory.bootstrap import Stores, build, make_worker, open_memory_pool, postgres_stores
 from services.memory.jobs.worker import Worker
@@ -213,7 +213,7 @@ class Memory:
         indexing = VectorIndexing(self.pool, self.url, memory_mib=512)
         return make_worker(self.stores, self.embedder, SIGNER, indexing)
 
-    async def counted(self) -> tuple[int, int]:
+    async def statement_counts(self) -> tuple[int, int]:
         """Statements and transactions since the last reset, once the loop has delivered them."""
         await asyncio.sleep(0.01)
         return self.counter.statements, self.counter.transactions

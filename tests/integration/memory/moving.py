@@ -79,8 +79,8 @@ class Moving:
             SELECT a.embedding, e.handle FROM memory.archives a LEFT JOIN memory.embedding_models e ON e.id = a.model_id
             WHERE a.organization_id = $1 AND a.id = $2
         """
-        wanted, used = await self.memory.pool.fetchrow(query, *self.key)
-        assert wanted == used
+        expected, used = await self.memory.pool.fetchrow(query, *self.key)
+        assert expected == used
         return used
 
     async def wrong(self, handle: str) -> list[str]:
@@ -106,17 +106,17 @@ async def archive_with(memory: Memory, *texts: str, embedding: str = EMBEDDING) 
     return Moving(memory, agent_id, stored[0].archive_id)
 
 
-def told(change: Any) -> tuple[str, str, int, int, int]:
+def summary(change: Any) -> tuple[str, str, int, int, int]:
     return change.from_embedding, change.to_embedding, change.state, change.embedded, change.total
 
 
 @asynccontextmanager
-async def stopped_after(moving: Moving, *, writes: int) -> AsyncIterator[None]:
+async def stop_after(moving: Moving, *, writes: int) -> AsyncIterator[None]:
     """A process that is killed after so many stored batches; its lease is left."""
     store, left = moving.memory.stores.changes, writes
     write = store.write
 
-    async def counted(
+    async def statement_counts(
         organization_id: UUID, change: EmbeddingChange, vectors: Sequence[TextVector], position: Position | None
     ) -> bool:
         nonlocal left
@@ -130,13 +130,13 @@ async def stopped_after(moving: Moving, *, writes: int) -> AsyncIterator[None]:
     def killed(organization_id: UUID, change: EmbeddingChange) -> Any:
         raise asyncio.CancelledError
 
-    store.write, store.lock = counted, killed  # type: ignore[method-assign]
+    store.write, store.lock = statement_counts, killed  # type: ignore[method-assign]
     with suppress(asyncio.CancelledError):
         yield
     store.write, store.lock = write, lock  # type: ignore[method-assign]
 
 
-async def taken_over(moving: Moving) -> Worker:
+async def take_over(moving: Moving) -> Worker:
     """Another worker, once the lease of the first has ended."""
     await moving.memory.pool.execute("UPDATE memory.jobs SET leased_until = now() - interval '1 second'")
     return moving.memory.worker()

@@ -249,11 +249,11 @@ async def test_the_memory_is_one_statement_with_and_without_folders(files: Files
     texts = []
     # That the agent has folders is found out by the first look of a process.
     for attached, times in ((agent, 2), (agent, 1), (f"agent-{uuid4()}", 1)):
-        await files.memory.counted()
+        await files.memory.statement_counts()
         files.memory.counter.reset()
         found = await files.directories(attached)
         assert [len(directory.files) for directory in found] == ([1] if attached == agent else [])
-        assert (await files.memory.counted())[0] == times
+        assert (await files.memory.statement_counts())[0] == times
         texts.append(files.memory.counter.texts[-1])
     statement, without = texts[1:]
     assert "file_pages" not in without
@@ -266,7 +266,7 @@ async def test_the_memory_is_one_statement_with_and_without_folders(files: Files
     for times in (1, 1):
         files.memory.counter.reset()
         assert await files.directories() == []
-        assert (await files.memory.counted())[0] == times
+        assert (await files.memory.statement_counts())[0] == times
     assert "file_pages" not in files.memory.counter.texts[-1]
 
 

@@ -42,13 +42,13 @@ async def test_an_unknown_agent_has_an_empty_memory(memory: Memory) -> None:
 async def test_blocks_are_created_in_order_and_repeating_is_harmless(memory: Memory) -> None:
     shared = (await memory.blocks.CreateBlock(block_pb.CreateBlockRequest(block=draft("shared", "s")))).block
     agent, drafts = f"agent-{uuid4()}", [draft("zeta", "z"), draft("alpha", "a", read_only=True)]
-    made = await create(memory, agent, *drafts, ids=[shared.id])
-    assert [block.label for block in made.blocks] == ["zeta", "alpha", "shared"]
-    assert await get(memory, agent) == made
+    created = await create(memory, agent, *drafts, ids=[shared.id])
+    assert [block.label for block in created.blocks] == ["zeta", "alpha", "shared"]
+    assert await get(memory, agent) == created
     await memory.apply(agent, "core_memory_append", label="zeta", content="more")
     again = await create(memory, agent, *drafts, ids=[shared.id])
     assert [block.value for block in again.blocks] == ["z\nmore", "a", "s"]
-    assert await create(memory, f"agent-{uuid4()}") != made
+    assert await create(memory, f"agent-{uuid4()}") != created
 
 
 async def test_creation_is_all_or_nothing(memory: Memory) -> None:
@@ -88,11 +88,11 @@ async def test_reading_a_memory_is_one_statement_and_of_fifty_agents_three(memor
         await memory.store(agent, "passage")
     memory.counter.reset()
     one = await get(memory, agents[0])
-    assert await memory.counted() == (1, 1)
+    assert await memory.statement_counts() == (1, 1)
     memory.counter.reset()
     request = pb.BatchGetAgentMemoryRequest(agent_ids=[*agents, f"agent-{uuid4()}"])
     many = (await memory.agents.BatchGetAgentMemory(request)).memories
-    assert await memory.counted() == (3, 3)
+    assert await memory.statement_counts() == (3, 3)
     assert [memory.agent_id for memory in many] == list(request.agent_ids)
     assert list(many[0].blocks) == list(one.blocks)
     assert list(many[0].archives) == list(one.archives)

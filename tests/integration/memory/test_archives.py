@@ -52,8 +52,8 @@ async def detach(memory: Memory, agent: str, archive: Any) -> None:
 
 
 async def put(memory: Memory, archive: Any, *drafts: str | passages_pb.PassageDraft) -> list[Any]:
-    made = [passages_pb.PassageDraft(text=one) if isinstance(one, str) else one for one in drafts]
-    request = passages_pb.CreatePassagesRequest(archive_id=archive.id, passages=made)
+    created = [passages_pb.PassageDraft(text=one) if isinstance(one, str) else one for one in drafts]
+    request = passages_pb.CreatePassagesRequest(archive_id=archive.id, passages=created)
     return list((await memory.passages.CreatePassages(request)).passages)
 
 
@@ -73,24 +73,29 @@ async def names(memory: Memory, **fields: Any) -> list[str]:
 
 
 def draft(text: str, *tags: str, day: int = 1) -> passages_pb.PassageDraft:
-    made = passages_pb.PassageDraft(text=text, tags=tags)
-    made.created_at.FromDatetime(datetime(2021, 1, day, tzinfo=UTC))
-    return made
+    created = passages_pb.PassageDraft(text=text, tags=tags)
+    created.created_at.FromDatetime(datetime(2021, 1, day, tzinfo=UTC))
+    return created
 
 
 async def test_the_life_of_an_archive(memory: Memory) -> None:
     archive_id = f"archive-{uuid7()}"
-    made = await new_archive(memory, id=archive_id, description="d\0", metadata_json='{"k":1}')
-    assert (made.id, made.name, made.description, made.metadata_json) == (archive_id, "Lore", "d", '{"k":1}')
-    assert (made.embedding, made.dimensions, made.passage_count) == (EMBEDDING, 0, 0)
-    assert made.created_by_id == made.last_updated_by_id == f"user-{UUID(int=2)}"
-    assert await new_archive(memory, id=archive_id, description="d", metadata_json='{"k":1}') == made
+    created = await new_archive(memory, id=archive_id, description="d\0", metadata_json='{"k":1}')
+    assert (created.id, created.name, created.description, created.metadata_json) == (
+        archive_id,
+        "Lore",
+        "d",
+        '{"k":1}',
+    )
+    assert (created.embedding, created.dimensions, created.passage_count) == (EMBEDDING, 0, 0)
+    assert created.created_by_id == created.last_updated_by_id == f"user-{UUID(int=2)}"
+    assert await new_archive(memory, id=archive_id, description="d", metadata_json='{"k":1}') == created
     with fails(AlreadyExists, "ARCHIVE_ID_TAKEN"):
         await new_archive(memory, "Another", id=archive_id)
     with fails(NotFound, "MODEL_NOT_FOUND"):
         await new_archive(memory, embedding="nobody/nothing")
 
-    await put(memory, made, "cat")
+    await put(memory, created, "cat")
     second, third = await new_archive(memory, "Second", embedding=""), await new_archive(memory, "Third")
     assert await names(memory) == ["Lore", "Second", "Third"]
     assert await names(memory, page_size=2, descending=True) == ["Third", "Second"]
@@ -101,28 +106,28 @@ async def test_the_life_of_an_archive(memory: Memory) -> None:
     await attach(memory, agent, third)
     assert await names(memory, agent_id=agent) == ["Third"]
 
-    change = pb.UpdateArchiveRequest(archive_id=made.id, archive=passage_pb2.Archive(name="Renamed"))
+    change = pb.UpdateArchiveRequest(archive_id=created.id, archive=passage_pb2.Archive(name="Renamed"))
     change.update_mask.paths.extend(["name", "description"])
     changed = (await memory.archives.UpdateArchive(change)).archive
     assert (changed.name, changed.HasField("description"), changed.metadata_json) == ("Renamed", False, '{"k":1}')
     assert (changed.dimensions, changed.passage_count) == (6, 1)
-    assert changed.updated_at.ToDatetime() > made.updated_at.ToDatetime()
+    assert changed.updated_at.ToDatetime() > created.updated_at.ToDatetime()
     change.update_mask.paths.append("embedding")
     with fails(InvalidArgument, "UPDATE_MASK_INVALID"):
         await memory.archives.UpdateArchive(change)
 
-    await memory.archives.DeleteArchive(pb.DeleteArchiveRequest(archive_id=made.id))
+    await memory.archives.DeleteArchive(pb.DeleteArchiveRequest(archive_id=created.id))
     assert await names(memory) == ["Second", "Third"]
     assert await texts(memory) == []
     for gone in (
-        memory.archives.GetArchive(pb.GetArchiveRequest(archive_id=made.id)),
-        memory.archives.DeleteArchive(pb.DeleteArchiveRequest(archive_id=made.id)),
-        memory.archives.ListArchiveAgents(pb.ListArchiveAgentsRequest(archive_id=made.id)),
-        memory.archives.AttachArchive(pb.AttachArchiveRequest(agent_id=agent, archive_id=made.id)),
-        put(memory, made, "late"),
-        texts(memory, archive_id=made.id),
-        find(memory, "cat", archive_id=made.id),
-        names(memory, after=made.id),
+        memory.archives.GetArchive(pb.GetArchiveRequest(archive_id=created.id)),
+        memory.archives.DeleteArchive(pb.DeleteArchiveRequest(archive_id=created.id)),
+        memory.archives.ListArchiveAgents(pb.ListArchiveAgentsRequest(archive_id=created.id)),
+        memory.archives.AttachArchive(pb.AttachArchiveRequest(agent_id=agent, archive_id=created.id)),
+        put(memory, created, "late"),
+        texts(memory, archive_id=created.id),
+        find(memory, "cat", archive_id=created.id),
+        names(memory, after=created.id),
     ):
         with fails(NotFound, "ARCHIVE_NOT_FOUND"):
             await gone
@@ -159,8 +164,8 @@ async def test_agents_share_archives(memory: Memory) -> None:
     await memory.store(bob, "the cat of bob")
     assert {hit.passage.text for hit in await memory.search(bob, "cat")} == {"the cat of ada", "the cat of bob"}
     assert (await get(memory, shared.id)).passage_count == 2
-    listed = await memory.archives.ListArchiveAgents(pb.ListArchiveAgentsRequest(archive_id=shared.id))
-    assert list(listed.agent_ids) == [ada, bob]
+    list_page = await memory.archives.ListArchiveAgents(pb.ListArchiveAgentsRequest(archive_id=shared.id))
+    assert list(list_page.agent_ids) == [ada, bob]
 
     await detach(memory, ada, shared)
     with fails(NotFound, "ARCHIVE_NOT_ATTACHED"):

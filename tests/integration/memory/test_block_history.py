@@ -17,7 +17,7 @@ from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as pb
 from services.common.errors import Aborted, FailedPrecondition, InvalidArgument, NotFound
 from tests.integration.memory.harness import Memory, fails
-from tests.integration.memory.test_blocks import create, listed, update
+from tests.integration.memory.test_blocks import create, list_page, update
 from tests.page_requests import paged
 
 
@@ -277,14 +277,14 @@ async def test_lists_by_tags_templates_and_agents(memory: Memory) -> None:
         block = await create(memory, value=str(number), label=f"l{number}", tags=tags, template_name="u")
         for agent in agents[:number]:
             await memory.blocks.AttachBlock(pb.AttachBlockRequest(agent_id=agent, block_id=block.id))
-    assert await listed(memory, tags=["x", "y"], match_any_tag=True) == ["none", "1", "2"]
-    assert await listed(memory, tags=["x", "y"]) == ["1"]
-    assert await listed(memory, template_name="t", project_id="p") == ["none"]
-    assert await listed(memory, template_name="t", project_id="q") == []
-    assert await listed(memory, more_agents_than=1) == ["2", "3"]
-    assert await listed(memory, fewer_agents_than=2, page_size=1) == ["none", "1"]
-    assert await listed(memory, more_agents_than=0, fewer_agents_than=3, tags=["y"]) == ["1", "2"]
-    assert await listed(memory, agent_counts=[0, 3]) == ["none", "3"]
-    assert await listed(memory, agent_id=agents[1], agent_counts=[2]) == ["2"]
+    assert await list_page(memory, tags=["x", "y"], match_any_tag=True) == ["none", "1", "2"]
+    assert await list_page(memory, tags=["x", "y"]) == ["1"]
+    assert await list_page(memory, template_name="t", project_id="p") == ["none"]
+    assert await list_page(memory, template_name="t", project_id="q") == []
+    assert await list_page(memory, more_agents_than=1) == ["2", "3"]
+    assert await list_page(memory, fewer_agents_than=2, page_size=1) == ["none", "1"]
+    assert await list_page(memory, more_agents_than=0, fewer_agents_than=3, tags=["y"]) == ["1", "2"]
+    assert await list_page(memory, agent_counts=[0, 3]) == ["none", "3"]
+    assert await list_page(memory, agent_id=agents[1], agent_counts=[2]) == ["2"]
     await create(memory, hidden=True)
     assert (await memory.blocks.CountBlocks(pb.CountBlocksRequest())).blocks == 5

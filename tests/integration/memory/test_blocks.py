@@ -36,7 +36,7 @@ async def get(memory: Memory, block_id: str) -> block_pb2.Block:
     return (await memory.blocks.GetBlock(pb.GetBlockRequest(key=pb.BlockKey(block_id=block_id)))).block
 
 
-async def listed(memory: Memory, **fields: Any) -> list[str]:
+async def list_page(memory: Memory, **fields: Any) -> list[str]:
     """Values of all pages."""
     values: list[str] = []
     request = pb.ListBlocksRequest(**paged(**fields))
@@ -119,7 +119,7 @@ async def test_nul_is_dropped_everywhere(memory: Memory) -> None:
     assert (block.label, block.value, block.description) == ("human", "ab", "")
     assert (block.metadata_json, list(block.tags)) == ('{"k":"v"}', ["t"])
     assert (await update(memory, block.id, value="\0c")).value == "c"
-    assert await listed(memory, label="hu\0man", value_search="\0c") == ["c"]
+    assert await list_page(memory, label="hu\0man", value_search="\0c") == ["c"]
 
 
 async def test_creating_is_idempotent_by_id(memory: Memory) -> None:
@@ -195,28 +195,28 @@ async def test_lists_filter(memory: Memory) -> None:
     await create(memory, label="Company", value="a", description="The FIRM", tags=["x", "y"])
     await create(memory, label="other", value="b", hidden=True)
     await create(memory, label="tmpl", value="c", is_template=True, tags=["x"])
-    assert await listed(memory) == ["Mine 100%", "mine", "a", "c"]
-    assert await listed(memory, show_hidden=True) == ["Mine 100%", "mine", "a", "b", "c"]
-    assert await listed(memory, agent_id=agent) == ["Mine 100%", "mine"]
-    assert await listed(memory, label="persona") == ["mine"]
-    assert await listed(memory, label_search="comp") == ["a"]
-    assert await listed(memory, value_search="MINE") == ["Mine 100%", "mine"]
-    assert await listed(memory, value_search="0%") == ["Mine 100%"]
-    assert await listed(memory, description_search="firm") == ["a"]
-    assert await listed(memory, tags=["x"]) == ["a", "c"]
-    assert await listed(memory, tags=["x", "y"]) == ["a"]
-    assert await listed(memory, is_template=True) == ["c"]
-    assert await listed(memory, is_template=False, tags=["x"]) == ["a"]
+    assert await list_page(memory) == ["Mine 100%", "mine", "a", "c"]
+    assert await list_page(memory, show_hidden=True) == ["Mine 100%", "mine", "a", "b", "c"]
+    assert await list_page(memory, agent_id=agent) == ["Mine 100%", "mine"]
+    assert await list_page(memory, label="persona") == ["mine"]
+    assert await list_page(memory, label_search="comp") == ["a"]
+    assert await list_page(memory, value_search="MINE") == ["Mine 100%", "mine"]
+    assert await list_page(memory, value_search="0%") == ["Mine 100%"]
+    assert await list_page(memory, description_search="firm") == ["a"]
+    assert await list_page(memory, tags=["x"]) == ["a", "c"]
+    assert await list_page(memory, tags=["x", "y"]) == ["a"]
+    assert await list_page(memory, is_template=True) == ["c"]
+    assert await list_page(memory, is_template=False, tags=["x"]) == ["a"]
 
 
 async def test_lists_page_both_ways(memory: Memory) -> None:
     blocks = [await create(memory, value=str(number)) for number in range(7)]
     every = [str(number) for number in range(7)]
-    assert await listed(memory, page_size=3) == every
-    assert await listed(memory, page_size=3, descending=True) == every[::-1]
-    assert await listed(memory, page_size=2, after=blocks[2].id) == every[3:]
-    assert await listed(memory, page_size=2, after=blocks[2].id, descending=True) == ["1", "0"]
-    assert await listed(memory, after=blocks[1].id, before=blocks[5].id, page_size=2) == ["2", "3", "4"]
+    assert await list_page(memory, page_size=3) == every
+    assert await list_page(memory, page_size=3, descending=True) == every[::-1]
+    assert await list_page(memory, page_size=2, after=blocks[2].id) == every[3:]
+    assert await list_page(memory, page_size=2, after=blocks[2].id, descending=True) == ["1", "0"]
+    assert await list_page(memory, after=blocks[1].id, before=blocks[5].id, page_size=2) == ["2", "3", "4"]
 
     async def page(**fields: Any) -> list[str]:
         response = await memory.blocks.ListBlocks(pb.ListBlocksRequest(**paged(**fields)))
@@ -224,7 +224,7 @@ async def test_lists_page_both_ways(memory: Memory) -> None:
 
     assert await page(before=blocks[5].id, page_size=2) == ["3", "4"]
     assert await page(before=blocks[2].id, page_size=2, descending=True) == ["4", "3"]
-    assert await listed(memory, before=blocks[5].id, page_size=2) == ["3", "4", "1", "2", "0"]
+    assert await list_page(memory, before=blocks[5].id, page_size=2) == ["3", "4", "1", "2", "0"]
     await memory.blocks.DeleteBlock(pb.DeleteBlockRequest(block_id=blocks[2].id))
     with fails(NotFound, "BLOCK_NOT_FOUND"):
         await page(after=blocks[2].id)
@@ -258,7 +258,7 @@ async def test_tenants_do_not_see_each_other(memory: Memory) -> None:
             await update(memory, block.id, value="x")
         with fails(NotFound, "BLOCK_NOT_FOUND"):
             await memory.blocks.AttachBlock(pb.AttachBlockRequest(agent_id=agent, block_id=block.id))
-        assert await listed(memory) == []
+        assert await list_page(memory) == []
         assert await memory.search(agent, "secret passage") == []
         # Ids are unique within a tenant, not across them.
         assert (await create(memory, id=block.id, value="mine")).value == "mine"

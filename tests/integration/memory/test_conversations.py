@@ -61,7 +61,7 @@ async def test_the_memory_names_the_copies_and_keeps_the_order(memory: Memory) -
     request = pb.GetAgentMemoryRequest(agent_id=agent, conversation_id=own)
     memory.counter.reset()
     found = (await memory.agents.GetAgentMemory(request)).memory
-    assert await memory.counted() == (1, 1)
+    assert await memory.statement_counts() == (1, 1)
     assert [block.label for block in found.blocks] == ["zeta", "human", "alpha"]
     assert set(found.isolated_block_ids) == {copy.id for copy in copies}
     request.ClearField("conversation_id")
@@ -102,8 +102,8 @@ async def test_a_fork_copies_the_copies_of_its_source(memory: Memory) -> None:
 async def test_a_copy_is_no_block_of_the_agent_but_can_be_edited_by_its_id(memory: Memory) -> None:
     agent, own = await memory.agent_with(human="h"), conversation()
     [copy] = await memory.isolate(agent, own, "human")
-    listed = await memory.blocks.ListBlocks(block_pb.ListBlocksRequest(agent_id=agent))
-    assert copy.id not in {block.id for block in listed.blocks}
+    list_page = await memory.blocks.ListBlocks(block_pb.ListBlocksRequest(agent_id=agent))
+    assert copy.id not in {block.id for block in list_page.blocks}
     agents = await memory.blocks.ListBlockAgents(block_pb.ListBlockAgentsRequest(block_id=copy.id))
     assert list(agents.agent_ids) == []
     update = block_pb.UpdateBlockRequest(key=block_pb.BlockKey(block_id=copy.id), block=block_pb2.Block(value="new"))
@@ -163,10 +163,10 @@ async def test_a_copy_that_was_attached_by_hand_outlives_its_conversation(memory
 
 async def test_two_who_isolate_at_once_make_one_copy(memory: Memory) -> None:
     agent, own = await memory.agent_with(human="h", notes="n"), conversation()
-    made = await asyncio.gather(
+    created = await asyncio.gather(
         *(memory.isolate(agent, own, *labels) for labels in (["human", "notes"], ["notes"]) * 8)
     )
-    assert len({block.id for blocks in made for block in blocks}) == 2
+    assert len({block.id for blocks in created for block in blocks}) == 2
     count = "SELECT count(*) FROM memory.blocks WHERE organization_id = $1"
     assert await memory.pool.fetchval(count, memory.caller.organization_id) == 4
 
@@ -178,14 +178,14 @@ async def test_conversations_edit_their_copies_at_once_and_share_the_rest(memory
         await memory.isolate(agent, own, "plan")
 
     async def edit(own: str, label: str, number: int) -> None:
-        told = await memory.apply(
+        answer = await memory.apply(
             agent, "core_memory_append", label=label, content=f"{own} {number}", conversation_id=own
         )
-        assert not told.is_error
+        assert not answer.is_error
 
     memory.counter.reset()
     await edit(owners[0], "plan", 0)
-    assert await memory.counted() == (2, 2)
+    assert await memory.statement_counts() == (2, 2)
     await asyncio.gather(
         *(edit(own, label, number) for own in owners for label in ("plan", "shared") for number in range(1, 11))
     )

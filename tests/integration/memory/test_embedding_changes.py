@@ -18,14 +18,14 @@ from tests.integration.memory.moving import (
     WORDS,
     Moving,
     archive_with,
-    stopped_after,
-    taken_over,
-    told,
+    stop_after,
+    summary,
+    take_over,
 )
 
 
 async def test_a_change_runs_switches_and_is_finished(moving: Moving) -> None:
-    assert told(await moving.change(WIDE)) == (EMBEDDING, WIDE, RUNNING, 0, 6)
+    assert summary(await moving.change(WIDE)) == (EMBEDDING, WIDE, RUNNING, 0, 6)
     assert (await moving.change(WIDE)).created_at == (await moving.progress()).created_at, "the same is there once"
     with fails(Aborted, "EMBEDDING_CHANGE_RUNNING"):
         await moving.change(NARROW)
@@ -34,7 +34,7 @@ async def test_a_change_runs_switches_and_is_finished(moving: Moving) -> None:
     assert await moving.embedding() == EMBEDDING
     await moving.work()
     change = await moving.progress()
-    assert told(change) == (EMBEDDING, WIDE, COMPLETED, 6, 6)
+    assert summary(change) == (EMBEDDING, WIDE, COMPLETED, 6, 6)
     assert (change.HasField("completed_at"), change.last_error, change.rolling_back) == (True, "", False)
     assert await moving.embedding() == WIDE
     assert await moving.vectors() == {EMBEDDING: 6, WIDE: 6}
@@ -56,7 +56,7 @@ async def test_a_change_runs_switches_and_is_finished(moving: Moving) -> None:
 async def test_from_and_to_no_vectors_and_to_an_empty_archive(moving: Moving, memory: Memory) -> None:
     await moving.change("")
     await moving.work()
-    assert told(await moving.progress()) == (EMBEDDING, "", COMPLETED, 0, 6)
+    assert summary(await moving.progress()) == (EMBEDDING, "", COMPLETED, 0, 6)
     assert await moving.embedding() is None
     assert [hit.HasField("vector_score") for hit in await moving.found("kitten")] == [False]
     await memory.store(moving.agent_id, "A hound.")
@@ -73,7 +73,7 @@ async def test_from_and_to_no_vectors_and_to_an_empty_archive(moving: Moving, me
     empty = Moving(memory, agent, passage.archive_id)
     await empty.change(WIDE)
     await empty.work()
-    assert told(await empty.progress()) == (EMBEDDING, WIDE, COMPLETED, 0, 0)
+    assert summary(await empty.progress()) == (EMBEDDING, WIDE, COMPLETED, 0, 0)
     [passage] = await memory.store(agent, "A cat.")
     assert passage.embedding == WIDE
     assert (await empty.roll_back()).rolling_back
@@ -104,12 +104,12 @@ async def test_what_there_is_nothing_of(moving: Moving) -> None:
 async def test_a_change_is_rolled_back_in_every_state(moving: Moving) -> None:
     memory = moving.memory
     await moving.change(WIDE)
-    async with stopped_after(moving, writes=1):
+    async with stop_after(moving, writes=1):
         await moving.work()
     assert (await moving.progress()).embedded == 6
-    assert told(await moving.roll_back())[:3] == (EMBEDDING, WIDE, ROLLED_BACK)
+    assert summary(await moving.roll_back())[:3] == (EMBEDDING, WIDE, ROLLED_BACK)
     assert (await moving.roll_back()).state == ROLLED_BACK
-    await moving.work(await taken_over(moving))
+    await moving.work(await take_over(moving))
     assert (await moving.embedding(), await moving.vectors()) == (EMBEDDING, {EMBEDDING: 6})
 
     await moving.change(WIDE)
@@ -117,18 +117,18 @@ async def test_a_change_is_rolled_back_in_every_state(moving: Moving) -> None:
     await memory.store(moving.agent_id, "A puppy.")
     memory.models.failures[EMBEDDING] = unavailable()
     change = await moving.roll_back()
-    assert (*told(change), change.rolling_back) == (WIDE, EMBEDDING, RUNNING, 6, 7, True)
+    assert (*summary(change), change.rolling_back) == (WIDE, EMBEDDING, RUNNING, 6, 7, True)
     await moving.work()
     change = await moving.progress()
     assert (change.state, "provider is down" in change.last_error) == (RUNNING, True)
     assert await moving.embedding() == WIDE, "searches stay where all vectors are"
     assert [hit.HasField("vector_score") for hit in await moving.found("hound")][:2] == [True, True]
     given_up = await moving.change(WIDE)
-    assert (*told(given_up), given_up.rolling_back) == (EMBEDDING, WIDE, COMPLETED, 7, 7, False)
+    assert (*summary(given_up), given_up.rolling_back) == (EMBEDDING, WIDE, COMPLETED, 7, 7, False)
     assert (await moving.roll_back()).rolling_back
     memory.models.failures.clear()
     await moving.work()
-    assert told(await moving.progress())[:3] == (EMBEDDING, WIDE, ROLLED_BACK)
+    assert summary(await moving.progress())[:3] == (EMBEDDING, WIDE, ROLLED_BACK)
     assert (await moving.embedding(), await moving.vectors()) == (EMBEDDING, {EMBEDDING: 7})
 
     await moving.change(NARROW)
@@ -145,9 +145,9 @@ async def test_an_embedder_that_fails_half_way_is_shown_and_asked_again(memory: 
     change = await many.change(WIDE)
     assert (change.state, change.last_error) == (RUNNING, "the provider is down")
     memory.models.failures.clear()
-    async with stopped_after(many, writes=1):
+    async with stop_after(many, writes=1):
         await many.work()
-    worker = await taken_over(many)
+    worker = await take_over(many)
     for failure, sentence in ((unavailable(), "the provider is down"), (None, "6 dimensions")):
         if failure is not None:
             memory.models.failures[WIDE] = failure
@@ -161,7 +161,7 @@ async def test_an_embedder_that_fails_half_way_is_shown_and_asked_again(memory: 
     memory.models.sizes[WIDE] = SIZES[WIDE]
     memory.models.texts.clear()
     await many.work()
-    assert told(await many.progress()) == (EMBEDDING, WIDE, COMPLETED, 300, 300)
+    assert summary(await many.progress()) == (EMBEDDING, WIDE, COMPLETED, 300, 300)
     assert memory.models.texts[0] == 32, "fewer at a time after failures"
     assert (await many.progress()).last_error == ""
 
@@ -172,7 +172,7 @@ async def test_texts_without_a_vector_do_not_stop_the_move(moving: Moving) -> No
     moving.memory.models.refused = "poison"
     await moving.change(NARROW)
     await moving.work()
-    assert told(await moving.progress()) == (EMBEDDING, NARROW, COMPLETED, 9, 9)
+    assert summary(await moving.progress()) == (EMBEDDING, NARROW, COMPLETED, 9, 9)
     assert await moving.vectors() == {EMBEDDING: 9, NARROW: 6}
     moving.memory.models.refused = ""
     await moving.change(WIDE)

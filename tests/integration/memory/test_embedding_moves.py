@@ -31,9 +31,9 @@ from tests.integration.memory.moving import (
     WORDS,
     Moving,
     archive_with,
-    stopped_after,
-    taken_over,
-    told,
+    stop_after,
+    summary,
+    take_over,
 )
 
 
@@ -42,11 +42,11 @@ async def test_a_worker_that_dies_is_taken_over_where_it_was(memory: Memory, mov
     many = await archive_with(memory, *(f"{WORDS[number % 5]} {number}" for number in range(1_000)))
     await many.change(WIDE)
     memory.models.texts.clear()
-    async with stopped_after(many, writes=writes):
+    async with stop_after(many, writes=writes):
         await many.work()
     assert (await many.progress()).embedded == min(1_000, 128 * writes)
-    await many.work(await taken_over(many))
-    assert told(await many.progress()) == (EMBEDDING, WIDE, COMPLETED, 1_000, 1_000)
+    await many.work(await take_over(many))
+    assert summary(await many.progress()) == (EMBEDDING, WIDE, COMPLETED, 1_000, 1_000)
     assert await many.wrong(WIDE) == []
     assert sum(memory.models.texts) <= 1_128, "what was stored is not made again"
 
@@ -57,17 +57,17 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
     write, lock = store.write, store.lock
 
     async def late_write(
-        organization_id: UUID, change: EmbeddingChange, made: Sequence[TextVector], *rest: Any
+        organization_id: UUID, change: EmbeddingChange, created: Sequence[TextVector], *rest: Any
     ) -> bool:
-        if not rounds and made:
+        if not rounds and created:
             draft = passage_pb.PassageDraft(text="A hound, not a cat.")
             request = passage_pb.UpdatePassageRequest(
-                agent_id=moving.agent_id, passage_id=f"passage-{made[0].passage_id}", passage=draft
+                agent_id=moving.agent_id, passage_id=f"passage-{created[0].passage_id}", passage=draft
             )
             request.update_mask.paths.append("text")
             with use_context(memory.caller):
                 await memory.passages.UpdatePassage(request)
-        return await write(organization_id, change, made, *rest)
+        return await write(organization_id, change, created, *rest)
 
     @asynccontextmanager
     async def late_held(organization_id: UUID, change: EmbeddingChange) -> AsyncIterator[LockedChange | None]:
@@ -173,20 +173,20 @@ async def test_the_other_side_answers_while_an_embedder_is_down(memory: Memory, 
         return [hit.HasField("vector_score") for hit in hits]
 
     await many.change(WIDE)
-    async with stopped_after(many, writes=1):
+    async with stop_after(many, writes=1):
         await many.work()
     memory.models.failures[EMBEDDING] = unavailable()
     assert await by_meaning("automobile") == [], "too few passages have a new vector"
     with fails(Unavailable):
         await by_meaning("automobile", mode=SEARCH_MODE_VECTOR)
-    async with stopped_after(many, writes=1):
-        await many.work(await taken_over(many))
+    async with stop_after(many, writes=1):
+        await many.work(await take_over(many))
     assert await by_meaning("automobile") == [True, True]
     assert await by_meaning("automobile", mode=SEARCH_MODE_VECTOR) == [True, True]
     memory.models.failures[WIDE] = unavailable()
     assert await by_meaning("automobile") == []
     memory.models.failures.clear()
-    await many.work(await taken_over(many))
+    await many.work(await take_over(many))
     assert await many.embedding() == WIDE
     memory.models.failures[WIDE] = unavailable()
     assert await by_meaning("automobile") == [True, True], "by the vectors that were kept"
@@ -203,7 +203,7 @@ async def test_the_switch_waits_for_the_index_of_the_new_vectors(
     await many.change(indexed)
     worker = memory.worker()
     assert await worker.run_one()
-    assert told(await many.progress()) == (EMBEDDING, indexed, RUNNING, 150, 150)
+    assert summary(await many.progress()) == (EMBEDDING, indexed, RUNNING, 150, 150)
     while not await memory.pool.fetchval("SELECT count(*) = 1 FROM memory.jobs"):
         assert await worker.run_one(), "the index is built"
     assert (await many.progress()).state == RUNNING

@@ -94,20 +94,20 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
         nothing: Any = None  # archives and files: no call of these tools asks for them
         lines = EditQueues(stores.blocks, stores.calls)
         tools = ToolService(lines, stores.agents, stores.copies, stores.calls, nothing, nothing, conflicts, nothing)
-        made = {f"shared{number}": uuid4() for number in range(BLOCKS)}
-        drafts = [BlockDraft(id=block_id, label=label, value="start") for label, block_id in made.items()]
+        created = {f"shared{number}": uuid4() for number in range(BLOCKS)}
+        drafts = [BlockDraft(id=block_id, label=label, value="start") for label, block_id in created.items()]
         await stores.agents.create(ORGANIZATION, USER, uuid4(), drafts, [])
         writers = [Writer(number) for number in range(WRITERS)]
         for writer in writers:
-            await stores.agents.create(ORGANIZATION, USER, writer.agent_id, [], list(made.values()))
+            await stores.agents.create(ORGANIZATION, USER, writer.agent_id, [], list(created.values()))
         calls: dict[str, ToolCall] = {}
 
         async def write(writer: Writer) -> None:
             for call in writer.calls():
                 calls[call.call_key] = call
                 twice = 2 if len(calls) % 50 == 0 else 1
-                for told in await asyncio.gather(*(tools.apply(call) for _ in range(twice))):
-                    assert not told.is_error, told.tool_return
+                for answer in await asyncio.gather(*(tools.apply(call) for _ in range(twice))):
+                    assert not answer.is_error, answer.tool_return
 
         async def describe(block_id: UUID) -> None:
             for number in range(20):
@@ -116,9 +116,9 @@ async def test_no_edit_of_fifty_thousand_is_lost(memory_url: str) -> None:
                 key = BlockById(block_id)
                 await blocks.update(ORGANIZATION, USER, key, changes, None)
 
-        await asyncio.gather(*map(write, writers), *map(describe, made.values()))
+        await asyncio.gather(*map(write, writers), *map(describe, created.values()))
 
-        for label, block_id in made.items():
+        for label, block_id in created.items():
             rows = await pool.fetch(
                 "SELECT version, value, operation, call_key, created_at FROM memory.block_history"
                 " WHERE organization_id = $1 AND block_id = $2 ORDER BY version",

@@ -28,10 +28,10 @@ async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) 
     draft = folder_pb2.Folder(
         id=f"source-{uuid7()}", name="law", description="d", metadata_json='{"a": 1}', embedding=EMBEDDING
     )
-    made = (await stub.CreateFolder(folder_pb.CreateFolderRequest(folder=draft))).folder
-    assert (made.name, made.description, made.HasField("instructions")) == ("law", "d", False)
-    assert (made.embedding, made.file_count, made.metadata_json) == (EMBEDDING, 0, '{"a":1}')
-    assert (await stub.CreateFolder(folder_pb.CreateFolderRequest(folder=draft))).folder == made
+    created = (await stub.CreateFolder(folder_pb.CreateFolderRequest(folder=draft))).folder
+    assert (created.name, created.description, created.HasField("instructions")) == ("law", "d", False)
+    assert (created.embedding, created.file_count, created.metadata_json) == (EMBEDDING, 0, '{"a":1}')
+    assert (await stub.CreateFolder(folder_pb.CreateFolderRequest(folder=draft))).folder == created
     with fails(AlreadyExists, "FOLDER_NAME_TAKEN"):
         await new_folder(memory, "law")
     with fails(NotFound, "MODEL_NOT_FOUND"):
@@ -48,7 +48,7 @@ async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) 
         )
     changed = await stub.UpdateFolder(
         folder_pb.UpdateFolderRequest(
-            folder_id=made.id,
+            folder_id=created.id,
             folder=folder_pb2.Folder(name="laws", instructions="cite"),
             update_mask=FieldMask(paths=["name", "instructions", "description"]),
         )
@@ -67,17 +67,17 @@ async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) 
     with memory.of(uuid4()):
         assert await names() == []
         with fails(NotFound, "FOLDER_NOT_FOUND"):
-            await stub.GetFolder(folder_pb.GetFolderRequest(folder_id=made.id))
+            await stub.GetFolder(folder_pb.GetFolderRequest(folder_id=created.id))
     # A folder's archive is no archive of its own.
     assert not (await memory.archives.ListArchives(archive_pb.ListArchivesRequest())).archives
     await upload(memory, second, "a.txt", b"a")
-    counted = await stub.CountFolders(folder_pb.CountFoldersRequest())
-    assert (counted.folders, counted.files) == (2, 1)
+    statement_counts = await stub.CountFolders(folder_pb.CountFoldersRequest())
+    assert (statement_counts.folders, statement_counts.files) == (2, 1)
     await stub.DeleteFolder(folder_pb.DeleteFolderRequest(folder_id=second))
     with fails(NotFound, "FOLDER_NOT_FOUND"):
         await stub.DeleteFolder(folder_pb.DeleteFolderRequest(folder_id=second))
-    counted = await stub.CountFolders(folder_pb.CountFoldersRequest())
-    assert (counted.folders, counted.files) == (1, 0)
+    statement_counts = await stub.CountFolders(folder_pb.CountFoldersRequest())
+    assert (statement_counts.folders, statement_counts.files) == (1, 0)
     assert await new_folder(memory, "math")
 
 
@@ -114,8 +114,8 @@ async def test_names_that_are_taken(memory: Memory) -> None:
     replaced = await asyncio.gather(
         *(upload(memory, folder_id, "one.txt", b"x", on_duplicate=folder_pb.ON_DUPLICATE_REPLACE) for _ in range(4))
     )
-    listed = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id))
-    assert [one.name for one in listed.files].count("f/one.txt") == 1
+    list_page = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id))
+    assert [one.name for one in list_page.files].count("f/one.txt") == 1
     assert {one.name for one in replaced} == {"f/one.txt"}
     assert (await memory.folders.GetFolder(folder_pb.GetFolderRequest(folder_id=folder_id))).folder.file_count == 8
 
@@ -124,24 +124,24 @@ async def test_a_list_of_files_has_cursors_and_an_end(memory: Memory) -> None:
     folder_id = await new_folder(memory, "f")
     ids = [(await upload(memory, folder_id, f"{number}.txt", b"x")).id for number in range(5)]
 
-    async def listed(**options: Any) -> folder_pb.ListFilesResponse:
+    async def list_page(**options: Any) -> folder_pb.ListFilesResponse:
         return await memory.folders.ListFiles(folder_pb.ListFilesRequest(**paged(folder_id=folder_id, **options)))
 
-    page = await listed(page_size=2)
+    page = await list_page(page_size=2)
     assert [one.id for one in page.files] == ids[:2]
-    page = await listed(page_size=2, page_token=page.next_page_token)
+    page = await list_page(page_size=2, page_token=page.next_page_token)
     assert [one.id for one in page.files] == ids[2:4]
-    assert [one.id for one in (await listed(after=ids[3])).files] == ids[4:]
-    assert [one.id for one in (await listed(descending=True, page_size=1)).files] == ids[4:]
-    assert [one.id for one in (await listed(unfinished=True)).files] == ids
+    assert [one.id for one in (await list_page(after=ids[3])).files] == ids[4:]
+    assert [one.id for one in (await list_page(descending=True, page_size=1)).files] == ids[4:]
+    assert [one.id for one in (await list_page(unfinished=True)).files] == ids
     await memory.pool.execute("UPDATE memory.files SET status = 5 WHERE id = ANY($1)", [from_public("file", ids[0])])
-    assert [one.id for one in (await listed(unfinished=True)).files] == ids[1:]
+    assert [one.id for one in (await list_page(unfinished=True)).files] == ids[1:]
     of_any = folder_pb.GetFileRequest(file_id=ids[0])
     assert (await memory.folders.GetFile(of_any)).file.folder_id == folder_id
     with fails(NotFound, "FILE_NOT_FOUND"):
         await memory.folders.GetFile(folder_pb.GetFileRequest(file_id=f"file-{uuid4()}"))
     with fails(NotFound, "FILE_NOT_FOUND"):
-        await listed(after=f"file-{uuid4()}")
+        await list_page(after=f"file-{uuid4()}")
     with fails(NotFound, "FOLDER_NOT_FOUND"):
         await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=f"source-{uuid4()}"))
 
@@ -190,5 +190,5 @@ async def test_what_is_not_taken_in_leaves_nothing(memory: Memory) -> None:
 async def rows(memory: Memory, table: str) -> int:
     """Of the test's tenant."""
     query = f"SELECT count(*) FROM memory.{table} WHERE organization_id = $1"
-    counted: int = await memory.pool.fetchval(query, memory.caller.organization_id)
-    return counted
+    statement_counts: int = await memory.pool.fetchval(query, memory.caller.organization_id)
+    return statement_counts

@@ -34,9 +34,9 @@ async def test_an_archive_keeps_a_model_that_nobody_serves(memory: Memory) -> No
     with fails(NotFound, "MODEL_NOT_FOUND"):
         await archive(memory)
     archive_id = f"archive-{uuid7()}"
-    made = await archive(memory, id=archive_id, dimensions=4)
-    assert (made.embedding, made.dimensions) == (UNKNOWN, 4)
-    assert await archive(memory, id=archive_id, dimensions=4) == made
+    created = await archive(memory, id=archive_id, dimensions=4)
+    assert (created.embedding, created.dimensions) == (UNKNOWN, 4)
+    assert await archive(memory, id=archive_id, dimensions=4) == created
     with fails(AlreadyExists, "ARCHIVE_ID_TAKEN"):
         await archive(memory, id=archive_id, dimensions=5)
     for wrong in ({"dimensions": -1}, {"dimensions": 16_001}, {"embedding": "", "dimensions": 4}):
@@ -45,41 +45,41 @@ async def test_an_archive_keeps_a_model_that_nobody_serves(memory: Memory) -> No
 
 
 async def test_vectors_are_stored_without_asking_a_model(memory: Memory) -> None:
-    made = await archive(memory, dimensions=2)
+    created = await archive(memory, dimensions=2)
     passage_id = f"passage-{uuid7()}"
     brought = [draft("the cat sleeps", 3.0, 4.0, id=passage_id), draft("nowhere", 0.0, 0.0)]
-    stored = await put(memory, made.id, *brought)
+    stored = await put(memory, created.id, *brought)
     assert [one.embedding for one in stored] == [UNKNOWN, ""]
     assert not memory.models.callers
     vectors = await memory.pool.fetch(
         "SELECT v.embedding::text FROM memory.passage_vectors v JOIN memory.passages p ON p.id = v.passage_id"
         " WHERE p.archive_id = $1::uuid",
-        made.id.removeprefix("archive-"),
+        created.id.removeprefix("archive-"),
     )
     assert [row["embedding"] for row in vectors] == ["[0.60009766,0.7998047]"]
-    again = await put(memory, made.id, draft("the cat sleeps", 3.0, 4.0, id=passage_id))
+    again = await put(memory, created.id, draft("the cat sleeps", 3.0, 4.0, id=passage_id))
     assert [one.id for one in again] == [passage_id]
 
-    request = passages_pb.SearchPassagesRequest(archive_id=made.id, query="cat")
+    request = passages_pb.SearchPassagesRequest(archive_id=created.id, query="cat")
     found = await memory.passages.SearchPassages(request)
     assert [hit.passage.text for hit in found.hits] == ["the cat sleeps"], "by words, as long as nobody serves it"
     assert list(found.without_vectors) == [UNKNOWN]
 
 
 async def test_vectors_are_searched_when_their_model_is_served(memory: Memory) -> None:
-    made = await archive(memory, EMBEDDING, dimensions=6)
-    await put(memory, made.id, draft("a", *concept_vector("cat")), draft("b", *concept_vector("tea")))
+    created = await archive(memory, EMBEDDING, dimensions=6)
+    await put(memory, created.id, draft("a", *concept_vector("cat")), draft("b", *concept_vector("tea")))
     assert not memory.models.callers
     request = passages_pb.SearchPassagesRequest(
-        archive_id=made.id, query="kitten", top_k=1, mode=passage_pb2.SEARCH_MODE_VECTOR
+        archive_id=created.id, query="kitten", top_k=1, mode=passage_pb2.SEARCH_MODE_VECTOR
     )
     assert [hit.passage.text for hit in (await memory.passages.SearchPassages(request)).hits] == ["a"]
 
 
 async def test_a_first_vector_tells_the_dimensions(memory: Memory) -> None:
-    made = await archive(memory, EMBEDDING)
-    await put(memory, made.id, draft("a", 1.0, 0.0, 0.0))
-    found = (await memory.archives.GetArchive(pb.GetArchiveRequest(archive_id=made.id))).archive
+    created = await archive(memory, EMBEDDING)
+    await put(memory, created.id, draft("a", 1.0, 0.0, 0.0))
+    found = (await memory.archives.GetArchive(pb.GetArchiveRequest(archive_id=created.id))).archive
     assert (found.dimensions, found.passage_count) == (3, 1)
 
 
@@ -96,14 +96,14 @@ async def test_a_first_vector_tells_the_dimensions(memory: Memory) -> None:
     ],
 )
 async def test_wrong_vectors_are_refused(memory: Memory, brought: list[passages_pb.PassageDraft]) -> None:
-    made = await archive(memory, dimensions=2)
+    created = await archive(memory, dimensions=2)
     with fails(InvalidArgument, "PASSAGE_INVALID"):
-        await put(memory, made.id, *brought)
-    found = (await memory.archives.GetArchive(pb.GetArchiveRequest(archive_id=made.id))).archive
+        await put(memory, created.id, *brought)
+    found = (await memory.archives.GetArchive(pb.GetArchiveRequest(archive_id=created.id))).archive
     assert (found.dimensions, found.passage_count) == (2, 0)
 
 
 async def test_an_archive_without_a_model_takes_no_vectors(memory: Memory) -> None:
-    made = await archive(memory, "")
+    created = await archive(memory, "")
     with fails(InvalidArgument, "PASSAGE_INVALID"):
-        await put(memory, made.id, draft("a", 1.0))
+        await put(memory, created.id, draft("a", 1.0))

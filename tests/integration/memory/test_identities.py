@@ -35,7 +35,7 @@ async def blocks_of(memory: Memory, *identity_ids: str) -> dict[str, list[str]]:
     return {each.identity_id: list(each.block_ids) for each in response.identities}
 
 
-async def listed(memory: Memory, *identity_ids: str, identity_id: str | None = None) -> list[str]:
+async def list_page(memory: Memory, *identity_ids: str, identity_id: str | None = None) -> list[str]:
     request = pb.ListBlocksRequest(identity_ids=identity_ids, identity_id=identity_id)
     return [block.id for block in (await memory.blocks.ListBlocks(request)).blocks]
 
@@ -46,11 +46,11 @@ async def test_a_block_is_about_identities_until_it_is_detached(memory: Memory) 
     for block_id, identity_id in ((first, ada), (first, ada), (second, ada), (second, bob)):
         await attach(memory, block_id, identity_id)
     assert await blocks_of(memory, ada, bob, new_identity()) == {ada: [first, second], bob: [second]}
-    assert await listed(memory, ada) == [first, second]
-    assert await listed(memory, bob, ada) == [first, second]
-    assert await listed(memory, ada, identity_id=bob) == [second]
-    counted = await memory.blocks.CountBlocks(pb.CountBlocksRequest(identity_ids=[bob]))
-    assert counted.blocks == 1
+    assert await list_page(memory, ada) == [first, second]
+    assert await list_page(memory, bob, ada) == [first, second]
+    assert await list_page(memory, ada, identity_id=bob) == [second]
+    statement_counts = await memory.blocks.CountBlocks(pb.CountBlocksRequest(identity_ids=[bob]))
+    assert statement_counts.blocks == 1
 
     for _ in range(2):
         await memory.blocks.DetachIdentity(pb.DetachIdentityRequest(block_id=second, identity_id=ada))

@@ -54,19 +54,19 @@ async def passages(memory: Memory, folder_id: str) -> list[tuple[int, int, int]]
     key = (memory.caller.organization_id, uuid_of(folder_id))
     query = "SELECT place, first_line, last_line FROM memory.passages WHERE organization_id = $1 AND archive_id = $2"
     found = [tuple(row) for row in await memory.pool.fetch(f"{query} ORDER BY file_id, place", *key)]
-    counted = """
+    statement_counts = """
         SELECT a.passage_count = count(p.id) AND a.word_count = coalesce(sum(p.word_count), 0)
         FROM memory.archives a
         LEFT JOIN memory.passages p ON p.organization_id = a.organization_id AND p.archive_id = a.id
         WHERE a.organization_id = $1 AND a.id = $2 GROUP BY a.organization_id, a.id"""
-    assert await memory.pool.fetchval(counted, *key) in (True, None)
+    assert await memory.pool.fetchval(statement_counts, *key) in (True, None)
     return found
 
 
 async def left(memory: Memory, table: str) -> int:
     query = f"SELECT count(*) FROM memory.{table} WHERE organization_id = $1"
-    counted: int = await memory.pool.fetchval(query, memory.caller.organization_id)
-    return counted
+    statement_counts: int = await memory.pool.fetchval(query, memory.caller.organization_id)
+    return statement_counts
 
 
 async def test_a_text_is_not_parsed_whatever_its_name_says(memory: Memory) -> None:
@@ -137,8 +137,8 @@ async def test_every_format_is_read_and_found(memory: Memory) -> None:
         (tenant_lexeme(memory.caller.organization_id), 0),
     ):
         assert await memory.pool.fetchval(words, f"'{scope}'") == number
-    listed = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, include_content=True))
-    assert [file.content for file in listed.files] == [file.content for file in texts.values()]
+    list_page = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, include_content=True))
+    assert [file.content for file in list_page.files] == [file.content for file in texts.values()]
 
 
 async def test_a_text_that_is_too_large_to_be_sent_does_not_hide_the_others(
@@ -150,8 +150,8 @@ async def test_a_text_that_is_too_large_to_be_sent_does_not_hide_the_others(
     monkeypatch.setattr(folders, "_MOST_BYTES", len("Kätzchen"))
     with fails(InvalidArgument, "FILE_TOO_LARGE"):
         await read(memory, files[1])
-    listed = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, include_content=True))
-    assert [(file.content, file.HasField("content")) for file in listed.files] == [("cat", True), ("", False)]
+    list_page = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id, include_content=True))
+    assert [(file.content, file.HasField("content")) for file in list_page.files] == [("cat", True), ("", False)]
 
 
 async def test_every_bad_file_ends_in_an_error_that_says_why(memory: Memory) -> None:

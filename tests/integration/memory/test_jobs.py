@@ -79,8 +79,8 @@ async def test_a_job_of_a_dead_worker_is_taken_over_and_the_dead_one_may_not_fin
     assert await jobs.claim(alive) is None
     assert await jobs.renew(job, dead)
     await pool.execute("UPDATE memory.jobs SET leased_until = now() - interval '1 second'")
-    taken = await jobs.claim(alive)
-    assert taken == job
+    sample_of = await jobs.claim(alive)
+    assert sample_of == job
     assert not await jobs.renew(job, dead)
     await jobs.finish(job, dead)
     assert await jobs.renew(job, alive)

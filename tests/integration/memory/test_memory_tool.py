@@ -44,10 +44,10 @@ async def test_no_tool_exceeds_a_limit_or_touches_what_is_read_only(memory: Memo
         request.update_mask.paths.append(name)
         before = (await memory.blocks.UpdateBlock(request)).block
         for tool, arguments in EDITS if name == "limit" else EDITS + RENAMES:
-            told = await memory.apply(agent, tool, **arguments)
-            assert told.is_error, (tool, arguments)
+            answer = await memory.apply(agent, tool, **arguments)
+            assert answer.is_error, (tool, arguments)
             expected = r"would be 2\d characters long, and its limit is 10" if name == "limit" else "read-only"
-            assert re.search(expected, told.tool_return), told.tool_return
+            assert re.search(expected, answer.tool_return), answer.tool_return
             assert await memory.read(agent) == {"human": before}
     long = "x" * 100_001
     creations: list[tuple[str, dict[str, Any]]] = [
@@ -55,9 +55,9 @@ async def test_no_tool_exceeds_a_limit_or_touches_what_is_read_only(memory: Memo
         ("memory_apply_patch", {"label": "", "patch": f"*** Add Block: new\n+{long}"}),
     ]
     for tool, arguments in creations:
-        told = await memory.apply(agent, tool, **arguments)
-        assert told.is_error
-        assert "100001 characters long, its limit is 100000" in told.tool_return
+        answer = await memory.apply(agent, tool, **arguments)
+        assert answer.is_error
+        assert "100001 characters long, its limit is 100000" in answer.tool_return
     assert list(await memory.read(agent)) == ["human"]
 
 
@@ -71,12 +71,12 @@ async def test_the_tool_for_everything(memory: Memory) -> None:
             memory.apply(agent, "memory", call_key=key, conversation_id=conversation, command=command, **arguments)
             for _ in range(5)
         )
-        told = await asyncio.gather(*calls)
-        assert len({(one.is_error, one.tool_return) for one in told}) == 1
-        return told[0]
+        answer = await asyncio.gather(*calls)
+        assert len({(one.is_error, one.tool_return) for one in answer}) == 1
+        return answer[0]
 
-    made = await five("create", "k1", path="/memories/work/plans", file_text="a", description="d")
-    assert (made.is_error, [block.label for block in made.changed_blocks]) == (False, ["work/plans"])
+    created = await five("create", "k1", path="/memories/work/plans", file_text="a", description="d")
+    assert (created.is_error, [block.label for block in created.changed_blocks]) == (False, ["work/plans"])
     again = await five("create", "k2", path="work/plans", file_text="b")
     assert (again.is_error, "str_replace" in again.tool_return) == (True, True)
     await five("insert", "k3", path="/memories/work/plans", insert_text="b", insert_line="0")

@@ -18,7 +18,7 @@ from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailab
 from tests.page_requests import paged
 
 
-async def listed(memory: Memory, agent_id: str, **fields: Any) -> list[str]:
+async def list_page(memory: Memory, agent_id: str, **fields: Any) -> list[str]:
     """Texts of all pages."""
     texts: list[str] = []
     request = pb.ListPassagesRequest(**paged(agent_id=agent_id, **fields))
@@ -50,7 +50,7 @@ async def test_passages_come_back_as_stored_and_by_their_id_once(memory: Memory)
     assert second.created_at.ToDatetime(UTC) > datetime.now(UTC) - timedelta(minutes=1)
     again = await memory.passages.CreatePassages(create(agent, draft))
     assert list(again.passages) == [first]
-    assert await listed(memory, agent) == ["ab", "second"]
+    assert await list_page(memory, agent) == ["ab", "second"]
     memory_now = await memory.agents.GetAgentMemory(agent_pb.GetAgentMemoryRequest(agent_id=agent))
     assert memory_now.memory.passage_count == 2
 
@@ -75,7 +75,7 @@ async def test_what_may_not_be_stored(memory: Memory, drafts: list[Any], part: s
             create(agent, pb.PassageDraft(text="good"), *drafts) if drafts else create(agent)
         )
     assert part in caught[0].message
-    assert await listed(memory, agent) == []
+    assert await list_page(memory, agent) == []
 
 
 async def test_the_longest_texts_of_any_script_are_stored_and_found(memory: Memory) -> None:
@@ -98,7 +98,7 @@ async def test_nothing_is_stored_when_the_embedding_fails(memory: Memory) -> Non
     with fails(FailedPrecondition, "EMBEDDING_INVALID") as caught:
         await memory.store(agent, "y")
     assert "began with 6" in caught[0].message
-    assert await listed(memory, agent) == ["x"]
+    assert await list_page(memory, agent) == ["x"]
     assert texts(await memory.search(agent, "x")) == ["x"]
 
 
@@ -118,17 +118,17 @@ async def test_lists_search_and_page_both_ways(memory: Memory) -> None:
     for number in range(5):
         stored += await memory.store(agent, f"Text {number} of 100%")
     every = [passage.text for passage in stored]
-    assert await listed(memory, agent, page_size=2) == every
-    assert await listed(memory, agent, page_size=2, descending=True) == every[::-1]
-    assert await listed(memory, agent, after=stored[1].id) == every[2:]
+    assert await list_page(memory, agent, page_size=2) == every
+    assert await list_page(memory, agent, page_size=2, descending=True) == every[::-1]
+    assert await list_page(memory, agent, after=stored[1].id) == every[2:]
     request = pb.ListPassagesRequest(agent_id=agent, page=PageRequest(before=stored[3].id, page_size=2))
     response = await memory.passages.ListPassages(request)
     assert [passage.text for passage in response.passages] == every[1:3]
-    assert await listed(memory, agent, search="TEXT 3") == [every[3]]
-    assert await listed(memory, agent, search="_") == []
+    assert await list_page(memory, agent, search="TEXT 3") == [every[3]]
+    assert await list_page(memory, agent, search="_") == []
     assert list(response.passages) == [stored[1], stored[2]]
     with fails(NotFound, "PASSAGE_NOT_FOUND"):
-        await listed(memory, agent, after=f"passage-{uuid4()}")
+        await list_page(memory, agent, after=f"passage-{uuid4()}")
 
 
 async def test_deleting_a_passage_erases_it_everywhere(memory: Memory) -> None:
@@ -186,8 +186,8 @@ async def test_several_archives_with_several_models_answer_together(memory: Memo
     ids = [agent.removeprefix("agent-"), other.removeprefix("agent-")]
     await memory.pool.execute(attach, memory.caller.organization_id, *ids)
     assert set(texts(await memory.search(agent, "cat", top_k=2))) == {"The kitten sleeps.", "A feline friend."}
-    assert await listed(memory, other) == ["A feline friend.", "Some tea."]
-    assert len(await listed(memory, agent)) == 4
+    assert await list_page(memory, other) == ["A feline friend.", "Some tea."]
+    assert len(await list_page(memory, agent)) == 4
 
 
 async def test_text_is_ranked_by_bm25(memory: Memory) -> None:
@@ -286,8 +286,8 @@ async def test_more_text_than_an_answer_holds_stays_in_the_database(memory: Memo
     assert "ask for fewer" in refused[0].message
     with fails(ResourceExhausted, "RESOURCE_EXHAUSTED"):
         await memory.search(agent, "tea", top_k=10)
-    told = await memory.apply(agent, "archival_memory_search", query="tea", top_k=10)
-    assert (told.is_error, "ask for fewer" in told.tool_return) == (True, True)
+    answer = await memory.apply(agent, "archival_memory_search", query="tea", top_k=10)
+    assert (answer.is_error, "ask for fewer" in answer.tool_return) == (True, True)
     request.page.page_size = 2
     assert len((await memory.passages.ListPassages(request)).passages) == 2
     assert len(await memory.search(agent, "tea", top_k=2)) == 2

@@ -87,7 +87,7 @@ def read_whole(found: str) -> set[str]:
 async def test_reading_a_memory(memory: Memory, memory_url: str, agent: UUID) -> None:
     """On every turn, so with the generic plan that a prepared statement ends with."""
     await memory.agents.GetAgentMemory(agent_pb.GetAgentMemoryRequest(agent_id=f"agent-{agent}"))
-    await memory.counted()
+    await memory.statement_counts()
     [statement] = memory.counter.texts
     for conversation in ("NULL", f"'{uuid4()}'"):
         values = f"'{memory.caller.organization_id}', '{agent}', {conversation}"
@@ -100,7 +100,7 @@ async def test_reading_a_memory(memory: Memory, memory_url: str, agent: UUID) ->
 async def test_what_an_edit_reads(memory: Memory, memory_url: str, agent: UUID) -> None:
     """Before every edit by a tool, with the generic plan; each of several looks goes down the indexes."""
     await memory.apply(f"agent-{agent}", "core_memory_append", label="human", content="x")
-    await memory.counted()
+    await memory.statement_counts()
     [statement] = [text for text in memory.counter.texts if "FROM memory.agent_blocks" in text]
     looks = (f"'{{{agent},{uuid4()}}}'", "'{key,other}'", "'{human,human}'", f"'{{{uuid4()},NULL}}'")
     values = ", ".join((f"'{memory.caller.organization_id}'", *looks))
@@ -112,10 +112,13 @@ async def test_what_an_edit_reads(memory: Memory, memory_url: str, agent: UUID) 
 async def test_what_an_edit_writes(memory: Memory, memory_url: str, agent: UUID) -> None:
     """Edits of several blocks, with the generic plan."""
     await memory.apply(await memory.agent_with(human="h"), "core_memory_append", label="human", content="x")
-    await memory.counted()
+    await memory.statement_counts()
     [statement] = [text for text in memory.counter.texts if "WITH wanted AS" in text]
-    values = ", ".join((f"'{memory.caller.organization_id}'", *("'{}'" for _ in range(17))))
-    types = ", ".join(("uuid", *("text[]" for _ in range(17))))
+    # The tenant is named after the arrays of blocks.
+    values = ", ".join(
+        (*("'{}'" for _ in range(5)), f"'{memory.caller.organization_id}'", *("'{}'" for _ in range(12)))
+    )
+    types = ", ".join((*("text[]" for _ in range(5)), "uuid", *("text[]" for _ in range(12))))
     found = await plan(memory_url, statement, types, values, mode="force_generic_plan")
     assert read_whole(found) == set(), found
 
@@ -124,7 +127,7 @@ async def test_what_an_edit_writes(memory: Memory, memory_url: str, agent: UUID)
 async def test_searching_by_vectors(memory: Memory, memory_url: str, agent: UUID, tags: list[str]) -> None:
     """With a plan for the very values. What a search by words does is seen in test_word_search.py."""
     assert await memory.search(f"agent-{agent}", "word7 word57", tags=tags) != []
-    await memory.counted()
+    await memory.statement_counts()
     assert sum(text.startswith("SET LOCAL plan_cache_mode = force_custom_plan") for text in memory.counter.texts) == 2
     tenant = f"'{memory.caller.organization_id}', ARRAY['{agent}']::uuid[]"
     filters = ", ARRAY['tag7'], 1" if tags else ""

@@ -96,7 +96,7 @@ async def test_a_passage_is_embedded_by_the_real_gateway_and_found(database_url:
         agents, passages, agent = AgentMemoryServiceStub(channel), PassageServiceStub(channel), f"agent-{uuid4()}"
         with use_context(caller):
             for number, text in enumerate(("My cat is called Tom.", "The train leaves at nine.")):
-                told = await agents.ApplyTool(
+                answer = await agents.ApplyTool(
                     agent_pb.ApplyToolRequest(
                         call_key=f"k{number}",
                         agent_id=agent,
@@ -105,7 +105,7 @@ async def test_a_passage_is_embedded_by_the_real_gateway_and_found(database_url:
                         embedding="loci/hash",
                     )
                 )
-                assert not told.is_error, told
+                assert not answer.is_error, answer
             request = passage_pb.SearchPassagesRequest(agent_id=agent, query="what is my cat called", top_k=1)
             [hit] = (await passages.SearchPassages(request)).hits
             memory = await agents.GetAgentMemory(agent_pb.GetAgentMemoryRequest(agent_id=agent))

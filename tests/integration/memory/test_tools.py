@@ -310,7 +310,7 @@ async def test_an_edit_takes_two_statements_and_one_commit(memory: Memory) -> No
     agent = await memory.agent_with(human="")
     memory.counter.reset()
     await memory.apply(agent, "core_memory_append", label="human", content="x")
-    assert await memory.counted() == (2, 2)
+    assert await memory.statement_counts() == (2, 2)
 
 
 async def test_archival_memory_by_the_tools(memory: Memory) -> None:

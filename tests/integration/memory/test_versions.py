@@ -206,12 +206,12 @@ async def test_what_runs_made_is_listed(memory: Memory) -> None:
         await memory.agents.ApplyTool(request)
     await restore(memory, agent, {block_id: 1})
 
-    async def made(*run_ids: str) -> list[tuple[str, int, str, str]]:
+    async def created(*run_ids: str) -> list[tuple[str, int, str, str]]:
         edits = (await memory.agents.ListBlockEdits(pb.ListBlockEditsRequest(run_ids=run_ids))).edits
         return [(edit.block_id, edit.version, edit.run_id, edit.step_id) for edit in edits]
 
-    assert await made(runs[0]) == [(block_id, 2, runs[0], steps[0]), (block_id, 4, runs[0], steps[2])]
-    assert await made(*runs, RUN) == [
+    assert await created(runs[0]) == [(block_id, 2, runs[0], steps[0]), (block_id, 4, runs[0], steps[2])]
+    assert await created(*runs, RUN) == [
         *(
             (block_id, version, run, step)
             for version, run, step in zip((2, 3, 4), (*runs, runs[0]), steps, strict=True)
@@ -219,7 +219,7 @@ async def test_what_runs_made_is_listed(memory: Memory) -> None:
         (block_id, 5, RUN, ""),
     ]
     with memory.of(uuid4()):
-        assert await made(*runs) == []
+        assert await created(*runs) == []
     for run_ids in ([], ["run-x"], runs * 501):
         with fails(InvalidArgument):
             await memory.agents.ListBlockEdits(pb.ListBlockEditsRequest(run_ids=run_ids))
@@ -246,10 +246,13 @@ async def test_a_copy_is_made_from_versions_and_lives_alone(memory: Memory) -> N
     await append(memory, source, "human", "2", "3")
     await append(memory, source, "notes", "2")
     blocks = await memory.read(source)
-    made = await copy(memory, source, target, {blocks["human"].id: 2}, request_id="c")
-    assert [(block.label, block.value, block.version) for block in made] == [("human", "h\n2", 1), ("notes", "n\n2", 1)]
-    assert list((await memory.read(target)).values()) == made
-    [first] = await memory.history(made[0].id)
+    created = await copy(memory, source, target, {blocks["human"].id: 2}, request_id="c")
+    assert [(block.label, block.value, block.version) for block in created] == [
+        ("human", "h\n2", 1),
+        ("notes", "n\n2", 1),
+    ]
+    assert list((await memory.read(target)).values()) == created
+    [first] = await memory.history(created[0].id)
     assert (first.operation, first.value) == (block_pb2.BLOCK_OPERATION_CREATE, "h\n2")
     assert (first.agent_id, first.call_key) == (target, "c")
     await append(memory, target, "human", "own")
@@ -262,17 +265,17 @@ async def test_a_copy_has_the_labels_and_limits_of_then_and_what_is_detached_now
     await update(memory, blocks["human"].id, label="person", limit=9)
     await memory.blocks.DetachBlock(block_pb.DetachBlockRequest(agent_id=source, block_id=blocks["left"].id))
     versions = {block.id: 1 for block in blocks.values()} | {f"block-{uuid4()}": 5}
-    made = await copy(memory, source, target, versions)
-    assert [(block.label, block.limit) for block in made] == [("human", 100_000), ("left", 100_000)]
+    created = await copy(memory, source, target, versions)
+    assert [(block.label, block.limit) for block in created] == [("human", 100_000), ("left", 100_000)]
 
 
 async def test_a_repeated_copy_makes_nothing(memory: Memory) -> None:
     source, target = await memory.agent_with(human="h"), f"agent-{uuid4()}"
-    made = await copy(memory, source, target, {}, request_id="c")
+    created = await copy(memory, source, target, {}, request_id="c")
     await append(memory, source, "human", "2")
     await memory.blocks.CreateBlock(block_pb.CreateBlockRequest(block=block_pb2.Block(label="x")))
     again = await asyncio.gather(*(copy(memory, source, target, {}, request_id="c") for _ in range(5)))
-    assert again == [made] * 5
+    assert again == [created] * 5
     with fails(FailedPrecondition, "CALL_KEY_REUSED"):
         await copy(memory, source, f"agent-{uuid4()}", {}, request_id="c")
     fresh = f"agent-{uuid4()}"
@@ -294,17 +297,17 @@ async def test_a_conversations_copies_are_what_is_copied(memory: Memory) -> None
     source, own, target = await memory.agent_with(human="h", notes="n"), f"conv-{uuid4()}", f"agent-{uuid4()}"
     await memory.isolate(source, own, "notes")
     await append(memory, source, "notes", "mine", conversation_id=own)
-    made = await copy(memory, source, target, {}, conversation=own)
-    assert [block.value for block in made] == ["h", "n\nmine"]
+    created = await copy(memory, source, target, {}, conversation=own)
+    assert [block.value for block in created] == ["h", "n\nmine"]
 
 
 @pytest.mark.parametrize("erase", [False, True])
 async def test_copies_go_with_an_agent_that_never_came_to_be(memory: Memory, erase: bool) -> None:
     source, target = await memory.agent_with(human="h"), f"agent-{uuid4()}"
-    [made] = await copy(memory, source, target, {})
+    [created] = await copy(memory, source, target, {})
     await memory.agents.PurgeAgent(pb.PurgeAgentRequest(agent_id=target, erase_blocks=erase))
-    listed = await memory.blocks.ListBlocks(block_pb.ListBlocksRequest(page=PageRequest(page_size=100)))
-    assert (made.id in {block.id for block in listed.blocks}) is not erase
+    list_page = await memory.blocks.ListBlocks(block_pb.ListBlocksRequest(page=PageRequest(page_size=100)))
+    assert (created.id in {block.id for block in list_page.blocks}) is not erase
 
 
 async def test_shared_archives_are_the_same_passages(memory: Memory) -> None:

@@ -16,7 +16,7 @@ import bm25s
 import numpy as np
 import pytest
 
-from services.common.ranking import BM25_B, BM25_K1
+from services.common.core.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part, Scope
 from services.memory.passages.model import PassageFilter
 from services.memory.search.store.by_words import WordSearch
@@ -39,25 +39,25 @@ def tenant(memory_url: str) -> Tenant:
 async def _tenant(memory_url: str) -> Tenant:
     connection = await asyncpg.connect(memory_url)
     await stored(connection, 5_000, seed=3)
-    made = await stored(connection, PASSAGES, seed=4)
+    created = await stored(connection, PASSAGES, seed=4)
     for table in ("passages", "passage_tags", "archives"):
         await connection.execute(f"VACUUM ANALYZE memory.{table}")
     await connection.close()
-    return made
+    return created
 
 
 @pytest.fixture(scope="module")
 def library(tenant: Tenant) -> bm25s.BM25:
     """Exact BM25 over the tenant's texts; `get_scores(words)` is by number of the passage."""
-    made = bm25s.BM25(method="lucene", k1=BM25_K1, b=BM25_B)
-    made.index([named(text) for text in tenant.texts], show_progress=False)
-    return made
+    created = bm25s.BM25(method="lucene", k1=BM25_K1, b=BM25_B)
+    created.index([named(text) for text in tenant.texts], show_progress=False)
+    return created
 
 
-async def found(memory: Memory, tenant: Tenant, words: list[str], wanted: PassageFilter | None = None) -> list[int]:
+async def found(memory: Memory, tenant: Tenant, words: list[str], expected: PassageFilter | None = None) -> list[int]:
     """Numbers of passages, best first."""
     ranking = await memory.stores.rankings.by_words(
-        tenant.organization_id, tenant.scope, " ".join(words), wanted or PassageFilter(), 50
+        tenant.organization_id, tenant.scope, " ".join(words), expected or PassageFilter(), 50
     )
     return [one.passage_id.int for one in ranking]
 
@@ -115,13 +115,13 @@ async def test_filters_lose_nothing(memory: Memory, tenant: Tenant, library: bm2
     scores = library.get_scores(common)
     hour = PassageFilter(start=FIRST_MINUTE + timedelta(days=1), end=FIRST_MINUTE + timedelta(days=1, hours=1))
     numbers = np.arange(PASSAGES)
-    for wanted, left in (
+    for expected, left in (
         (PassageFilter(tags=("rare",)), numbers % 1_000 == 0),
         (PassageFilter(tags=("rare", "common"), match_all_tags=True), numbers % 3_000 == 0),
         (hour, (numbers >= 1_440) & (numbers <= 1_500)),
         (replace(hour, tags=("common",)), (numbers >= 1_440) & (numbers <= 1_500) & (numbers % 3 == 0)),
     ):
-        assert set(await found(memory, tenant, common, wanted)) == set(np.flatnonzero(left & (scores > 0)))
+        assert set(await found(memory, tenant, common, expected)) == set(np.flatnonzero(left & (scores > 0)))
     many = await found(memory, tenant, common, PassageFilter(tags=("common", "none")))
     assert len(many) == 50
     assert all(number % 3 == 0 for number in many)
@@ -175,13 +175,13 @@ class Explaining:
 
 @asynccontextmanager
 async def explained(
-    memory: Memory, tenant: Tenant, wanted: PassageFilter
+    memory: Memory, tenant: Tenant, expected: PassageFilter
 ) -> AsyncIterator[tuple[WordSearch, Explaining]]:
     """A search, and the plans of its statements."""
     async with memory.pool.acquire() as connection, connection.transaction():
         await connection.execute(SETTINGS)
         explaining = Explaining(connection)
-        yield WordSearch(explaining, tenant.organization_id, tenant.scope, wanted, 50), explaining
+        yield WordSearch(explaining, tenant.organization_id, tenant.scope, expected, 50), explaining
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ async def test_plans(memory: Memory, tenant: Tenant, words: list[str]) -> None:
 
 async def test_a_sample_stays_until_the_archive_has_grown(memory: Memory, tenant: Tenant) -> None:
     await sample(memory, tenant)
-    first = await taken(memory, tenant.archive_id)
+    first = await sample_of(memory, tenant.archive_id)
     await sample(memory, tenant)
-    assert await taken(memory, tenant.archive_id) == first
+    assert await sample_of(memory, tenant.archive_id) == first
     grown = replace(tenant.scope, whole=Part((tenant.archive_id,), PASSAGES))
     await memory.pool.execute(
         "UPDATE memory.archives SET passage_count = passage_count * 13 / 10 WHERE id = $1", tenant.archive_id
@@ -226,14 +226,14 @@ async def test_a_sample_goes_with_its_archive(memory: Memory, memory_url: str) -
     small = await stored(connection, 400, seed=5)
     await connection.close()
     await memory.stores.samples.take(small.organization_id, small.archive_id)
-    assert await taken(memory, small.archive_id) is not None
+    assert await sample_of(memory, small.archive_id) is not None
     assert await memory.pool.fetchval("SELECT count(*) FROM memory.word_counts WHERE scope_id = $1", small.archive_id)
     await memory.stores.archives.delete(small.organization_id, small.archive_id)
-    assert await taken(memory, small.archive_id) is None
+    assert await sample_of(memory, small.archive_id) is None
     await memory.stores.samples.take(small.organization_id, small.archive_id)
-    assert await taken(memory, small.archive_id) is None
+    assert await sample_of(memory, small.archive_id) is None
 
 
-async def taken(memory: Memory, scope_id: UUID) -> Any:
+async def sample_of(memory: Memory, scope_id: UUID) -> Any:
     """When the sample was."""
     return await memory.pool.fetchval("SELECT taken_at FROM memory.word_samples WHERE scope_id = $1", scope_id)

@@ -64,27 +64,27 @@ class Tenant:
         """All of it."""
         return Part((self.archive_id,), len(self.vectors))
 
-    def nearest(self, query: npt.NDArray[Any], wanted: npt.NDArray[Any], count: int) -> list[UUID]:
-        """Passages by cosine, exactly, of those whose numbers are `wanted`."""
-        order = np.argsort(-(self.vectors[wanted] @ query), kind="stable")[:count]
-        return [UUID(int=int(number)) for number in wanted[order]]
+    def nearest(self, query: npt.NDArray[Any], expected: npt.NDArray[Any], count: int) -> list[UUID]:
+        """Passages by cosine, exactly, of those whose numbers are `expected`."""
+        order = np.argsort(-(self.vectors[expected] @ query), kind="stable")[:count]
+        return [UUID(int=int(number)) for number in expected[order]]
 
 
 async def tenant(connection: asyncpg.Connection, model: EmbeddingModel, count: int, seed: int) -> Tenant:
     """A new tenant with so many passages, all of whose vectors wait. The connection knows `halfvec`."""
-    made = Tenant(uuid4(), uuid4(), model, clustered(count, seed))
+    created = Tenant(uuid4(), uuid4(), model, clustered(count, seed))
     await connection.execute(
         "INSERT INTO memory.archives (organization_id, id, name, model_id, embedding, passage_count, word_count, "
         "created_by_id, last_updated_by_id) VALUES ($1, $2, '', $3, $4, $5, 1, $2, $2)",
-        made.organization_id, made.archive_id, model.id, model.handle, count,
+        created.organization_id, created.archive_id, model.id, model.handle, count,
     )  # fmt: skip
-    key = made.organization_id, made.archive_id
+    key = created.organization_id, created.archive_id
     await connection.execute(_PASSAGES, *key, count, FIRST_DAY)
     await connection.execute(_TAGS, *key)
     await connection.copy_records_to_table(
         "passage_vectors",
         schema_name="memory",
-        records=((*key, UUID(int=n), model.id, wire(made.vectors[n])) for n in range(count)),
+        records=((*key, UUID(int=n), model.id, wire(created.vectors[n])) for n in range(count)),
         columns=["organization_id", "archive_id", "passage_id", "model_id", "embedding"],
     )
-    return made
+    return created

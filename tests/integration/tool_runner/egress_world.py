@@ -14,7 +14,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from services.common.addresses import AddressRefused
+from services.common.core.addresses import AddressRefused
 from services.tool_runner.core.ports import Tunnel
 from services.tool_runner.egress import destinations
 from services.tool_runner.egress.certificates import Authority

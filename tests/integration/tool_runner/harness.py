@@ -23,11 +23,11 @@ from loci.tool.v1.mcp_service_pb2_grpc import McpServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, use_context
-from services.common.counter import StatementCounter
 from services.common.database import open_pool
+from services.common.encryption import Sealer
 from services.common.errors import LociError, from_rpc
 from services.common.keys import key_id, load_private_key, new_private_key
-from services.common.sealing import Sealer
+from services.common.statement_counter import StatementCounter
 from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, build_mcp, postgres_lists, postgres_stores
 from services.tool_runner.core.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process, Sandbox
@@ -99,7 +99,7 @@ class HeldSandbox:
         return self.result
 
     def print(self, stream: Any, text: str) -> None:
-        """What the running job prints now."""
+        """Prints as the running job."""
         assert self.on_output
         self.on_output(Output(0, stream, text))
 

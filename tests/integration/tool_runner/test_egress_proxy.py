@@ -1,4 +1,4 @@
-"""What tools reach through the proxy of their sandbox: real clients, real TLS, real hosts on this machine."""
+"""The way of tools through the proxy of their sandbox: real clients, real TLS, real hosts on this machine."""
 
 from __future__ import annotations
 

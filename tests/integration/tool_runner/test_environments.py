@@ -16,11 +16,11 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import environment_service_pb2 as wire
 from loci.tool.v1.tool_service_pb2 import DeleteToolRequest
-from services.common.counter import StatementCounter
 from services.common.database import open_pool
+from services.common.encryption import Sealer
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from services.common.ids import from_public
-from services.common.sealing import Sealer
+from services.common.statement_counter import StatementCounter
 from services.tool_runner.core.ports import CallEnvironment
 from services.tool_runner.environments.call_environments import TenantEnvironments
 from services.tool_runner.environments.model import MASK

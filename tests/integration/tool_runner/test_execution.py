@@ -304,7 +304,7 @@ async def test_a_stopping_replica_says_that_it_does_not_know(tool_url: str, tmp_
 
 
 class _Dead:
-    """What a dead replica left: its lease is old, and its receipts name it."""
+    """The remains of a dead replica: its lease is old, and its receipts name it."""
 
     def __init__(self, url: str, runner: Service) -> None:
         self._url = url

@@ -41,7 +41,7 @@ def _transport(oauth: OAuthServer) -> mcp_pb.McpTransport:
 
 
 async def _say_yes(url: str) -> dict[str, str]:
-    """What the browser brings back to the callback."""
+    """Returns what the browser brings back to the callback."""
     async with httpx.AsyncClient(follow_redirects=False) as browser:
         location = (await browser.get(url)).headers["location"]
     assert location.startswith(f"{_CALLBACK}/v1/tools/mcp/oauth/callback?")

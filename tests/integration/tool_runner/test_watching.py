@@ -1,4 +1,4 @@
-"""What calls print, watched on any replica: live, from rows, and from the receipt, with the same numbers."""
+"""The output of calls, watched on any replica: live, from rows, and from the receipt, with the same numbers."""
 
 from __future__ import annotations
 

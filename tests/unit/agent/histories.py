@@ -127,7 +127,7 @@ def _arguments(words: str) -> str:
 
 @dataclass(frozen=True)
 class Story:
-    """What a generated history is made of; a failing test shows this instead of the messages."""
+    """The plan of a generated history; a failing test shows this instead of the messages."""
 
     events: bytes
     summarised: bool
@@ -147,7 +147,7 @@ stories = st.builds(
 
 
 def sound(sent: list[Message]) -> bool:
-    """Whether every provider takes it: nothing is empty, each call is answered once and directly, ids are unique."""
+    """Returns whether every provider takes it: no empty parts, each call answered once and directly, unique ids."""
     ids = [each.id for one in sent for each in calls_of(one)]
     return (
         len(ids) == len(set(ids))

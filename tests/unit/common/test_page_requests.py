@@ -5,10 +5,10 @@ from uuid import UUID
 import pytest
 
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, ORDER_DESCENDING, PageRequest
+from services.common.core.paging import Page, PageBy
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.page_requests import allow, page_by, page_by_id
-from services.common.paging import Page, PageBy
-from services.common.refusals import Refused
 
 ONE = UUID("0b5f2a9c-7f4e-4a52-9c6e-111111111111")
 

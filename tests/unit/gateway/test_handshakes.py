@@ -38,7 +38,7 @@ async def opened(
     signer = Signer(Ed25519PrivateKey.generate(), "k")
     edge = RequestMiddleware(
         app,
-        authenticator=Authenticator(password, door=OriginCheck(["loci.test"], origins)),
+        authenticator=Authenticator(password, origin_check=OriginCheck(["loci.test"], origins)),
         signer=signer,
         max_body_bytes=1,
         max_upload_bytes=1,

@@ -24,10 +24,10 @@ from pydantic import BaseModel
 from gateway.resources.messages.responses import (
     SAID,
     answer_types,
-    asked_as_one,
     message,
     stop_reason,
     usage_statistics,
+    with_one_request,
 )
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 
@@ -338,7 +338,7 @@ def test_what_is_said_before_calls_that_all_wait_has_the_id_of_the_request() -> 
         part("1f", approval_request_message=request),
         part("31", assistant_message=said),
     ]
-    asked_as_one(waits)
+    with_one_request(waits)
     assert [one.id[-2:] for one in waits] == ["1f", "1f", "1f", "1f", "31"]
     # Newest first, and with another call of the same step.
     some = [
@@ -346,8 +346,8 @@ def test_what_is_said_before_calls_that_all_wait_has_the_id_of_the_request() -> 
         part("20", tool_call_message=call),
         part("20", assistant_message=said),
     ]
-    asked_as_one(some)
+    with_one_request(some)
     assert [one.id[-2:] for one in some] == ["1f", "20", "20"]
     none = [message_pb2.Message(id="message-1", assistant_message=said)]
-    asked_as_one(none)
+    with_one_request(none)
     assert none[0].id == "message-1"

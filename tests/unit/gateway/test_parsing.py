@@ -220,7 +220,9 @@ def test_masks_of_agent_updates(body: dict[str, Any], paths: list[str] | None) -
 
 def test_masks_of_block_and_tool_updates() -> None:
     key = block_service_pb2.BlockKey(block_id="block-1")
-    block = blocks.update_request(key, blocks.UpdateBlock(value="", read_only=False, limit=None, tags=[]))
+    block = blocks.update_request(
+        key, blocks.UpdateBlock.model_validate({"value": "", "read_only": False, "limit": None, "tags": []})
+    )
     assert block is not None
     assert sorted(block.update_mask.paths) == ["read_only", "tags", "value"]
     tool = tools.update_request("tool-1", tools.UpdateTool.model_validate({"tags": [], "metadata_": {}}))

@@ -11,7 +11,7 @@ from gateway.access.roles import Right, right_of
 from gateway.access.run_tokens import check_route
 from gateway.errors.invalid import InvalidRequest
 from gateway.vendors.keys import for_loci, own_key
-from gateway.vendors.memory import asked, exchange, with_memory
+from gateway.vendors.memory import exchange, request_of, with_memory
 from services.common.errors import PermissionDenied
 
 PATH, MINE = "/v1/anthropic/v1/messages", "sk-ant-api03-x_Y-z"
@@ -89,7 +89,7 @@ def test_memory_comes_last(system: Any, sent: Any) -> None:
 def test_what_is_refused() -> None:
     for body in (b"", b"[]", b'{"a": "\\u0000"}', b'{"a": 1, "a": 2}'):
         with pytest.raises(InvalidRequest):
-            asked(body)
+            request_of(body)
     with pytest.raises(InvalidRequest, match="system"):
         with_memory({"system": 1}, "M")
 

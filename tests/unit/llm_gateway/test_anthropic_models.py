@@ -1,4 +1,4 @@
-"""What each Claude takes: thinking, forced calls, thoughts that are bound to their conversation, strict schemas."""
+"""Requests to each Claude: thinking, forced calls, thoughts that are bound to their conversation, strict schemas."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 
 from services.llm_gateway.core.chat import ChatRequest, Reasoning, RedactedReasoning, ResponseFormat, Text, ToolMode
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.vendors.anthropic.claude import Claude, parse_claude
+from services.llm_gateway.vendors.anthropic.profiles import Claude, parse_claude
 from services.llm_gateway.vendors.anthropic.replies import Reader
 from services.llm_gateway.vendors.anthropic.schema import close_schema
 from services.llm_gateway.vendors.anthropic.translate import body_of, replies_by_call

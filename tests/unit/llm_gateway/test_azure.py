@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.common.settings import Env
 from services.llm_gateway.core.chat import Completed, FinishReason
 from services.llm_gateway.core.errors import LlmAuthentication, LlmBadRequest, ModelNotFound

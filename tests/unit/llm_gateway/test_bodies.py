@@ -10,9 +10,8 @@ import httpx2
 import pytest
 
 from services.llm_gateway.core import ndjson, sse
-from services.llm_gateway.core.logprobs import ReplyTokens
 from services.llm_gateway.core.ndjson import NdjsonParser
-from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, ReplyBuilder
+from services.llm_gateway.core.reply_builder import MOST_CHARACTERS, ReplyBuilder, ReplyTokens
 from services.llm_gateway.core.sse import SseParser
 from services.llm_gateway.http.bodies import MOST_OF_ERROR, beginning_of, content_of
 from services.llm_gateway.vendors.bedrock.framing import EventStreamParser
@@ -98,7 +97,7 @@ async def test_what_is_not_packed_as_it_says() -> None:
 
 
 def _fed(parser: SseParser | NdjsonParser, chunk: bytes) -> int:
-    """How many events came of a thousand such chunks."""
+    """Returns how many events came of a thousand such chunks."""
     return sum(len(parser.feed(chunk)) for _ in range(1_000))
 
 

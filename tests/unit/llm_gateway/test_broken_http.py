@@ -1,4 +1,4 @@
-"""What is no HTTP, and errors that take long to read: over a real socket, with the real client."""
+"""Broken HTTP, and errors that take long to read: over a real socket, with the real client."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Which models there are, and how long anybody waits for the answer."""
+"""The catalogue of models, and the wait for it."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.sealing import Sealer
+from services.common.encryption import Sealer
 from services.llm_gateway.core.chat import Embeddings
 from services.llm_gateway.core.errors import LlmConnection, ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.core.known_models import known
@@ -61,12 +61,14 @@ class Fixed(ProviderRegistry):
         return self._endpoint
 
 
-def catalogue(endpoint: Endpoint, *, is_vendor: bool = False, name: str = "openai", **overrides: Override) -> Catalogue:
-    """One provider of the operator's; `overrides` by the models' names."""
+def catalogue(
+    endpoint: Endpoint, *, is_vendor: bool = False, name: str = "openai", seconds: float = 0.1, **overrides: Override
+) -> Catalogue:
+    """One provider of the operator's, which gets so many seconds to list its models; `overrides` by their names."""
     configs = [replace(config("openai", "http://host/v1", is_vendor=is_vendor), name=name)]
     providers, store = Fixed(endpoint), ProviderMemory()
     vault = Vault(Sealer([bytes(32)]))
-    maker = ProviderEntryFactory(providers, store, vault, patience=Patience(listing=0.1), allow_private=True)
+    maker = ProviderEntryFactory(providers, store, vault, patience=Patience(listing=seconds), allow_private=True)
     said = OperatorOverrides({f"{name}/{model}": one for model, one in overrides.items()})
     return Catalogue(providers, maker.operators(configs, said), TenantProviderCache(store, maker, providers))
 

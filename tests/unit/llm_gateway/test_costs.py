@@ -1,4 +1,4 @@
-"""What a call costs."""
+"""Costs of calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What vendors' SDKs read from the operator's environment is said to nobody but the vendor."""
+"""The operator's environment, which vendors' SDKs read, goes to the vendor alone."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which handle is asked next."""
+"""The chain of fallbacks."""
 
 from dataclasses import replace
 

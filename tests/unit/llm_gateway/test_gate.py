@@ -1,4 +1,4 @@
-"""How many calls run at once, and who is next."""
+"""The gate: calls at once, and the line."""
 
 import asyncio
 import random

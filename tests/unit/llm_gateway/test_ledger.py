@@ -1,4 +1,4 @@
-"""What tenants have spent and reserved."""
+"""The ledger of tenants' spending and reservations."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -83,7 +83,7 @@ class World:
         )
 
     async def goes(self, times: int, tenant: UUID = ANN) -> int:
-        """How many of so many calls at the same time go through."""
+        """Returns how many of so many calls at the same time go through."""
         outcomes = await asyncio.gather(*(self.call(tenant) for _ in range(times)), return_exceptions=True)
         assert all(one is None or isinstance(one, LlmBudgetExhausted) for one in outcomes)
         return outcomes.count(None)

@@ -6,8 +6,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.llm_gateway.core.listing_json import from_json, to_json
 from services.llm_gateway.core.models import Capabilities, ListedModel, ModelKind, Price, ValueSource
-from services.llm_gateway.providers.listing_json import from_json, to_json
 
 NUMBERS = st.one_of(st.none(), st.integers(1, 10**7))
 PRICES = st.builds(

@@ -1,4 +1,4 @@
-"""What local servers tell of their models, new versions and old."""
+"""Lists of models of local servers, new versions and old."""
 
 from typing import Any
 

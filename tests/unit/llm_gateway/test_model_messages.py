@@ -1,4 +1,4 @@
-"""What is told of a model."""
+"""Messages of models."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What endpoints say of their models."""
+"""Lists of models of endpoints."""
 
 from typing import Any
 

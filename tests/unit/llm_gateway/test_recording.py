@@ -1,4 +1,4 @@
-"""What a recording holds and leaves out, how files are kept whole, and how a missing request is explained."""
+"""The contents of recordings, whole files, and the explanation of a missing request."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ async def test_recorded_providers_are_there_without_a_key(tmp_path: Path) -> Non
     openai = configs["openai"]
     assert (openai.base_url, openai.is_vendor, openai.api_key) == ("http://127.0.0.1:9/v1", True, "replayed")
     assert openai.options == {"websocket": True}
-    applied = Recordings.read(Env(environment)).applied(openai)
+    applied = Recordings.read(Env(environment)).apply(openai)
     assert (applied.replay_from, applied.replay_in_order) == (str(tmp_path), False)
 
 

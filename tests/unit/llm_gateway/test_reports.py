@@ -1,4 +1,4 @@
-"""What may be asked of usage."""
+"""Queries of usage."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -201,7 +201,7 @@ _ARGUMENTS = _OBJECTS.map(lambda value: orjson.dumps(value).decode())
 
 @st.composite
 def _turns(draw: st.DrawFn) -> list[Message]:
-    """What the user said, what the model said, and the results of its calls."""
+    """Returns the user's message, the model's, and the results of its calls."""
     said = draw(st.lists(_TEXTS | _THOUGHTS, max_size=4))
     calls = [
         ToolCall(draw(st.uuids()).hex, "f", draw(_ARGUMENTS))

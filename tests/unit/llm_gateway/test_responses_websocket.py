@@ -68,7 +68,7 @@ async def reply_to(provider: OpenAIProvider, asked: ChatRequest, *, stream: bool
 
 
 def ways(fake: ResponsesServer) -> list[str]:
-    """How each request came, and whether it went on from another."""
+    """Returns how each request came, and whether it went on from another."""
     return [
         f"{'socket' if one.method == 'WEBSOCKET' else 'http'}{' on' if one.body.get('previous_response_id') else ''}"
         for one in fake.requests

@@ -255,7 +255,7 @@ def test_what_is_valid_can_be_said_in_the_strict_form_and_comes_back_as_it_was(
 
 
 def without_optional_nulls(value: Any, schema: dict[str, Any]) -> Any:
-    """Where a property may be left out and may be null, both are said as null, and null is what is understood."""
+    """Returns the value without nulls of optional properties: left out and null are both said as null."""
     if "$ref" in schema:
         return without_optional_nulls(value, PAIR)
     if "anyOf" in schema:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from services.llm_gateway.core.chat import FinishReason, ResponseFormat, Usage
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.vendors.sglang.parsers import Held
+from services.llm_gateway.vendors.sglang.reading import Held
 from services.llm_gateway.vendors.sglang.replies import GenerateEvents
 from services.llm_gateway.vendors.sglang.translate import generate_body_of
 from services.llm_gateway.vendors.text.rendering import FORMATS, render_prompt

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.file_text.grep import MOST_MATCHES, Grep, compile_pattern, render_result
 from services.memory.core.file_text.lookup import KnownFile, bare, named, spellings
 from services.memory.core.file_text.pages import pages_of

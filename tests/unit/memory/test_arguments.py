@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.tools.arguments import Arguments
 
 BERLIN = timezone(timedelta(hours=1))
 
 
-def given(**values: Any) -> Arguments:
+def arguments_of(**values: Any) -> Arguments:
     return Arguments(values)
 
 
@@ -45,43 +45,43 @@ def test_objects_and_flags() -> None:
     assert [each.text("name") for each in parsed.objects("files", "name")] == ["ab", "c"]
     assert [each.text("name") for each in parsed.objects("one", "name")] == ["d"]
     assert (parsed.flag("yes"), parsed.flag("no"), parsed.flag("other")) == (True, False, False)
-    assert (parsed.optional_text("other"), given(a="b").optional_text("a")) == (None, "b")
+    assert (parsed.optional_text("other"), arguments_of(a="b").optional_text("a")) == (None, "b")
     for name in ("no", "other"):
         with pytest.raises(Refused, match='must be a list of objects, each with "name"'):
             parsed.objects(name, "name")
     with pytest.raises(Refused, match="must be a boolean"):
-        given(a=1).flag("a")
+        arguments_of(a=1).flag("a")
 
 
 def test_texts() -> None:
-    assert given(a="x").text("a") == "x"
-    assert given(a="x").texts("a") == ("x",)
-    assert given(a=["x", "y"]).texts("a") == ("x", "y")
-    assert given().texts("a") == given(a=None).texts("a") == ()
+    assert arguments_of(a="x").text("a") == "x"
+    assert arguments_of(a="x").texts("a") == ("x",)
+    assert arguments_of(a=["x", "y"]).texts("a") == ("x", "y")
+    assert arguments_of().texts("a") == arguments_of(a=None).texts("a") == ()
     with pytest.raises(Refused, match='The argument "a" is missing; it must be a string'):
-        given(b="x").text("a")
+        arguments_of(b="x").text("a")
     with pytest.raises(Refused, match=r'The argument "a" must be a string, not a list: \[1\]'):
-        given(a=[1]).text("a")
+        arguments_of(a=[1]).text("a")
     with pytest.raises(Refused, match='The argument "a" must be a list of strings'):
-        given(a=[1]).texts("a")
+        arguments_of(a=[1]).texts("a")
 
 
 @pytest.mark.parametrize(("value", "number"), [(None, 7), (3, 3), (-1, -1), (3.0, 3), ("3", 3), (" -1 ", -1), (0, 0)])
 def test_integers(value: Any, number: int) -> None:
-    assert given(a=value).integer("a", 7) == number
+    assert arguments_of(a=value).integer("a", 7) == number
 
 
 @pytest.mark.parametrize("value", [True, 1.5, "x", "", "1.0", [], "9" * 20])
 def test_what_is_no_integer(value: Any) -> None:
     with pytest.raises(Refused, match='The argument "a" must be an integer'):
-        given(a=value).integer("a", 7)
+        arguments_of(a=value).integer("a", 7)
 
 
 def test_choices() -> None:
-    assert given().choice("a", ("x", "y"), "x") == "x"
-    assert given(a="y").choice("a", ("x", "y"), "x") == "y"
+    assert arguments_of().choice("a", ("x", "y"), "x") == "x"
+    assert arguments_of(a="y").choice("a", ("x", "y"), "x") == "y"
     with pytest.raises(Refused, match='must be "x" or "y", not a string: "z"'):
-        given(a="z").choice("a", ("x", "y"), "x")
+        arguments_of(a="z").choice("a", ("x", "y"), "x")
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_choices() -> None:
     ],
 )
 def test_times_are_in_the_agents_zone(value: Any, end: bool, moment: datetime | None) -> None:
-    assert given(a=value).time("a", BERLIN, end=end) == moment
+    assert arguments_of(a=value).time("a", BERLIN, end=end) == moment
 
 
 @pytest.mark.parametrize("value", ["yesterday", 7, "2026-13-01", "0001-01-01"])
 def test_what_is_no_time(value: Any) -> None:
     with pytest.raises(Refused, match="ISO 8601"):
-        given(a=value).time("a", BERLIN)
+        arguments_of(a=value).time("a", BERLIN)

@@ -17,10 +17,10 @@ class Counter:
         self.batches: list[list[int]] = []
         self.let = asyncio.Event()
 
-    async def __call__(self, asked: Sequence[Question]) -> None:
-        self.batches.append([one.question for one in asked])
+    async def __call__(self, requests: Sequence[Question]) -> None:
+        self.batches.append([one.question for one in requests])
         await self.let.wait()
-        for one in asked:
+        for one in requests:
             if one.question < 0:
                 one.refuse(ValueError(str(one.question)))
             else:
@@ -94,12 +94,12 @@ async def test_who_leaves_before_being_served_is_not_served() -> None:
 async def test_a_failure_of_the_service_is_not_swallowed() -> None:
     calls = 0
 
-    async def fail_once(asked: Sequence[Question]) -> None:
+    async def fail_once(requests: Sequence[Question]) -> None:
         nonlocal calls
         calls += 1
         if calls == 1:
             raise OSError
-        for one in asked:
+        for one in requests:
             one.tell(one.question)
 
     together = Batcher(fail_once)

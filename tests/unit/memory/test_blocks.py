@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits, patches
 from services.memory.core.editing.edits import Edit
@@ -147,11 +147,11 @@ def test_an_insertion_keeps_every_line(value: str, text: str, line: int) -> None
 
 
 def test_an_edited_block_stays_within_its_limit() -> None:
-    after, edit = edits.edited(BLOCK, partial(edits.append, content="x" * 12))
+    after, edit = edits.apply_edit(BLOCK, partial(edits.append, content="x" * 12))
     assert len(after.value) == 20
     assert edit.value == after.value
     with pytest.raises(Refused, match=r"would be 21 characters long, and its limit is 20\. Shorten it by at least 1"):
-        edits.edited(BLOCK, partial(edits.append, content="x" * 13))
+        edits.apply_edit(BLOCK, partial(edits.append, content="x" * 13))
 
 
 def test_a_read_only_block_is_not_even_looked_at() -> None:
@@ -159,7 +159,7 @@ def test_a_read_only_block_is_not_even_looked_at() -> None:
         raise AssertionError
 
     with pytest.raises(Refused, match='"human" is read-only'):
-        edits.edited(replace(BLOCK, read_only=True), operation)
+        edits.apply_edit(replace(BLOCK, read_only=True), operation)
 
 
 def test_an_unknown_label_is_answered_with_those_there_are() -> None:
@@ -168,14 +168,14 @@ def test_an_unknown_label_is_answered_with_those_there_are() -> None:
 
 
 def test_a_report_shows_a_short_block_whole_and_a_long_one_around_the_change() -> None:
-    after, edit = edits.edited(BLOCK, partial(edits.append, content="three"))
+    after, edit = edits.apply_edit(BLOCK, partial(edits.append, content="three"))
     assert edits.report(after, edit).endswith("(13 of 20 characters). It now reads:\none\ntwo\nthree")
     long = replace(BLOCK, value="\n".join(f"line {number}" for number in range(1_000)), limit=100_000)
-    after, edit = edits.edited(long, partial(edits.insert, text="new", line=500))
+    after, edit = edits.apply_edit(long, partial(edits.insert, text="new", line=500))
     told = edits.report(after, edit)
     assert "Lines 497 to 505 of 1001 now read:\nline 496" in told
     assert told.endswith("line 499\nnew\nline 500\nline 501\nline 502\nline 503")
-    after, edit = edits.edited(long, partial(edits.append, content="y" * 50_000))
+    after, edit = edits.apply_edit(long, partial(edits.append, content="y" * 50_000))
     assert len(edits.report(after, edit)) < 2_200
 
 

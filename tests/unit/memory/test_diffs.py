@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.diffs import patch
 

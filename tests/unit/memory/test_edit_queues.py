@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.model import CallRecord, ValueChange, ValueEdit
 from services.memory.blocks.model import Block, Operation, Origin
@@ -57,54 +57,54 @@ def edit_of(block: Block, key: str) -> ValueEdit:
     return ValueEdit(value=value, operation=Operation.APPEND, origin=Origin(actor_id=TENANT), record=record)
 
 
-async def asked(lines: EditQueues, seen: Block, keys: str) -> list[Any]:
+async def run_edits(lines: EditQueues, seen: Block, keys: str) -> list[Any]:
     """What became of the edits: values and versions, errors."""
     edits = (lines.edit(TENANT, key, seen, partial(edit_of, key=key)) for key in keys)
-    made: list[Any] = await asyncio.gather(*edits, return_exceptions=True)
-    return [one if isinstance(one, Exception) else (one[0].value, one[1] and one[1].version) for one in made]
+    created: list[Any] = await asyncio.gather(*edits, return_exceptions=True)
+    return [one if isinstance(one, Exception) else (one[0].value, one[1] and one[1].version) for one in created]
 
 
 async def test_edits_are_applied_one_after_the_other() -> None:
     store = Store()
     lines = lines_of(store)
     seen = store.block
-    first = asyncio.create_task(asked(lines, seen, "a"))
+    first = asyncio.create_task(run_edits(lines, seen, "a"))
     for _turn in range(5):
         await asyncio.sleep(0)
-    told = await asked(lines, seen, "b-c=d")
+    answer = await run_edits(lines, seen, "b-c=d")
     assert await first == [("a", 2)]
-    assert (told[0], told[2], told[3], told[4]) == (("ab", 3), ("abc", 4), ("abc", None), ("abcd", 5))
-    assert isinstance(told[1], Refused)
+    assert (answer[0], answer[2], answer[3], answer[4]) == (("ab", 3), ("abc", 4), ("abc", None), ("abcd", 5))
+    assert isinstance(answer[1], Refused)
     assert (store.block.value, store.changes) == ("abcd", [1, 3])
 
 
 async def test_who_sends_a_call_twice_looks_again() -> None:
     store = Store()
-    told = await asked(lines_of(store), store.block, "aa")
-    assert told[0] == ("a", 2)
-    assert isinstance(told[1], VersionConflict)
+    answer = await run_edits(lines_of(store), store.block, "aa")
+    assert answer[0] == ("a", 2)
+    assert isinstance(answer[1], VersionConflict)
 
 
 async def test_a_block_that_changed_elsewhere_is_looked_up_again() -> None:
     store = Store()
     lines, seen = lines_of(store), store.block
     store.block = replace(store.block, value="other", version=2)
-    assert all(isinstance(told, VersionConflict) for told in await asked(lines, seen, "a-b"))
-    assert await asked(lines, store.block, "ab") == [("othera", 3), ("otherab", 4)]
+    assert all(isinstance(answer, VersionConflict) for answer in await run_edits(lines, seen, "a-b"))
+    assert await run_edits(lines, store.block, "ab") == [("othera", 3), ("otherab", 4)]
 
 
 async def test_a_renamed_block_is_looked_up_again() -> None:
     store = Store()
     lines, seen = lines_of(store), store.block
     renamed = store.block = replace(store.block, label="other", version=2)
-    told = await asyncio.gather(asked(lines, seen, "a"), asked(lines, renamed, "b"))
-    assert isinstance(told[0][0], VersionConflict)
-    assert told[1] == [("b", 3)]
+    answer = await asyncio.gather(run_edits(lines, seen, "a"), run_edits(lines, renamed, "b"))
+    assert isinstance(answer[0][0], VersionConflict)
+    assert answer[1] == [("b", 3)]
 
 
 @pytest.mark.parametrize("size", [4_000_000])
 async def test_large_values_are_stored_a_few_at_a_time(size: int) -> None:
     store = Store()
     store.block = replace(store.block, value="x" * size)
-    await asked(lines_of(store), store.block, "abcde")
+    await run_edits(lines_of(store), store.block, "abcde")
     assert (store.block.value[size:], store.changes) == ("abcde", [1, 1, 1, 1, 1])

@@ -18,11 +18,11 @@ from services.memory.embedding_changes.model import (
     PassageCheck,
     Position,
     Target,
-    begin,
-    finished,
+    begin_change,
+    finish_change,
     next_batch,
     roll_back_change,
-    switch,
+    switch_change,
     usable_alternatives,
 )
 
@@ -49,7 +49,7 @@ def draft(after: Target) -> EmbeddingChange:
 
 
 @pytest.mark.parametrize(
-    ("now", "newest", "wanted", "result"),
+    ("now", "newest", "expected", "result"),
     [
         (A, None, B, change(A, B)),
         (A, None, NONE, change(A, NONE)),
@@ -66,17 +66,17 @@ def draft(after: Target) -> EmbeddingChange:
     ],
 )
 def test_what_begins(
-    now: Target, newest: EmbeddingChange | None, wanted: Target, result: EmbeddingChange | None
+    now: Target, newest: EmbeddingChange | None, expected: Target, result: EmbeddingChange | None
 ) -> None:
     """None: the newest, as it is."""
-    found = begin(ArchiveState(now=now, newest=newest), draft(wanted))
+    found = begin_change(ArchiveState(now=now, newest=newest), draft(expected))
     assert replace(found, id=UUID(int=2)) == (newest if result is None else result)
     is_new = newest is None or (result is not None and result.state is RUNNING)
     assert (found.id == UUID(int=3)) is is_new
 
 
 @pytest.mark.parametrize(
-    ("now", "newest", "wanted"),
+    ("now", "newest", "expected"),
     [
         (A, change(A, B), C),
         (A, change(A, B), A),
@@ -84,9 +84,9 @@ def test_what_begins(
         (B, change(B, A, rolling_back=True), C),
     ],
 )
-def test_one_change_at_a_time(now: Target, newest: EmbeddingChange, wanted: Target) -> None:
+def test_one_change_at_a_time(now: Target, newest: EmbeddingChange, expected: Target) -> None:
     with pytest.raises(ChangeRunning, match="roll it back first"):
-        begin(ArchiveState(now=now, newest=newest), draft(wanted))
+        begin_change(ArchiveState(now=now, newest=newest), draft(expected))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_one_change_at_a_time(now: Target, newest: EmbeddingChange, wanted: Targ
     ],
 )
 def test_how_it_goes_back_and_is_finished(newest: EmbeddingChange, back: object, done: object) -> None:
-    for follow, result in ((roll_back_change, back), (finished, done)):
+    for follow, result in ((roll_back_change, back), (finish_change, done)):
         if isinstance(result, EmbeddingChange):
             assert follow(newest) == result
         else:
@@ -110,8 +110,8 @@ def test_how_it_goes_back_and_is_finished(newest: EmbeddingChange, back: object,
 
 def test_a_switch_keeps_where_it_came_from() -> None:
     late = Target(embedding="x/a", model_id=7)
-    assert switch(replace(change(A, B), error="x"), late) == change(late, B, COMPLETED)
-    assert switch(change(B, A, rolling_back=True), B) == change(A, B, ROLLED_BACK)
+    assert switch_change(replace(change(A, B), error="x"), late) == change(late, B, COMPLETED)
+    assert switch_change(change(B, A, rolling_back=True), B) == change(A, B, ROLLED_BACK)
 
 
 def place(number: int) -> Position:

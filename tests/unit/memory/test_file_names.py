@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.file_text.names import free_name, validate_file_name
 from services.memory.folders.model import FolderDraft, validate_changes, validate_folder
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("name", "kept"),
     [
         ("a.txt", "a.txt"),
         ("../../etc/passwd", "passwd"),
@@ -25,8 +25,8 @@ from services.memory.folders.model import FolderDraft, validate_changes, validat
         ("Gro\u0308ße.md", "Größe.md"),
     ],
 )
-def test_a_file_has_a_name_of_one_line_without_folders(given: str, kept: str) -> None:
-    assert validate_file_name(given) == kept
+def test_a_file_has_a_name_of_one_line_without_folders(name: str, kept: str) -> None:
+    assert validate_file_name(name) == kept
 
 
 @pytest.mark.parametrize("name", ["", "/", "..", "a/.", "\0", "n" * 256])
@@ -37,7 +37,7 @@ def test_what_is_no_name_of_a_file(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "taken", "free"),
+    ("name", "names_in_use", "free"),
     [
         ("a.pdf", [], "a.pdf"),
         ("a.pdf", ["b.pdf"], "a.pdf"),
@@ -49,8 +49,8 @@ def test_what_is_no_name_of_a_file(name: str) -> None:
         ("n" * 251 + ".txt", ["n" * 251 + ".txt"], "n" * 247 + "_(1).txt"),
     ],
 )
-def test_a_name_that_is_taken_gets_a_number(name: str, taken: list[str], free: str) -> None:
-    assert free_name(name, taken) == free
+def test_a_name_that_is_taken_gets_a_number(name: str, names_in_use: list[str], free: str) -> None:
+    assert free_name(name, names_in_use) == free
 
 
 def test_a_folder_is_checked() -> None:

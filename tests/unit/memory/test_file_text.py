@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.file_text.kinds import BY_EXTENSION, FileFormat, SplitMode, kind_of, of_media_type, sniff_kind
 from services.memory.core.file_text.pages import (
     LONGEST_LINE,
     LONGEST_PAGE,
     chunks_of,
-    joined,
+    join_pages,
     line_cuts,
     pages_of,
     storable,
@@ -93,15 +93,15 @@ def test_pages_hold_whole_lines_and_together_the_whole_text(seed: int) -> None:
     lines = ["x" * int(chance.random() ** 3 * longest) for _ in range(chance.choice((0, 1, 30, 3_000)))]
     text = storable("\n".join(lines))
     pages = list(pages_of(text))
-    assert joined(pages) == text
+    assert join_pages(pages) == text
     assert [page.page for page in pages] == list(range(len(pages)))
     line = 0
     for page in pages:
-        shown = page.text.split("\n")
-        assert (page.first_line, page.last_line) == (line + 1, line + len(shown))
+        visible = page.text.split("\n")
+        assert (page.first_line, page.last_line) == (line + 1, line + len(visible))
         assert len(page.text) <= LONGEST_PAGE
-        assert all(len(one) <= LONGEST_LINE for one in shown)
-        assert not page.continued or len(shown) == 1
+        assert all(len(one) <= LONGEST_LINE for one in visible)
+        assert not page.continued or len(visible) == 1
         line = page.last_line
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Operation
 from services.memory.core.editing.patches import Plan
@@ -23,52 +23,52 @@ MEMORY = AgentMemory(agent_id=UUID(int=9), blocks=(HUMAN, DEEP, FIXED, OWN), iso
 NEW = UUID(int=100)
 
 
-def wanted(command: str, **arguments: Any) -> memory_tool.EditCommand | memory_tool.PlanCommand:
+def expected(command: str, **arguments: Any) -> memory_tool.EditCommand | memory_tool.PlanCommand:
     return memory_tool.command(Arguments.parse(json.dumps({"command": command, **arguments})), lambda: NEW)
 
 
-def planned(command: str, **arguments: Any) -> Plan:
-    planned = wanted(command, **arguments)
-    assert isinstance(planned, memory_tool.PlanCommand)
-    return planned.plan(MEMORY)
+def plan_of(command: str, **arguments: Any) -> Plan:
+    plan_of = expected(command, **arguments)
+    assert isinstance(plan_of, memory_tool.PlanCommand)
+    return plan_of.plan(MEMORY)
 
 
-def changed(command: str, **arguments: Any) -> tuple[str, str, Operation]:
-    change = wanted(command, **arguments)
+def edit_of(command: str, **arguments: Any) -> tuple[str, str, Operation]:
+    change = expected(command, **arguments)
     assert isinstance(change, memory_tool.EditCommand)
     edit = change.operation(HUMAN.value)
     return change.label, edit.value, edit.operation
 
 
 def test_values_change() -> None:
-    given: Any = {"path": "/memories/human", "old_string": "two", "new_string": "2"}
-    assert changed("str_replace", **given) == ("human", "one\n2", Operation.REPLACE)
-    assert changed("str_replace", path="human", old_string="\ntwo") == ("human", "one", Operation.REPLACE)
-    given = {"path": "memories/work/today", "insert_line": 1, "insert_text": "x"}
-    assert changed("insert", **given) == ("work/today", "one\nx\ntwo", Operation.INSERT)
-    assert changed("insert", path="/human", insert_text="x")[1] == "one\ntwo\nx"
+    values: Any = {"path": "/memories/human", "old_string": "two", "new_string": "2"}
+    assert edit_of("str_replace", **values) == ("human", "one\n2", Operation.REPLACE)
+    assert edit_of("str_replace", path="human", old_string="\ntwo") == ("human", "one", Operation.REPLACE)
+    values = {"path": "memories/work/today", "insert_line": 1, "insert_text": "x"}
+    assert edit_of("insert", **values) == ("work/today", "one\nx\ntwo", Operation.INSERT)
+    assert edit_of("insert", path="/human", insert_text="x")[1] == "one\ntwo\nx"
 
 
 def test_blocks_come_and_go() -> None:
-    made = planned("create", path="/memories/a/b", file_text="text", description="what for")
+    made = plan_of("create", path="/memories/a/b", file_text="text", description="what for")
     [draft] = made.created
     assert (draft.id, draft.label, draft.value, draft.description) == (NEW, "a/b", "text", "what for")
     assert "created (4 of 100000" in made.messages[0]
-    assert planned("create", path="a").created[0].value == ""
-    gone = planned("delete", path="/memories/human")
+    assert plan_of("create", path="a").created[0].value == ""
+    gone = plan_of("delete", path="/memories/human")
     assert (gone.detached, gone.changed_block_ids) == ([HUMAN.id], ())
     assert "detached" in gone.messages[0]
 
 
 def test_blocks_are_renamed_and_described() -> None:
-    moved = planned("rename", old_path="/memories/human", new_path="/memories/person")
+    moved = plan_of("rename", old_path="/memories/human", new_path="/memories/person")
     assert (moved.edited, moved.operation) == ({HUMAN.id: replace(HUMAN, label="person")}, Operation.SET)
-    described = planned("rename", path="own", description="d\0")
+    described = plan_of("rename", path="own", description="d\0")
     assert described.edited == {OWN.id: replace(OWN, description="d")}
-    both = planned("rename", path="human", new_path="person", description="d")
+    both = plan_of("rename", path="human", new_path="person", description="d")
     assert both.edited == {HUMAN.id: replace(HUMAN, label="person", description="d")}
     assert len(both.messages) == 2
-    assert planned("rename", old_path="human", new_path="human").edited == {}
+    assert plan_of("rename", old_path="human", new_path="human").edited == {}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,6 @@ def test_blocks_are_renamed_and_described() -> None:
     ],
 )
 def test_what_is_refused(command: str, arguments: Any, complaint: str) -> None:
-    act = changed if command in ("str_replace", "insert") else planned
+    act = edit_of if command in ("str_replace", "insert") else plan_of
     with pytest.raises(Refused, match=complaint):
         act(command, **arguments)

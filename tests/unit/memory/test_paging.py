@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.paging import Moment, Page, checked_size, moment_of, moment_token
-from services.common.refusals import Refused
-from services.memory.core.paging import version_of
+from services.common.core.paging import Moment, Page, checked_size, moment_of, moment_token
+from services.common.core.refusals import Refused
+from services.memory.blocks.model import version_of
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.uuids())

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.core.editing import patches
 from services.memory.core.editing.patches import Part, Plan
@@ -23,7 +23,7 @@ def ids() -> Iterator[UUID]:
     return iter(UUID(int=number) for number in range(100, 200))
 
 
-def planned(patch: str) -> Plan:
+def plan_of(patch: str) -> Plan:
     return patches.plan(patches.parts(patch), MEMORY, ids().__next__)
 
 
@@ -40,7 +40,7 @@ def test_parts_carry_their_lines() -> None:
 
 
 def test_all_kinds_at_once() -> None:
-    plan = planned(
+    plan = plan_of(
         "*** Update Block: human\n*** Move to: person\n@@\n-one\n+1\n*** Delete Block: notes\n"
         "*** Add Block: notes\n+a\n+\n+b\n*** Update Block: person\n@@\n-two\n+2\n*** Update Block: own\n+x\n one"
     )
@@ -51,14 +51,14 @@ def test_all_kinds_at_once() -> None:
     assert [(draft.label, draft.value) for draft in plan.created] == [("notes", "a\n\nb")]
     assert plan.detached == [NOTES.id]
     assert plan.changed_block_ids == (HUMAN.id, OWN.id, UUID(int=100))
-    told = "\n".join(plan.messages)
-    assert 'labelled "person"' in told
-    assert '"notes" was removed' in told
-    assert '"notes" was created (4 of 100000' in told
+    answer = "\n".join(plan.messages)
+    assert 'labelled "person"' in answer
+    assert '"notes" was removed' in answer
+    assert '"notes" was created (4 of 100000' in answer
 
 
 def test_a_block_that_was_changed_and_removed_is_not_among_the_changed() -> None:
-    plan = planned("*** Update Block: notes\n+m\n n\n*** Delete Block: notes")
+    plan = plan_of("*** Update Block: notes\n+m\n n\n*** Delete Block: notes")
     assert (plan.detached, plan.changed_block_ids) == ([NOTES.id], ())
     assert plan.edited[NOTES.id].value == "m\nn"
 
@@ -89,4 +89,4 @@ def test_a_block_that_was_changed_and_removed_is_not_among_the_changed() -> None
 )
 def test_what_is_refused(patch: str, complaint: str) -> None:
     with pytest.raises(Refused, match=complaint):
-        planned(patch)
+        plan_of(patch)

@@ -101,12 +101,12 @@ class History:
     ],
 )
 def test_where_journeys_end(steps: str, value: str, undo_to: str | None, redo_to: str | None) -> None:
-    def told(go: bool, history: History) -> str | None:
+    def go_step(go: bool, history: History) -> str | None:
         return history.value if go else None
 
     assert played(steps).value == value
-    assert told((back := played(steps)).undo(), back) == undo_to
-    assert told((forth := played(steps)).redo(), forth) == redo_to
+    assert go_step((back := played(steps)).undo(), back) == undo_to
+    assert go_step((forth := played(steps)).redo(), forth) == redo_to
 
 
 def played(steps: str) -> History:

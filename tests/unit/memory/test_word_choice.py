@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.memory.core.ranking.word_choice import count_before_filter, count_limit, most_candidates, most_chosen
+from services.memory.core.ranking.word_choice import count_before_filter, count_limit, most_candidates, most_selected
 from services.memory.core.ranking.word_samples import Sample, fewest, is_old, unknown_share
 
 
@@ -13,7 +13,7 @@ def test_the_more_is_wanted_the_more_is_looked_at() -> None:
 
 
 def test_a_filter_is_counted_as_far_as_that_decides() -> None:
-    assert (most_chosen(100), most_chosen(1_000_000)) == (100, 4_000)
+    assert (most_selected(100), most_selected(1_000_000)) == (100, 4_000)
     assert (count_limit(10_000), count_limit(1_000_000)) == (8_000, 50_000)
 
 

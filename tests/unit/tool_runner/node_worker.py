@@ -21,7 +21,7 @@ _SECONDS = 30
 
 
 def why_not() -> str:
-    """What keeps these tests from running here; "" where nothing does."""
+    """Returns what keeps these tests from running here; "" where nothing does."""
     if not shutil.which("node"):
         return "needs Node 20 or newer"
     if not (NODE / "node_modules").is_dir():

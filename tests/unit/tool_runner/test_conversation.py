@@ -1,4 +1,4 @@
-"""What of a worker's bytes counts: however they are cut, the same; whatever they are, an event or BadWorker."""
+"""The bytes of a worker: however they are cut, the same events; whatever they are, an event or BadWorker."""
 
 import json
 from typing import Any

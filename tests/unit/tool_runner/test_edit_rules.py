@@ -1,4 +1,4 @@
-"""Whose tools may be changed, and in what."""
+"""Rules for changes of tools, by who made them."""
 
 from __future__ import annotations
 

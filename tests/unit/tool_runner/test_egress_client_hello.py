@@ -8,7 +8,7 @@ from services.tool_runner.egress.protocol.client_hello import NotTls, names_only
 
 
 def hello(name: str | None) -> bytes:
-    """What Python's own TLS says first."""
+    """Returns the greeting of Python's own TLS."""
     context = ssl.create_default_context()
     context.check_hostname = False
     outgoing = ssl.MemoryBIO()

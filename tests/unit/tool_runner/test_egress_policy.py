@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.network_policy import canonical, parse, parse_hosts, refusal
 from services.tool_runner.egress.protocol.placeholders import PREFIX, split
 from services.tool_runner.egress.targets import origins_in

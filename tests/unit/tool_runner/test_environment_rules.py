@@ -1,4 +1,4 @@
-"""What environment variables and sandbox settings may say."""
+"""Rules for environment variables and sandbox settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.environments.model import Draft
 from services.tool_runner.environments.rules import configs, variables
 

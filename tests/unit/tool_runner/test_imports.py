@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core import network_policy
 from services.tool_runner.core.model import ToolChanges, ToolType
 from services.tool_runner.tools.imports import import_tool

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core import requirements as needs
 from services.tool_runner.layers.archives import BadArchive, TruncatedArchive, rewrite, unpack
 from services.tool_runner.layers.cache import LayerCache, unpack_layer

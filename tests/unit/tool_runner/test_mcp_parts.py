@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.job import ExitReason, Language
 from services.tool_runner.mcp.protocol import results, server_tools
 from services.tool_runner.mcp.protocol.commands import program_of

@@ -1,4 +1,4 @@
-"""What a call prints: numbered, masked, bounded, and the same wherever it is read."""
+"""The output of a call: numbered, masked, bounded, and the same wherever it is read."""
 
 import asyncio
 from contextlib import aclosing

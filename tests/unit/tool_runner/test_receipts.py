@@ -1,4 +1,4 @@
-"""What a receipt means: the table of at most once, and the sentences for the model."""
+"""The meaning of a receipt: the table of at most once, and the sentences for the model."""
 
 from uuid import UUID
 

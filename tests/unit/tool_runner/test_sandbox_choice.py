@@ -87,7 +87,7 @@ async def test_a_missing_image_names_the_command() -> None:
 @pytest.mark.parametrize("kind", ["auto", "docker", "bubblewrap"])
 async def test_without_any_sandbox_the_refusal_says_what_to_do(kind: str) -> None:
     environment = {"DOCKER_HOST": "unix:///nowhere", "PATH": "/usr/bin", "PYTHONPATH": str(Path.cwd())}
-    settings = SandboxSettings(kind, docker=DockerSettings(environment=environment))  # type: ignore[arg-type]
+    settings = SandboxSettings(kind, docker=DockerSettings(environment=environment))
     choice = SandboxChoice(settings, bubblewrap=_nowhere)
     with pytest.raises(SandboxUnavailable) as caught:
         await choice.get()

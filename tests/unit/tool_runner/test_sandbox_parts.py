@@ -1,4 +1,4 @@
-"""What bubblewrap is started with, control groups, and the worker's own needs."""
+"""The command line of bubblewrap, control groups, and the worker's own needs."""
 
 import os
 import shutil

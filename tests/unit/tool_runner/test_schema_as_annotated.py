@@ -1,4 +1,4 @@
-"""What a tool is given where its annotations name more than JSON has."""
+"""The arguments of a tool whose annotations name more than JSON has."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ NEVER = {"io_uring_setup", "ptrace", "bpf", "unshare", "setns", "mount", "keyctl
 
 
 def decide(program: bytes, arch: int, number: int, argument: int = 0) -> int:
-    """What the kernel would: a small interpreter of classic BPF."""
+    """Decides as the kernel would: a small interpreter of classic BPF."""
     data = struct.pack("=IIQ6Q", number, arch, 0, argument, 0, 0, 0, 0, 0)
     lines = list(struct.iter_unpack("=HBBI", program))
     at = accumulator = 0

@@ -1,4 +1,4 @@
-"""What is looked for among tools, what of one is embedded, and how rankings become one."""
+"""Queries over tools, the text of a tool that is embedded, and the fusion of rankings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.tools.search.model import (
     Mode,

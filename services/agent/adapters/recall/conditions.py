@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 
 from services.agent.core.recall.query import MessageFilter, Scope, lexeme_of_agent, lexeme_of_tenant
-from services.common.ranking import any_of
+from services.common.core.ranking import any_of
 
 # The expression of the index `messages_by_words`, letter for letter.
 WORDS = (
@@ -29,13 +29,13 @@ class Parameters(list[object]):
     """The values of a statement, in the order in which its parts name them."""
 
     def add(self, value: object) -> str:
-        """One more; its name."""
+        """Adds one more and returns its name."""
         self.append(value)
         return f"${len(self)}"
 
 
 async def ask(pool: asyncpg.Pool, statement: str, values: Sequence[object], *planned: str) -> Sequence[Any]:
-    """The rows; `planned`: statements that hold for this transaction alone."""
+    """Returns the rows; `planned`: statements that hold for this transaction alone."""
     async with pool.acquire() as connection, connection.transaction(readonly=True):
         await connection.execute(_PLANNED)
         for setting in planned:
@@ -45,13 +45,13 @@ async def ask(pool: asyncpg.Pool, statement: str, values: Sequence[object], *pla
 
 
 def lexemes_of(scope: Scope) -> str:
-    """In tsquery's notation: of the scope's agents, or of the tenant."""
+    """Returns the lexemes of the scope's agents, or of the tenant, in tsquery's notation."""
     agents = scope.agent_ids
     return any_of(map(lexeme_of_agent, agents) if agents else [lexeme_of_tenant(scope.organization_id)])
 
 
 def within(scope: Scope, values: Parameters, alias: str = "m") -> str:
-    """SQL for rows `alias` of a scope, with log_id, seq and agent_id; the tenant is $1."""
+    """Returns SQL for rows `alias` of a scope, with log_id, seq and agent_id; the tenant is $1."""
     where = f"{alias}.organization_id = $1"
     if scope.is_tenant:
         return where
@@ -62,13 +62,13 @@ def within(scope: Scope, values: Parameters, alias: str = "m") -> str:
 
 
 def in_ranges(scope: Scope, values: Parameters, alias: str) -> str:
-    """SQL for rows `alias` in one of the scope's ranges."""
+    """Returns SQL for rows `alias` in one of the scope's ranges."""
     logs, firsts, lasts = range_values(scope, values)
     return _IN_RANGES.format(alias=alias, logs=logs, firsts=firsts, lasts=lasts)
 
 
 def range_values(scope: Scope, values: Parameters) -> tuple[str, str, str]:
-    """The names of the ranges' logs, firsts and lasts."""
+    """Returns the names of the ranges' logs, firsts and lasts."""
     ranges = scope.ranges
     return (
         values.add([part.log_id for part in ranges]),
@@ -78,7 +78,7 @@ def range_values(scope: Scope, values: Parameters) -> tuple[str, str, str]:
 
 
 def counted(wanted: MessageFilter, values: Parameters, alias: str = "m", *, key: str = "id") -> str:
-    """SQL for rows `alias` that a filter leaves, with role and created_at; `key`: the column of a message's id."""
+    """Returns SQL for rows `alias` (with role, created_at) that a filter leaves; `key`: the column of its id."""
     parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])", made_then(wanted, values, alias)]
     if wanted.unseen:
         parts.append(f"{alias}.{key} <> ALL({values.add(list(wanted.unseen))}::uuid[])")
@@ -86,7 +86,7 @@ def counted(wanted: MessageFilter, values: Parameters, alias: str = "m", *, key:
 
 
 def made_then(wanted: MessageFilter, values: Parameters, alias: str = "m") -> str:
-    """SQL for rows `alias` made when a filter says."""
+    """Returns SQL for rows `alias` made when a filter says."""
     parts = ["true"]
     if wanted.start is not None:
         parts.append(f"{alias}.created_at >= {values.add(wanted.start)}")
@@ -96,7 +96,7 @@ def made_then(wanted: MessageFilter, values: Parameters, alias: str = "m") -> st
 
 
 def not_repeated(wanted: MessageFilter, values: Parameters) -> str:
-    """SQL for messages `m` that do not merely repeat the question, or what stands elsewhere."""
+    """Returns SQL for messages `m` that do not merely repeat the question, or what stands elsewhere."""
     parts = ["true"]
     if wanted.asked_in is not None:
         parts.append(

@@ -19,19 +19,19 @@ _log = logging.getLogger(__name__)
 
 
 def index_of(model: EmbeddingModel) -> VectorIndex:
-    """Of messages."""
+    """Returns the index over the vectors of messages."""
     return VectorIndex("agent.message_vectors", model.id, model.dimensions)
 
 
 class VectorIndexes:
-    """What a search knows of the index that it may use."""
+    """The state of the indexes that a search may use."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._known: dict[int, tuple[float, IndexState]] = {}
 
     async def state(self, model: EmbeddingModel) -> IndexState:
-        """At most a few seconds old."""
+        """Returns the state of the index, at most a few seconds old."""
         index = index_of(model)
         if not index.possible:
             return IndexState()

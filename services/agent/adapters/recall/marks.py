@@ -210,5 +210,5 @@ class PostgresVectors:
 
 
 def pause_after(failures: int) -> float:
-    """Seconds to wait after so many failures in a row: 1, 2, 4 ... 300."""
+    """Returns seconds to wait after so many failures in a row: 1, 2, 4 ... 300."""
     return min(_LONGEST_PAUSE_SECONDS, 2.0 ** min(failures - 1, 10))

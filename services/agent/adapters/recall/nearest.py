@@ -128,7 +128,7 @@ class VectorRanking:
 
 
 def _parts(scope: Scope, model: EmbeddingModel, wanted: MessageFilter, values: Parameters) -> list[str]:
-    """Statements for the vectors of a scope: those of the agent by its index, those of ranges by theirs."""
+    """Returns statements for the vectors of a scope: those of the agent by its index, those of ranges by theirs."""
     count = counted(wanted, values, "v", key="message_id")
     parts = []
     if scope.is_tenant or scope.agent_id is not None:

@@ -1,4 +1,4 @@
-"""How common words are, told by a sample of messages all over a scope."""
+"""The frequency of words, estimated from a sample of messages all over a scope."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ import asyncpg
 
 from services.agent.adapters.recall.conditions import Parameters, ask, range_values
 from services.agent.core.recall.query import Scope
-from services.common.ranking import any_of
+from services.common.core.ranking import any_of
 
 _SAMPLED = 300
 # Of the largest logs.
@@ -38,7 +38,7 @@ _OF_RANGES = "SELECT * FROM unnest({logs}::uuid[], {firsts}::bigint[], {lasts}::
 
 
 async def sample(pool: asyncpg.Pool, scope: Scope, terms: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """In which share of a scope's messages each word stands, in any of its forms; 0 for rare ones."""
+    """Returns the share of a scope's messages that have each word, in any of its forms; 0 for rare ones."""
     values = Parameters([scope.organization_id])
     logs = [_OF_TENANT] if scope.is_tenant else []
     if scope.agent_id is not None:

@@ -1,4 +1,4 @@
-"""Where a search looks: the past of an agent, a conversation, or all of a tenant."""
+"""The scope of a search: the past of an agent, a conversation, or all of a tenant."""
 
 from uuid import UUID
 

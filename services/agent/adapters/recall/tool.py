@@ -13,9 +13,9 @@ from services.agent.core.recall.query import MessageFilter, MessageQuery
 from services.agent.core.window.excerpts import excerpt
 from services.agent.core.zones import zone
 from services.agent.recall.searching import Search
+from services.common.core.storable import storable
 from services.common.database import DRIVER_ERRORS
 from services.common.errors import NotFound
-from services.common.storable import storable
 
 DEFAULT_LIMIT = 5
 MOST = 50

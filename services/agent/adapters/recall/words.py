@@ -1,4 +1,4 @@
-"""Messages ranked by their words; services/common/candidates.py says which of them are looked at."""
+"""Messages ranked by their words; services/common/core/candidates.py says which of them are looked at."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,8 +18,8 @@ from services.agent.adapters.recall.conditions import (
 from services.agent.adapters.recall.samples import sample
 from services.agent.core.recall.query import MessageFilter, Ranked, Scope
 from services.agent.core.recall.texts import to_look_for
-from services.common.candidates import Candidates, candidates, weight, widened
-from services.common.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
+from services.common.core.candidates import Candidates, candidates, weight, widened
+from services.common.core.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
 
 # A query of more words says nothing more about what is meant.
 _MOST_TERMS = 24
@@ -157,7 +157,7 @@ class WordRanking:
 
 
 def _by_stem(rows: Iterable[asyncpg.Record]) -> dict[str, Forms]:
-    """For each word its stem and its forms; words that say nothing in English only where there are no others."""
+    """Returns for each word its stem and its forms; English stop words only where there are no others."""
     telling: dict[str, dict[str, None]] = {}
     every: dict[str, dict[str, None]] = {}
     # The longest first: what is cut off says least.
@@ -173,7 +173,7 @@ def _by_stem(rows: Iterable[asyncpg.Record]) -> dict[str, Forms]:
 def _ways(
     scope: Scope, some: Candidates, terms: Mapping[str, Forms], wanted: MessageFilter, values: Parameters
 ) -> list[str]:
-    """Statements that choose what is ranked."""
+    """Returns statements that choose what is ranked."""
     where = f"{within(scope, values)} AND {counted(wanted, values)} AND {not_repeated(wanted, values)}"
     most = _MOST_EXACT if scope.messages <= _MOST_EXACT else 2 * _CHOSEN
 
@@ -192,5 +192,5 @@ def _ways(
 
 
 def _any_of_all(conjunctions: Sequence[Sequence[str]], terms: Mapping[str, Forms]) -> str:
-    """In tsquery's notation: has all words of one of these, in any form."""
+    """Returns a condition in tsquery's notation: all words of one of these, in any form."""
     return "(" + " | ".join(" & ".join(any_of(terms[stem]) for stem in some) for some in conjunctions) + ")"

@@ -108,7 +108,7 @@ class PostgresFrames:
         return len(old)
 
     async def _add(self, hour: datetime) -> None:
-        """A table of its own that is attached when it is there: readers and writers of the others do not wait."""
+        """Makes a table and then attaches it: readers and writers of the others do not wait."""
         name, until = _name(hour), hour + HOUR
         async with self._pool.acquire() as connection, connection.transaction():
             await _alone(connection)
@@ -130,7 +130,7 @@ def _name(hour: datetime) -> str:
 
 
 async def _alone(connection: Any) -> None:
-    """Every replica looks after the partitions; one at a time changes them, and none waits for long."""
+    """Takes a lock: every replica looks after the partitions, one at a time changes them, and none waits for long."""
     await connection.execute("SET LOCAL lock_timeout = '2s'")
     await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
 

@@ -104,7 +104,7 @@ class PostgresNotices:
 
 
 def notices_of(database: DatabaseSettings) -> PostgresNotices | NoPeers:
-    """Notices through a database; none where only PgBouncer is known, which forgets who listens."""
+    """Returns notices through a database; none where only PgBouncer is known, which forgets who listens."""
     if database.pgbouncer and database.direct_url == database.url:
         _log.warning("replicas hear of one another once a second only: set LOCI_DATABASE_DIRECT_URL to Postgres itself")
         return NoPeers()

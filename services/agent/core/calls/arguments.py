@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.storable import storable
+from services.common.core.storable import storable
 
 MOST_BYTES = 1024 * 1024
 _MOST_PROBLEMS = 5
@@ -19,17 +19,17 @@ _COSTLY = ('"pattern"', '"patternProperties"', '"$ref"', '"$dynamicRef"')
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with the arguments of a call: at most five sentences, each beginning with the place."""
+    """The faults in the arguments of a call: at most five sentences, each beginning with the place."""
 
     sentences: tuple[str, ...]
 
     def told(self, name: str) -> str:
-        """The return of the call of tool `name`, for the model."""
+        """Returns the return of the call of tool `name`, for the model."""
         return "\n".join((f"Nothing was run: the arguments of {name} do not fit its schema.", *self.sentences))
 
 
 def parse(arguments: str) -> dict[str, Any] | Problem:
-    """The arguments as the model wrote them; "" counts as none."""
+    """Returns the arguments as the model wrote them; "" counts as none."""
     if len(arguments) > MOST_BYTES:
         return Problem((f"the arguments have {len(arguments)} characters; at most {MOST_BYTES} are accepted",))
     try:
@@ -44,18 +44,18 @@ def parse(arguments: str) -> dict[str, Any] | Problem:
 
 
 def prefill(arguments: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with those that a tool rule gives over the model's."""
+    """Returns the arguments with those that a tool rule gives over the model's."""
     return {**arguments, **values}
 
 
 def written(arguments: Mapping[str, Any]) -> str:
-    """The arguments as JSON: in their own characters, fewer tokens than escapes, where those can be stored."""
+    """Returns the arguments as JSON: in their own characters, fewer tokens than escapes, where those can be stored."""
     text = json.dumps(arguments, ensure_ascii=False)
     return text if storable(text) == text else json.dumps(arguments)
 
 
 def check_prefilled(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Problem | None:
-    """What is wrong with values that a rule gives, by the tool's `parameters`.
+    """Returns what is wrong with values that a rule gives, by the tool's `parameters`.
 
     What is missing may yet come from the model. None where nothing is, and where nothing can be said: the schema is
     costly to check, or is none.

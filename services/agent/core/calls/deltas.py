@@ -34,7 +34,9 @@ class PieceDeltas:
         self._lost = False
 
     def delta(self, part: PartDelta) -> Delta | None:
-        """The event for more of a part, without its position; None for what is shown as a whole only, or not at all."""
+        """Returns the event for more of a part, without its position; None for what is shown as a whole only, or not at
+        all.
+        """
         call = self._call(part) if part.kind == "call" else None
         if call is not None and call.place and not self._offered.parallel:
             return None
@@ -54,7 +56,7 @@ class PieceDeltas:
         return Delta(0, self._message_id, self._step_id, otid, shown)
 
     def _call(self, part: PartDelta) -> _Call:
-        """Its first delta has the name."""
+        """Returns the state of a call; its first delta has the name."""
         if part.index not in self._calls:
             name, settings, offered = part.call_name, self._settings, self._offered
             gate, thinks = offered.gate(settings, name), offered.thinks(settings, name)

@@ -1,8 +1,8 @@
 """From an error of a model call to what the run says of it. Pure."""
 
 from services.agent.core.facts import Failure, StopReason
+from services.common.core.storable import storable
 from services.common.errors import LociError, ResourceExhausted
-from services.common.storable import storable
 
 # ErrorInfo.reason -> (stop reason, the reference's error_type)
 _FAILURES = {
@@ -25,7 +25,7 @@ _FAILURES = {
 
 
 def failure_of(error: LociError) -> Failure:
-    """What the run says of a failed model call."""
+    """Returns what the run says of a failed model call."""
     of_the_model = error.reason.startswith(("LLM_", "MODEL_"))
     unlisted = (StopReason.LLM_API_ERROR, "llm_error") if of_the_model else (StopReason.ERROR, "internal_error")
     stop_reason, error_type = _FAILURES.get(error.reason, unlisted)
@@ -34,17 +34,17 @@ def failure_of(error: LociError) -> Failure:
 
 
 def overflows(error: LociError) -> bool:
-    """Whether what was sent is too much for the model's window."""
+    """Returns whether what was sent is too much for the model's window."""
     return error.reason in ("LLM_CONTEXT_OVERFLOW", "LLM_REQUEST_TOO_LARGE")
 
 
 def is_blind(error: LociError) -> bool:
-    """Whether the model takes no pictures."""
+    """Returns whether the model takes no pictures."""
     return error.reason == "LLM_IMAGES_UNSUPPORTED"
 
 
 def refuses_history(error: LociError) -> bool:
-    """Whether another history may do: this one is too long or too heavy, or holds what the model does not take."""
+    """Returns whether another history may do: this one is too long or heavy, or holds parts that the model refuses."""
     if isinstance(error, ResourceExhausted):
         # A rate limit has an LLM_ reason; without one it is the size of the message.
         return not error.reason.startswith("LLM_")

@@ -1,4 +1,4 @@
-"""What a model call offers: the tools, with what an agent type adds to them, and which may be called. Pure."""
+"""The tools that a model call offers, with what an agent type adds to them, and which may be called. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Offer:
     parallel: bool
 
     def gate(self, settings: Settings, name: str) -> Gate:
-        """Why a call of `name` waits for the client; empty when it does not, or is refused anyway."""
+        """Returns why a call of `name` waits for the client; empty when it does not, or is refused anyway."""
         tool = self.tool(name)
         if tool is None or name not in self.choice.allowed or self.misfit(tool) is not None:
             return ""
@@ -44,27 +44,27 @@ class Offer:
         return "approval" if needs_approval(settings.tool_rules, name) else ""
 
     def tool(self, name: str) -> ToolInfo | None:
-        """The tool of this name."""
+        """Returns the tool of this name."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
     def values(self, name: str) -> Mapping[str, Any]:
-        """The arguments that tool rules give for `name` now."""
+        """Returns the arguments that tool rules give for `name` now."""
         return self.choice.prefilled.get(name, {})
 
     def misfit(self, tool: ToolInfo) -> Problem | None:
-        """What is wrong with these arguments."""
+        """Returns what is wrong with these arguments."""
         values = self.values(tool.name)
         return check_prefilled(values, tool.parameters) if values else None
 
     def thinks(self, settings: Settings, name: str) -> bool:
-        """Whether a call of `name` has an argument for the model's thoughts, and none of that name of its own."""
+        """Returns whether a call of `name` has an argument for thoughts, and the tool none of that name of its own."""
         tool = self.tool(name)
         own = tool is not None and THINKING in _properties(tool)
         return POLICIES[settings.agent_type].inner_thoughts and not own
 
 
 def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
-    """What the next model call of a turn offers; `attached` are the agent's own tools."""
+    """Returns what the next model call of a turn offers; `attached` are the agent's own tools."""
     settings = turn.settings
     clients = tuple(map(_of_client, settings.options.client_tools))
     hidden = {tool.name for tool in clients}
@@ -80,7 +80,9 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
 
 
 def shown(offered: Offer, settings: Settings, *, reasons: bool = False) -> tuple[ToolInfo, ...]:
-    """The tools as the model is shown them. A model that `reasons` by itself is asked for no thoughts in arguments.
+    """Returns the tools as the model is shown them.
+
+    A model that `reasons` by itself is asked for no thoughts in arguments.
 
     All of them, whatever may be called now: a list that changes from step to step would cost the provider's cache of
     the prefix, and a call out of order is answered with what is allowed.
@@ -107,19 +109,19 @@ def _dressed(tool: ToolInfo, settings: Settings, *, thinks: bool) -> ToolInfo:
 
 
 def _properties(tool: ToolInfo) -> dict[str, Any]:
-    """Those of its schema, which is anybody's: it may be JSON of any other shape."""
+    """Returns the properties of its schema, which is a user's: it may be JSON of any other shape."""
     properties = tool.parameters.get("properties")
     return properties if isinstance(properties, dict) else {}
 
 
 def without_form(settings: Settings) -> Settings:
-    """The settings of a model that says nothing but by calls: the form of what it says is in the tool's schema."""
+    """Returns the settings of a model that speaks by calls alone: the response format is in the tool's schema."""
     others = {name: value for name, value in settings.model_settings.items() if name != "response_format"}
     return replace(settings, response_format=None, model_settings=others)
 
 
 def _form(settings: Settings) -> Mapping[str, Any] | None:
-    """The JSON Schema that what the agent says has to have: agents that speak by a call are told it there."""
+    """Returns the JSON Schema that what the agent says has to have: agents that speak by a call are told it there."""
     wanted = settings.response_format or settings.model_settings.get("response_format") or {}
     schema = (wanted.get("json_schema") or {}).get("schema") if wanted.get("type") == "json_schema" else None
     return schema if isinstance(schema, Mapping) else None

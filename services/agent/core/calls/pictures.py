@@ -26,7 +26,7 @@ _BEGINNINGS = {
 
 
 def pictured(result: str) -> tuple[str, tuple[Image, ...]] | None:
-    """The texts of a result (JSON text), joined by newlines, and its pictures; None for a result without any."""
+    """Returns the texts of a result (JSON), joined by newlines, and its pictures; None where it has no pictures."""
     if "image" not in result:
         # Most results: they are not read for nothing.
         return None
@@ -52,7 +52,7 @@ def _value(result: str) -> Any:
 
 
 def _items(value: Any) -> Sequence[Mapping[str, Any]]:
-    """The parts that a value is; none where it is anything else."""
+    """Returns the parts that a value is; none where it is anything else."""
     items = value if isinstance(value, list) else [value]
     return items if all(map(_is_item, items)) else []
 

@@ -15,10 +15,10 @@ class Positions:
 
     @property
     def may_show(self) -> bool:
-        """Whether there is a position left for a delta."""
+        """Returns whether there is a position left for a delta."""
         return self._next < self._deltas_end
 
     def next(self, count: int = 1) -> int:
-        """The first of `count` positions."""
+        """Returns the first of `count` positions."""
         self._next += count
         return self._next - count

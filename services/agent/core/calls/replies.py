@@ -11,7 +11,7 @@ from services.agent.core.facts import Settings, Usage
 from services.agent.core.messages import Call, Message, Part, Reasoning, holds, storable_part
 from services.agent.core.ports import Reply
 from services.agent.core.turn import call_key
-from services.common.storable import storable, storable_json
+from services.common.core.storable import storable, storable_json
 
 # No model counts more tokens than this, whatever its provider says.
 MOST_TOKENS = 2**31 - 1
@@ -19,7 +19,7 @@ _COUNTS = tuple(each.name for each in fields(Usage))
 
 
 def sound(reply: Reply) -> Reply:
-    """The reply with what can be stored and added up, but for its parts: see `reply_parts`."""
+    """Returns the reply with what can be stored and added up, but for its parts: see `reply_parts`."""
     given = {name: tokens for name in _COUNTS if (tokens := getattr(reply.usage, name)) is not None}
     kept = {name: tokens_of(tokens) for name, tokens in given.items()}
     outputs = None if reply.outputs is None else storable_json(reply.outputs)
@@ -30,7 +30,7 @@ def sound(reply: Reply) -> Reply:
 
 
 def tokens_of(figure: int | str) -> int:
-    """A number of tokens that a provider gave, within reason; 0 for what is none."""
+    """Returns a number of tokens that a provider gave, within reason; 0 for what is none."""
     try:
         return min(max(int(figure), 0), MOST_TOKENS)
     except ValueError:
@@ -40,7 +40,7 @@ def tokens_of(figure: int | str) -> int:
 def reply_parts(
     parts: Iterable[Part], *, settings: Settings, offered: Offer, run_id: UUID, step: int
 ) -> tuple[Part, ...]:
-    """The parts of a reply with a key and, where it waits for the client, a gate on each call.
+    """Returns the parts of a reply with a key and, where it waits for the client, a gate on each call.
 
     Where calls cannot be parallel, those after the first are left out. A call that waits has the arguments that tool
     rules give already: the client answers what is going to run.
@@ -49,7 +49,9 @@ def reply_parts(
 
 
 def as_written(history: Iterable[Message]) -> list[Message]:
-    """The history with prompted thoughts where the model wrote them: in the arguments of the calls that follow them."""
+    """Returns the history with prompted thoughts where the model wrote them: in the arguments of the calls that follow
+    them.
+    """
     return [
         replace(message, parts=tuple(_unshaped(message.parts))) if _has_prompted_thoughts(message) else message
         for message in history
@@ -106,7 +108,7 @@ def _filled(call: Call, offered: Offer) -> str:
 
 
 def _inner_thought(call: Call) -> tuple[str, Call]:
-    """What the model thought in an argument of the call, and the call without it."""
+    """Returns what the model thought in an argument of the call, and the call without it."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What becomes of each call of a reply: it is run, or answered without being run. Pure.
+"""The plan for each call of a reply: it is run, or answered without being run. Pure.
 
 In this order: what the client answered; tools that are not there; tool rules; arguments. Calls that come from an
 earlier run were judged by the rules, and got their arguments, when they were made: what was approved is what runs.
@@ -30,7 +30,7 @@ class Plan:
 
 
 def plan(turn: Turn, action: RunTools, attached: Sequence[ToolInfo]) -> Plan:
-    """What becomes of the calls; `attached` are the agent's own tools."""
+    """Returns what becomes of the calls; `attached` are the agent's own tools."""
     offered = offer(turn, attached)
     given = _given(turn, action)
     earlier = action.step == 0
@@ -39,7 +39,9 @@ def plan(turn: Turn, action: RunTools, attached: Sequence[ToolInfo]) -> Plan:
 
 
 def unplanned(turn: Turn, action: RunTools, answer: Callable[[Call], Return]) -> Plan:
-    """The same where the tools are not to be had: what the client answered stays, to all else there is `answer`."""
+    """Returns the same where the tools are not to be had: what the client answered stays, to all else there is
+    `answer`.
+    """
     given = _given(turn, action)
     made = (settled(call, given.get(call.id)) for call in action.calls)
     return Plan(tuple(answer(one) if isinstance(one, Call) else one for one in made))

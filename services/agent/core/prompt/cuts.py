@@ -1,4 +1,4 @@
-"""What a prompt shows less of, so that messages fit beside it: open files first, then blocks. Pure."""
+"""The cuts in a prompt that make room for messages: open files first, then blocks. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ def fitted(
     of_tools: int,
     newest: Callable[[], int],
 ) -> Prompt:
-    """The prompt of a memory, with so much of its files and blocks as there is room for in a window.
+    """Returns the prompt of a memory, with so much of its files and blocks as there is room for in a window.
 
     of_tools: tokens of the tools. newest: tells the tokens of the messages that shall not be cut for files.
     """
@@ -41,8 +41,8 @@ def _has_open_files(view: MemoryView) -> bool:
 
 
 def with_short_files(view: MemoryView, over: int) -> MemoryView:
-    """The memory with `over` tokens less of open files, or as many as there are; where these are not enough, without
-    the names of the others. It counts as the same version.
+    """Returns the memory with `over` tokens less of open files, or as many as there are; where these are not enough,
+    without the names of the others. It counts as the same version.
     """
     files = [file for directory in view.directories for file in directory.files if file.is_open]
     contents = shortened_files([file.content for file in files], over)
@@ -55,7 +55,7 @@ def with_short_files(view: MemoryView, over: int) -> MemoryView:
 
 
 def with_short_blocks(view: MemoryView, over: int) -> MemoryView:
-    """The memory with `over` tokens less of blocks, or as many as there are."""
+    """Returns the memory with `over` tokens less of blocks, or as many as there are."""
     values = shortened([block.value for block in view.blocks], over)
     blocks = tuple(replace(block, value=value) for block, value in zip(view.blocks, values, strict=True))
     return replace(view, blocks=blocks)

@@ -10,7 +10,7 @@ from services.agent.core.ports import DirectoryView, FileView
 
 
 def rendered(directories: Sequence[DirectoryView], most_open: int) -> str:
-    """The section; empty without folders."""
+    """Returns the section; empty without folders."""
     if not directories:
         return ""
     opened = sum(file.is_open for directory in directories for file in directory.files)
@@ -43,5 +43,5 @@ def _file(file: FileView) -> str:
 
 
 def _attribute(text: str) -> str:
-    """What cannot end the attribute, nor the section; an ampersand in a name stays as it is."""
+    """Returns what cannot end the attribute, nor the section; an ampersand in a name stays as it is."""
     return text.replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

@@ -33,7 +33,7 @@ _NUMBERED_TYPES = ("letta_v1_agent", "memgpt_v2_agent", "sleeptime_agent")
 
 
 def versions_of(settings: Settings, memory: MemoryView) -> dict[str, Any]:
-    """What a prompt depends on: while these are the same, it is not compiled anew."""
+    """Returns what a prompt depends on: while these are the same, it is not compiled anew."""
     return {
         "agent": settings.agent_version,
         "blocks": {str(block.id): block.version for block in memory.blocks},
@@ -53,7 +53,7 @@ def compile_prompt(
     now: datetime,
     last: Mapping[str, Any] | None,
 ) -> Prompt:
-    """The prompt for a turn that begins at `now`.
+    """Returns the prompt for a turn that begins at `now`.
 
     `last` is the `versions` of the conversation's latest prompt: when it was made from the same versions, its time
     and count of earlier messages are used again, and the text comes out equal to the byte.
@@ -70,7 +70,7 @@ def compile_prompt(
 
 
 def core_memory(settings: Settings, memory: MemoryView) -> str:
-    """What a prompt shows of memory itself: blocks, tool rules and files."""
+    """Returns what a prompt shows of memory itself: blocks, tool rules and files."""
     blocks = memory.blocks if POLICIES[settings.agent_type].shows_memory else ()
     sections = (
         _blocks(blocks, numbered=_numbers_lines(settings)),
@@ -81,18 +81,20 @@ def core_memory(settings: Settings, memory: MemoryView) -> str:
 
 
 def outside_memory(prompt: str) -> str:
-    """What a prompt says of memory outside of the window; empty where it says nothing, as one that a client wrote."""
+    """Returns what a prompt says of memory outside of the window; empty where it says nothing, as one that a client
+    wrote.
+    """
     first, last = prompt.rfind(_OUTSIDE), prompt.rfind(_OUTSIDE_END)
     return prompt[first : last + len(_OUTSIDE_END)] if 0 <= first < last else ""
 
 
 def overriding_prompt(text: str) -> Prompt:
-    """What a request said instead of the agent's prompt; it is made from no version of anything."""
+    """Returns what a request said instead of the agent's prompt; it is made from no version of anything."""
     return Prompt(_hash(text), text, {})
 
 
 def with_skills(prompt: str, skills: Sequence[ClientSkill]) -> str:
-    """The prompt of one request, with what its client's agent can look up."""
+    """Returns the prompt of one request, with what its client's agent can look up."""
     if not skills:
         return prompt
     rendered = "\n".join(map(_skill, skills))
@@ -100,7 +102,9 @@ def with_skills(prompt: str, skills: Sequence[ClientSkill]) -> str:
 
 
 def with_recalled(history: Sequence[Message], passages: Sequence[str], run_id: UUID) -> Sequence[Message]:
-    """The history with passages of the agent's archives before what this run was sent; the prefix stays as it was."""
+    """Returns the history with passages of the agent's archives before what this run was sent; the prefix stays as it
+    was.
+    """
     of_run = (place for place, each in enumerate(history) if each.run_id == run_id and each.role != "summary")
     place = next(of_run, None)
     if not passages or place is None:
@@ -112,7 +116,7 @@ def with_recalled(history: Sequence[Message], passages: Sequence[str], run_id: U
 
 
 def asked(turn: Turn) -> str:
-    """What the run was sent, as words to look for."""
+    """Returns what the run was sent, as words to look for."""
     return "\n".join(
         text_of(message) for message in turn.history if message.run_id == turn.run_id and message.role == "user"
     )
@@ -123,7 +127,7 @@ def _hash(text: str) -> bytes:
 
 
 def _numbers_lines(settings: Settings) -> bool:
-    """Claude edits by line better when it sees the numbers; LETTA V1 API, system prompt."""
+    """Returns whether lines have numbers: Claude edits better when it sees them; LETTA V1 API, system prompt."""
     return settings.model.startswith("anthropic/") and settings.agent_type in _NUMBERED_TYPES
 
 

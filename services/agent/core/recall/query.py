@@ -1,4 +1,4 @@
-"""What is looked for among messages, and how the answers of two searches become one. Pure."""
+"""The query of a search in messages, and the fusion of two searches' answers. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from enum import Enum
 from uuid import UUID
 
 from services.agent.core.messages import Message, Role
-from services.common.ranking import reciprocal_ranks
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.ranking import reciprocal_ranks
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 
 LONGEST_QUERY = 10_000
 DEFAULT_RESULTS, MOST_RESULTS = 50, 1_000
@@ -20,7 +20,7 @@ _LEAST_DEPTH = 50
 
 
 class Mode(Enum):
-    """How to search."""
+    """The way to search."""
 
     HYBRID = "hybrid"
     VECTOR = "vector"
@@ -29,7 +29,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MessageFilter:
-    """Which messages count: of these roles, made in [start, end], none of `unseen`.
+    """The messages that count: of these roles, made in [start, end], none of `unseen`.
 
     asked_in: the step whose call searches; what the model said in it is left out.
     """
@@ -43,7 +43,7 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True)
 class MessageQuery:
-    """What to look for, and how many messages at most; an empty text: the newest."""
+    """The text to look for, and how many messages at most; an empty text: the newest."""
 
     text: str
     limit: int = DEFAULT_RESULTS
@@ -62,7 +62,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to search: all that `agent_id` said and heard, and beside it `ranges` of logs; with neither, the tenant's.
+    """The messages to search: all that `agent_id` said and heard, and `ranges` of logs; with neither, the tenant's.
 
     agent_ids: whose logs those are, all of them. messages: about how many. embedding: the model that its messages get
     vectors of, empty for none; None where several may be.
@@ -77,7 +77,7 @@ class Scope:
 
     @property
     def is_tenant(self) -> bool:
-        """Whether all agents are searched."""
+        """Returns whether all agents are searched."""
         return self.agent_id is None and not self.agent_ids
 
 
@@ -110,7 +110,7 @@ class MessageHit:
 
 
 def checked_query(query: MessageQuery) -> MessageQuery:
-    """The query as it will be asked. Raises Refused (MESSAGE_QUERY_INVALID)."""
+    """Returns the query as it will be asked. Raises Refused (MESSAGE_QUERY_INVALID)."""
     text, wanted = storable(query.text).strip(), query.filter
     if len(text) > LONGEST_QUERY:
         raise _refused(f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}")
@@ -129,12 +129,12 @@ def _refused(sentence: str) -> Refused:
 
 
 def depth(limit: int) -> int:
-    """How many results each search gives: enough that fusion can lift what stands lower in one list."""
+    """Returns how many results each search gives: enough that fusion can lift what stands lower in one list."""
     return max(_LEAST_DEPTH, 2 * limit)
 
 
 def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[FusedHit]:
-    """One order out of all lists, one vector list per embedding model, by reciprocal rank; ties: the better vector."""
+    """Returns one order of all lists (vectors: one per embedding model) by reciprocal rank; ties: the better vector."""
     scores = reciprocal_ranks([[found.message_id for found in ranking] for ranking in (*vectors, text)])
     by_vector = _scores([found for ranking in vectors for found in ranking])
     by_text = _scores(text)
@@ -143,7 +143,7 @@ def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[Fu
 
 
 def alone(ranking: Sequence[Ranked], *, text: bool) -> list[FusedHit]:
-    """One list by itself."""
+    """Returns the hits of one list by itself."""
     return [
         FusedHit(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranking
     ]
@@ -154,10 +154,10 @@ def _scores(ranking: Sequence[Ranked]) -> Mapping[UUID, float]:
 
 
 def lexeme_of_agent(agent_id: UUID) -> str:
-    """The lexeme that the index over words has for an agent's messages."""
+    """Returns the lexeme that the index over words has for an agent's messages."""
     return f"@{agent_id.hex}"
 
 
 def lexeme_of_tenant(organization_id: UUID) -> str:
-    """The lexeme that the index over words has for all of a tenant's messages."""
+    """Returns the lexeme that the index over words has for all of a tenant's messages."""
     return f"@@{organization_id.hex}"

@@ -1,4 +1,4 @@
-"""What of a message is embedded, and by which words it is found. Pure."""
+"""The text of a message that is embedded, and the words that find it. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from math import hypot, isfinite
 
 from services.agent.core.messages import Call, Message, Part, Return, searchable
 from services.agent.core.window.excerpts import pieces
-from services.common.words import to_find, to_index
+from services.common.core.words import to_find, to_index
 
 # A summary repeats what it stands for, a client's answers show in the returns that came of them, and the prompt is
 # in every window.
@@ -26,7 +26,8 @@ _HEARTBEAT = '{"type": "heartbeat"'
 
 
 def to_embed(message: Message) -> str:
-    """The text that a message's vector stands for, at most 20,000 bytes; empty for one that is found by words alone.
+    """Returns the text that a message's vector stands for, at most 20,000 bytes; empty for one that is found by words
+    alone.
 
     What an agent searched for, and what it was shown, would be the best answer to the same question ever after.
     """
@@ -46,7 +47,7 @@ def _said(part: Part) -> str:
 
 
 def unit_vector(values: Sequence[float]) -> list[float] | None:
-    """The vector at length 1, which fits 16-bit floats; None for a zero vector, which has no direction.
+    """Returns the vector at length 1, which fits 16-bit floats; None for a zero vector, which has no direction.
 
     Raises ValueError when a component is not a finite number.
     """
@@ -57,8 +58,9 @@ def unit_vector(values: Sequence[float]) -> list[float] | None:
 
 
 def to_search(text: str) -> list[str]:
-    """The texts whose words a text is found by, one at least: its pieces as they are, with what is written without
-    spaces once more as characters and pairs of neighbours."""
+    """Returns the texts whose words a text is found by, one at least: its pieces as they are, with what is written
+    without spaces once more as characters and pairs of neighbours.
+    """
     if not _is_unspaced(text):
         return list(pieces(text, _SEARCHED_CHARACTERS))
     parts = list(pieces(text, _UNSPACED_CHARACTERS))
@@ -66,7 +68,7 @@ def to_search(text: str) -> list[str]:
 
 
 def to_look_for(text: str) -> str:
-    """The text whose words are looked for: a query, with the same pairs."""
+    """Returns the text whose words are looked for: a query, with the same pairs."""
     return _with_pairs(text, to_find(text)) if _is_unspaced(text) else text
 
 

@@ -1,4 +1,4 @@
-"""Whether the nearest vectors are found sooner by reading all that count, or by their model's index. Pure.
+"""The choice between reading all vectors that count and the index of their model, whichever is sooner. Pure.
 
 Reading a vector of some 500 dimensions and its distance is taken as 1; a visit of the index then costs 50. An index
 that serves all tenants visits those of others, too: to find 50 among the one in a hundred that count, it visits 5,000,
@@ -16,17 +16,17 @@ _LEAST_CANDIDATES, _MOST_CANDIDATES = 200, 1_000
 
 
 def most_read(dimensions: int) -> int:
-    """Up to so many vectors are read whatever index there is."""
+    """Returns the number of vectors up to which all are read whatever index there is."""
     return min(_MOST_READ, _MOST_READ * _DIMENSIONS // dimensions)
 
 
 def by_index(vectors: int, *, indexed: int, limit: int, dimensions: int) -> bool:
-    """Whether the index finds the `limit` nearest of `vectors` sooner; it holds `indexed`, of all tenants."""
+    """Returns whether the index finds the `limit` nearest of `vectors` sooner; it holds `indexed`, of all tenants."""
     # Reading n costs n readings; the index visits limit * indexed / n.
     read_instead = isqrt(_SPARE * limit * indexed * _VISIT * _UNIT // dimensions)
     return indexed > 0 and vectors > max(most_read(dimensions), read_instead)
 
 
 def candidates(limit: int) -> int:
-    """What the index keeps at hand (hnsw.ef_search): more find more, and take longer."""
+    """Returns what the index keeps at hand (hnsw.ef_search): more find more, and take longer."""
     return max(_LEAST_CANDIDATES, min(_SPARE * limit, _MOST_CANDIDATES))

@@ -27,12 +27,12 @@ _MOST_SECONDS = 31_536_000
 
 
 def rules_from_json(items: Sequence[Any]) -> tuple[ToolRule, ...]:
-    """The rules; raises ValueError with a sentence that names the place and what is expected there."""
+    """Returns the rules; raises ValueError with a sentence that names the place and what is expected there."""
     return tuple(_read(_Fields(f"tool_rules[{index}]", item)) for index, item in enumerate(items))
 
 
 def rules_to_json(rules: Iterable[ToolRule]) -> list[dict[str, Any]]:
-    """What `rules_from_json` reads, all fields of the type included."""
+    """Returns what `rules_from_json` reads, all fields of the type included."""
     return [_written(rule) for rule in rules]
 
 

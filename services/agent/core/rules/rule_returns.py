@@ -1,4 +1,4 @@
-"""Which case of a conditional tool rule a return falls under. Pure.
+"""The case of a conditional tool rule that a return falls under. Pure.
 
 Source: the reference API; a return there is JSON {status, message, time}, and `message` is what is looked at.
 """
@@ -10,8 +10,9 @@ import orjson
 
 
 def matched(mapping: Mapping[str, str], returned: str) -> str | None:
-    """What the mapping has for this return: under the key that equals it, else under the first key that is the same
-    truth value or number ("true" for "True", "1" for "1.0"); None where there is none."""
+    """Returns what the mapping has for this return: under the key that equals it, else under the first key that is the
+    same truth value or number ("true" for "True", "1" for "1.0"); None where there is none.
+    """
     text = _message(returned)
     if text in mapping:
         return mapping[text]
@@ -22,7 +23,7 @@ def matched(mapping: Mapping[str, str], returned: str) -> str | None:
 
 
 def _message(returned: str) -> str:
-    """The `message` of a return that is a JSON object with one, else the return itself."""
+    """Returns the `message` of a return that is a JSON object with one, else the return itself."""
     if not returned.lstrip().startswith("{"):
         return returned
     try:
@@ -40,7 +41,7 @@ def _truth(text: str) -> bool | None:
 
 
 def _number(text: str) -> Decimal | None:
-    """Exact, so that two long ids are never the same."""
+    """Returns the exact number, so that two long ids are never the same."""
     try:
         value = Decimal(text)
     except InvalidOperation:

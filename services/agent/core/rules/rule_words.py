@@ -1,4 +1,4 @@
-"""What the model is told of tool rules: in its system prompt, after a wrong call, before it may stop. Pure."""
+"""The sentences about tool rules for the model: in its system prompt, after a wrong call, before it may stop. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import assert_never
@@ -23,7 +23,7 @@ _PREAMBLE = "These rules say when your tools may be called. A call that breaks o
 
 
 def describe(rules: Iterable[ToolRule]) -> str:
-    """The <tool_usage_rules> section of the system prompt, tags included; empty when there is nothing to say."""
+    """Returns the <tool_usage_rules> section of the system prompt, tags included; empty when no rule says anything."""
     silent = RunFirst | RequiredBeforeExit | RequiresApproval
     sentences = [_sentence(rule) for rule in rules if not isinstance(rule, silent)]
     if not sentences:
@@ -33,7 +33,7 @@ def describe(rules: Iterable[ToolRule]) -> str:
 
 
 def violation(rules: Iterable[ToolRule], name: str, choice: Choice) -> str:
-    """The answer to a call of an attached tool that `choice` does not allow; it was not run."""
+    """Returns the answer to a call of an attached tool that `choice` does not allow; it was not run."""
     allowed = ", ".join(choice.allowed) or "none"
     text = f"Nothing was run: the tool rules do not allow a call of {name} now. Tools that may be called: {allowed}."
     reasons = dict.fromkeys(_sentence(rule) for rule in rules if _may_forbid(rule, name, choice))
@@ -41,12 +41,12 @@ def violation(rules: Iterable[ToolRule], name: str, choice: Choice) -> str:
 
 
 def reminder(names: Sequence[str]) -> str:
-    """The message to a model that would stop while `names` still have to be called."""
+    """Returns the message to a model that would stop while `names` still have to be called."""
     return f"The turn cannot end yet. Still to be called: {', '.join(names)}. Call what is missing, then finish."
 
 
 def _may_forbid(rule: ToolRule, name: str, choice: Choice) -> bool:
-    """Whether the rule can be why `name` is not among what is allowed."""
+    """Returns whether the rule can be why `name` is not among what is allowed."""
     match rule:
         case RunFirst(tool_name=tool):
             return choice.forced and tool in choice.allowed

@@ -50,7 +50,7 @@ class ParentLast:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """What this tool returned names the next one.
+    """A rule: the return of this tool names the next one.
 
     Without a match it is `default_child`; without that the rule is silent. With `require_output_mapping` it allows
     nothing without a match, so that all are allowed in the end (4 above).
@@ -126,7 +126,7 @@ class ExecutedCall:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the next model call may call, in the order of the attached tools, and whether it must call one.
+    """The tools that the next model call may call, in the order of the attached tools, and whether it must call one.
 
     `prefilled` holds, by tool, the arguments that override the model's.
     """
@@ -142,7 +142,7 @@ class Choice:
 
 
 def choose(rules: Sequence[ToolRule], attached: Sequence[str], called: Sequence[ExecutedCall]) -> Choice:
-    """What may be called next. `called` are the calls of this request that were executed, oldest first."""
+    """Returns what may be called next. `called` are the calls of this request that were executed, oldest first."""
     every = frozenset(attached)
     first = frozenset() if called else every & {rule.tool_name for rule in rules if isinstance(rule, RunFirst)}
     left, forced = (first, True) if first else _narrowed(rules, every, called)
@@ -153,36 +153,36 @@ def choose(rules: Sequence[ToolRule], attached: Sequence[str], called: Sequence[
 
 
 def is_terminal(rules: Iterable[ToolRule], name: str) -> bool:
-    """Whether a call of `name` ends the turn."""
+    """Returns whether a call of `name` ends the turn."""
     return any(isinstance(rule, ExitLoop) and rule.tool_name == name for rule in rules)
 
 
 def continues(rules: Iterable[ToolRule], name: str) -> bool:
-    """Whether a rule wants another step after `name`. For the older loops; in the newest one any call goes on."""
+    """Returns whether a rule of the older loops wants another step after `name`; in the newest one any call goes on."""
     return any(isinstance(rule, ContinueLoop | Children | Conditional) and rule.tool_name == name for rule in rules)
 
 
 def uncalled(rules: Iterable[ToolRule], attached: Sequence[str], called: Iterable[ExecutedCall]) -> tuple[str, ...]:
-    """Attached tools that still have to be called before the turn may end; a failed call is enough."""
+    """Returns the attached tools that still have to be called before the turn may end; a failed call is enough."""
     required = (rule.tool_name for rule in rules if isinstance(rule, RequiredBeforeExit))
     done = {call.name for call in called}
     return tuple(dict.fromkeys(name for name in required if name in attached and name not in done))
 
 
 def needs_approval(rules: Iterable[ToolRule], name: str) -> RequiresApproval | None:
-    """The rule by which calls of `name` wait, the first if there are several."""
+    """Returns the rule by which calls of `name` wait, the first if there are several."""
     return next((rule for rule in rules if isinstance(rule, RequiresApproval) and rule.tool_name == name), None)
 
 
 def allows_parallel(rules: Iterable[ToolRule]) -> bool:
-    """Whether one reply may hold several calls: not with rules about their order or number."""
+    """Returns whether one reply may hold several calls: not with rules about their order or number."""
     return all(isinstance(rule, RequiresApproval) for rule in rules)
 
 
 def _narrowed(
     rules: Iterable[ToolRule], every: frozenset[str], called: Sequence[ExecutedCall]
 ) -> tuple[frozenset[str], bool]:
-    """What all rules but run_first allow, and whether one of them forces a call."""
+    """Returns what all rules but run_first allow, and whether one of them forces a call."""
     left, forced = every, False
     for rule in rules:
         if (narrowing := _narrowing(rule, every, called)) is not None:
@@ -193,7 +193,7 @@ def _narrowed(
 def _narrowing(
     rule: ToolRule, every: frozenset[str], called: Sequence[ExecutedCall]
 ) -> tuple[frozenset[str], bool] | None:
-    """What one rule allows now, and whether it forces a call; None where it is silent."""
+    """Returns what one rule allows now, and whether it forces a call; None where it is silent."""
     follows = bool(called) and called[-1].name == rule.tool_name
     match rule:
         case Children(children=children):

@@ -13,8 +13,9 @@ _MOST_TOOLS = 12
 
 
 def bare_summary(messages: Sequence[Message], *, budget: int) -> str:
-    """A summary that needs no model and cannot fail, in at most `budget` tokens (1 at least): an earlier summary,
-    then how much was said, by whom and when, the first and the last request, and the tools that were called."""
+    """Returns a summary that needs no model and cannot fail, in at most `budget` tokens (1 at least): an earlier
+    summary, then how much was said, by whom and when, the first and the last request, and the tools that were called.
+    """
     most = bytes_for(budget)
     earlier = "\n\n".join(summary_of(message) for message in messages if message.role == "summary")
     said = [message for message in messages if message.role != "summary"]

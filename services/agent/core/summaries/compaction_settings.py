@@ -52,7 +52,7 @@ _PROMPTS = {
 
 
 def settings_from_json(given: Mapping[str, Any]) -> CompactionSettings:
-    """Settings from what a client wrote; fields that are missing or unknown to this release say nothing.
+    """Returns settings from what a client wrote; fields that are missing or unknown to this release say nothing.
 
     Raises ValueError, naming the field and what is expected.
     """
@@ -68,7 +68,7 @@ def settings_from_json(given: Mapping[str, Any]) -> CompactionSettings:
 
 
 def settings_to_json(settings: CompactionSettings, *, agent_model: str) -> dict[str, Any]:
-    """The settings as clients read them: with the model and the prompt that will be used."""
+    """Returns the settings as clients read them: with the model and the prompt that will be used."""
     return {
         "model": settings.model or light_model(agent_model),
         "model_settings": settings.model_settings or None,
@@ -81,7 +81,7 @@ def settings_to_json(settings: CompactionSettings, *, agent_model: str) -> dict[
 
 
 def prompt_for(settings: CompactionSettings, mode: Mode) -> str:
-    """What a summariser in `mode` is told. A prompt of the agent's own holds for every mode."""
+    """Returns what a summariser in `mode` is told. A prompt of the agent's own holds for every mode."""
     if settings.prompt:
         return settings.prompt
     older = {Mode.PARTIAL_EVICT: Mode.SLIDING_WINDOW, Mode.STATIC_BUFFER: Mode.SLIDING_WINDOW}
@@ -89,7 +89,7 @@ def prompt_for(settings: CompactionSettings, mode: Mode) -> str:
 
 
 def light_model(handle: str) -> str:
-    """The model that summarises for agents of the model `handle` when they name none."""
+    """Returns the model that summarises for agents of the model `handle` when they name none."""
     return _LIGHT_MODELS.get(handle.partition("/")[0], handle)
 
 

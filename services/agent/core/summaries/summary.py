@@ -9,7 +9,7 @@ import orjson
 from services.agent.core.messages import Message, Text
 from services.agent.core.window.compaction import CompactionStats, Trigger
 from services.agent.core.window.sizes import bytes_for, clip, clip_chars
-from services.common.storable import storable
+from services.common.core.storable import storable
 
 # Part of the window that a summary may fill.
 SUMMARY_SHARE = 0.15
@@ -21,17 +21,17 @@ _INTRODUCTION = (
 
 
 def summary_tokens(window: int) -> int:
-    """Tokens that a summary may have in a window."""
+    """Returns tokens that a summary may have in a window."""
     return int(window * SUMMARY_SHARE)
 
 
 def clipped(summary: str, chars: int | None, window: int) -> str:
-    """A summary as long as the settings and the window allow."""
+    """Returns a summary as long as the settings and the window allow."""
     return clip(clip_chars(summary.strip(), chars), bytes_for(summary_tokens(window)))
 
 
 def packed(summary: str, *, at: datetime, stats: CompactionStats) -> str:
-    """The text of the message that keeps a summary; `at` is in the agent's time zone."""
+    """Returns the text of the message that keeps a summary; `at` is in the agent's time zone."""
     return orjson.dumps(
         {
             "type": "system_alert",
@@ -43,7 +43,7 @@ def packed(summary: str, *, at: datetime, stats: CompactionStats) -> str:
 
 
 def unpack(text: str) -> tuple[str, CompactionStats | None] | None:
-    """The summary in a packed text, and its statistics if it has any; None for any other text.
+    """Returns the summary in a packed text, and its statistics if it has any; None for any other text.
 
     Reads what other servers packed, too, with all that they say around their summary.
     """
@@ -57,15 +57,16 @@ def unpack(text: str) -> tuple[str, CompactionStats | None] | None:
 
 
 def summary_of(message: Message) -> str:
-    """The summary that a message of role summary holds, however it is packed."""
+    """Returns the summary that a message of role summary holds, however it is packed."""
     text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
     unpacked = unpack(text)
     return text if unpacked is None else unpacked[0]
 
 
 def joined_block(old_value: str, summary: str, limit: int) -> str:
-    """The value of a block that collects summaries: the new one before older ones, which are cut at the `limit`
-    (characters)."""
+    """Returns the value of a block that collects summaries: the new one before older ones, which are cut at the `limit`
+    (characters).
+    """
     return f"{summary}{PREVIOUS}{old_value}"[:limit].rstrip() if old_value else summary[:limit]
 
 

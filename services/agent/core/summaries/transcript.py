@@ -1,4 +1,4 @@
-"""What a model that writes a summary is shown. Pure."""
+"""The transcript that a model summarises. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,12 +44,12 @@ class SummaryRequest:
 
 
 def words_of(message: Message) -> str:
-    """What was said in a message, as one can read it: without thoughts, pictures in words."""
+    """Returns what was said in a message, as one can read it: without thoughts, pictures in words."""
     return "\n".join(filter(None, map(_words, message.parts)))
 
 
 def transcript(messages: Sequence[Message], most_chars: int | None, *, budget: int) -> str:
-    """The messages as text, each with who and when, in at most `budget` tokens.
+    """Returns the messages as text, each with who and when, in at most `budget` tokens.
 
     A message longer than `most_chars` characters (None, less than 1: no limit) is cut in its middle; when all are too
     long together, the longest are cut further.
@@ -62,7 +62,7 @@ def transcript(messages: Sequence[Message], most_chars: int | None, *, budget: i
 
 
 def request(messages: Sequence[Message], settings: CompactionSettings, mode: Mode, *, window: int) -> SummaryRequest:
-    """What to ask a summariser whose own window has so many tokens; it always fits."""
+    """Returns what to ask a summariser whose own window has so many tokens; it always fits."""
     prompt = prompt_for(settings, mode)
     asked = (Text(_BEGIN), Text(_END), Text(_AGREE), Text(_AGREED))
     spent = estimate_text(prompt) + sum(estimate_text(part.text) + MESSAGE_TOKENS for part in asked)
@@ -77,9 +77,9 @@ def request(messages: Sequence[Message], settings: CompactionSettings, mode: Mod
 def request_to_itself(
     messages: Sequence[Message], settings: CompactionSettings, mode: Mode, *, window: int, fixed: int
 ) -> SummaryRequest | None:
-    """What to ask the agent's own model, with its own prompt and tools (`fixed` tokens): the messages as they were
-    shown, which its provider has cached, and the request for a summary. None when messages would have to be left out:
-    then another mode has to do.
+    """Returns what to ask the agent's own model, with its own prompt and tools (`fixed` tokens): the messages as they
+    were shown, which its provider has cached, and the request for a summary. None when messages would have to be left
+    out: then another mode has to do.
     """
     history = [*sendable(messages), _message(messages[-1], "user", prompt_for(settings, mode))]
     for shown in (history, with_short_returns(history)):
@@ -89,7 +89,7 @@ def request_to_itself(
 
 
 def _answer(window: int) -> int:
-    """What a summariser's window keeps free for its answer."""
+    """Returns what a summariser's window keeps free for its answer."""
     return min(_ANSWER, window // 4)
 
 

@@ -1,1 +1,1 @@
-"""How much fits into the window, and how what does not is made smaller. What is shown: context.py."""
+"""The size of the window, and the ways to make a history smaller. context.py chooses the messages to show."""

@@ -1,4 +1,4 @@
-"""How the window is divided between the prompt and the messages, and what the prompt gives up when it must. Pure.
+"""The division of the window between prompt and messages, and the parts that the prompt gives up when it must. Pure.
 
 What does not fit is cut in a fixed order: old tool returns and old messages (context.py), open files
 (`shortened_files`), the middle of the newest message (context.py), the tails of the longest blocks (`shortened`). What
@@ -24,31 +24,33 @@ BLOCK_HINT = "they are stored; what you move out of this block or shorten makes 
 
 
 def room_for_messages(window: int, fixed: int, share: int = 1) -> int:
-    """Tokens that messages may fill in a window beside `fixed` tokens of prompt and tools, or an nth (`share`) of
-    them; LEAST_ROOM at least."""
+    """Returns tokens that messages may fill in a window beside `fixed` tokens of prompt and tools, or an nth (`share`)
+    of them; LEAST_ROOM at least.
+    """
     return max((int(window * FILL) - fixed) // share, LEAST_ROOM)
 
 
 def calibrated(window: int, *, estimated: int, reported: int) -> int:
-    """The window in estimated tokens, once a provider reported what it counted for an estimate: what is shown is
-    measured in estimates, and English takes a third less than they say. Small counts say nothing."""
+    """Returns the window in estimated tokens, once a provider reported what it counted for an estimate: what is shown
+    is measured in estimates, and English takes a third less than they say. Small counts say nothing.
+    """
     if min(estimated, reported) < _LEAST_COUNTED:
         return window
     return int(window * min(max(estimated / reported, 1 / _MOST_CALIBRATION), _MOST_CALIBRATION))
 
 
 def excess(window: int, fixed: int) -> int:
-    """Tokens that the prompt should give up, so that the messages keep their least share; 0 for none."""
+    """Returns tokens that the prompt should give up, so that the messages keep their least share; 0 for none."""
     return max(fixed + max(int(window * LEAST_SHARE), LEAST_ROOM) - int(window * FILL), 0)
 
 
 def lacking(window: int, fixed: int, needed: int) -> int:
-    """Tokens that open files should give up, so that messages of so many tokens need not be cut; 0 for none."""
+    """Returns tokens that open files should give up, so that messages of so many tokens need not be cut; 0 for none."""
     return max(fixed + needed - int(window * FILL), 0)
 
 
 def shortened(values: Sequence[str], over: int) -> list[str]:
-    """The values with `over` tokens less together, or as many as there are: the longest lose their tails first.
+    """Returns the values with `over` tokens less together, or as many as there are: the longest lose their tails first.
 
     Each cut ends in a marker with the number of characters that it took and how to see them.
     """
@@ -56,7 +58,7 @@ def shortened(values: Sequence[str], over: int) -> list[str]:
 
 
 def shortened_files(values: Sequence[str], over: int) -> list[str]:
-    """As `shortened`, for files in view: whole lines are left out, and the marker names the last one shown."""
+    """Returns as `shortened`, for files in view: whole lines are left out, and the marker names the last one shown."""
     return _each_at_most(values, over, _without_lines)
 
 
@@ -67,7 +69,7 @@ def _each_at_most(values: Sequence[str], over: int, cut: Callable[[str, int], st
 
 
 def overflow_in_system(sizes: Mapping[str, int], window: int) -> str | None:
-    """Why no message at all can be sent, naming the tokens of each part of the prompt; None when one can.
+    """Returns why no message at all can be sent, naming the tokens of each part of the prompt; None when one can.
 
     `sizes` are what is left of each part after everything that may be cut was cut.
     """

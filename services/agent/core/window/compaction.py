@@ -1,4 +1,4 @@
-"""When the window is compacted, and which of its messages a summary then stands for. Pure.
+"""The moment at which the window is compacted, and the messages that a summary then stands for. Pure.
 
     due, or the model refused       plans(history, ...)            the model, or bare_summary (summary.py)
     ------------------------> Trigger ---------------> Cut, Cut... -----------------------------> packed summary
@@ -29,7 +29,7 @@ _WORTH = 0.05
 
 
 class Mode(StrEnum):
-    """How a window is summarised. The last two are those of older agent types; clients cannot choose them."""
+    """The way a window is summarised. The last two are those of older agent types; clients cannot choose them."""
 
     SLIDING_WINDOW = "sliding_window"
     ALL = "all"
@@ -40,12 +40,12 @@ class Mode(StrEnum):
 
     @property
     def by_itself(self) -> bool:
-        """Whether the agent's own model writes the summary, from the prefix that its provider has cached."""
+        """Returns whether the agent's own model writes the summary, from the prefix that its provider has cached."""
         return self in (Mode.SELF_COMPACT_ALL, Mode.SELF_COMPACT_SLIDING_WINDOW)
 
 
 class Trigger(StrEnum):
-    """Why a window is compacted; values are those of the reference API."""
+    """The reason why a window is compacted; values are those of the reference API."""
 
     CONTEXT_WINDOW_EXCEEDED = "context_window_exceeded"
     POST_STEP_CONTEXT_CHECK = "post_step_context_check"
@@ -73,7 +73,7 @@ class CompactionSettings:
 
 @dataclass(frozen=True, slots=True)
 class CompactionStats:
-    """What a compaction did. Tokens count the prompt too; messages do not."""
+    """The statistics of a compaction. Tokens count the prompt too; messages do not."""
 
     trigger: Trigger
     context_tokens_before: int
@@ -85,7 +85,7 @@ class CompactionStats:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """What static_buffer keeps: nothing is cut while there are `most` messages, and `least` of the newest stay."""
+    """The buffer of static_buffer: nothing is cut while there are `most` messages, and `least` of the newest stay."""
 
     most: int = 60
     least: int = 15
@@ -103,7 +103,7 @@ class HistoryCut:
     saved: int
 
     def worth_it(self, window: int) -> bool:
-        """Whether enough is won. What is not worth it would be due again at once, at every step."""
+        """Returns whether enough is won. What is not worth it would be due again at once, at every step."""
         return self.saved >= window * _WORTH
 
 
@@ -116,17 +116,17 @@ class _Room:
     tokens: list[int]
 
     def left(self, place: int) -> float:
-        """The part of the window that is filled when the messages begin at `place`."""
+        """Returns the part of the window that is filled when the messages begin at `place`."""
         return (self.fixed + self.tokens[place]) / self.window
 
 
 def due(context_tokens: int, window: int) -> bool:
-    """Whether a context of so many tokens, prompt and all, should be compacted."""
+    """Returns whether a context of so many tokens, prompt and all, should be compacted."""
     return context_tokens > FILL * window
 
 
 def chain(mode: Mode) -> tuple[Mode, ...]:
-    """The mode and those to try when it finds no cut or its summariser fails, in order."""
+    """Returns the mode and those to try when it finds no cut or its summariser fails, in order."""
     match mode:
         case Mode.SELF_COMPACT_ALL:
             return (mode, Mode.SELF_COMPACT_SLIDING_WINDOW, Mode.ALL)
@@ -148,7 +148,7 @@ def plans(
     measure: Callable[[Message], int] = estimate,
     buffer: Buffer = Buffer(),
 ) -> Iterator[HistoryCut]:
-    """The cuts to try, best first: those of `chain`. None of them: there is nothing that could be summarised."""
+    """Yields the cuts to try, best first: those of `chain`. None of them: there is nothing that could be summarised."""
     for tried in chain(mode):
         cut = plan(history, tried, settings, window=window, fixed=fixed, measure=measure, buffer=buffer)
         if cut is not None:
@@ -165,7 +165,8 @@ def plan(
     measure: Callable[[Message], int] = estimate,
     buffer: Buffer = Buffer(),
 ) -> HistoryCut | None:
-    """Which of the stored messages, oldest first, are summarised in `mode`; None where it finds no cut that helps.
+    """Returns which of the stored messages, oldest first, are summarised in `mode`; None where it finds no cut that
+    helps.
 
     `fixed` are the tokens of prompt and tools; `measure` gives those of a message.
     """
@@ -176,8 +177,9 @@ def plan(
 
 
 def cuts(history: Sequence[Message]) -> list[int]:
-    """Where the kept part may begin, oldest first: at a message of the user or the assistant, with at least one
-    message before it that no summary stands for yet."""
+    """Returns where the kept part may begin, oldest first: at a message of the user or the assistant, with at least one
+    message before it that no summary stands for yet.
+    """
     summaries = [place for place, message in enumerate(history) if message.role == "summary"]
     first = summaries[-1] + 2 if summaries else 1
     waiting = awaiting(history)
@@ -210,7 +212,7 @@ def _place(mode: Mode, places: Sequence[int], room: _Room, percentage: float, bu
 
 
 def _slide(places: Sequence[int], room: _Room, percentage: float) -> int | None:
-    """The first cut, in steps of a tenth of the messages, that leaves so much of the window free."""
+    """Returns the first cut, in steps of a tenth of the messages, that leaves so much of the window free."""
     count = len(room.tokens) - 1
     steps = math.ceil((1 - percentage) / _STEP)
     for step in range(1, steps + 1):

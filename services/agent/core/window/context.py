@@ -1,4 +1,4 @@
-"""What the model is shown of the history: always sendable, never larger than the window. Pure.
+"""The part of the history that the model sees: always sendable, never larger than the window. Pure.
 
 Whatever is stored (a call whose run was cancelled, a return whose call is out of the window, an empty message),
 what `sendable` gives can be sent to every provider: each call is answered by exactly one return, directly after
@@ -32,7 +32,7 @@ Unit = list[Message]
 
 
 def sendable(history: Iterable[Message]) -> list[Message]:
-    """The history with every call answered once and directly, without stray returns and empty messages.
+    """Returns the history with every call answered once and directly, without stray returns and empty messages.
 
     Summaries come first. Clients' answers are not shown: what came of them is in the returns.
     """
@@ -50,7 +50,7 @@ def sendable(history: Iterable[Message]) -> list[Message]:
 
 
 def awaiting(history: Sequence[Message]) -> int | None:
-    """The place of the message whose calls wait for the client; None when the latest calls do not."""
+    """Returns the place of the message whose calls wait for the client; None when the latest calls do not."""
     for place in range(len(history) - 1, -1, -1):
         if calls_of(history[place]):
             asking, later = history[place], history[place + 1 :]
@@ -61,12 +61,12 @@ def awaiting(history: Sequence[Message]) -> int | None:
 
 
 def answered_by(message: Message) -> tuple[str, ...]:
-    """The ids of the calls that a message answers: by returns, or by a client's decisions."""
+    """Returns the ids of the calls that a message answers: by returns, or by a client's decisions."""
     return tuple(part.call_id for part in message.parts if isinstance(part, Return | Decision))
 
 
 def _until_calls(messages: Sequence[Message], start: int) -> list[Message]:
-    """The messages up to the next one with calls: providers use a call's id again in later messages."""
+    """Returns the messages up to the next one with calls: providers use a call's id again in later messages."""
     places = takewhile(lambda place: not calls_of(messages[place]), range(start, len(messages)))
     return [messages[place] for place in places]
 
@@ -79,7 +79,7 @@ def _without_blanks(message: Message) -> list[Message]:
 
 
 def _answered(message: Message, later: Sequence[Message], seen: dict[str, int], not_allowed: str) -> Unit:
-    """A message with calls, and one with their returns.
+    """Returns a message with calls, and one with their returns.
 
     `seen` are the ids that are taken, and how often; it gets the new ones. `not_allowed` is said of calls that the
     client has not answered.
@@ -100,7 +100,7 @@ def _answered(message: Message, later: Sequence[Message], seen: dict[str, int], 
 
 
 def _returns(later: Sequence[Message]) -> dict[str, list[Return]]:
-    """The returns by call id; what a tool message says comes before what a client said."""
+    """Returns the returns by call id; what a tool message says comes before what a client said."""
     found: dict[str, list[Return]] = {}
     for message in sorted(later, key=lambda message: message.role != "tool"):
         for part in message.parts:
@@ -110,7 +110,7 @@ def _returns(later: Sequence[Message]) -> dict[str, list[Return]]:
 
 
 def _missing(message: Message, later: Sequence[Message], not_allowed: str) -> dict[str, str]:
-    """What to say of calls without return that have not run: the client denied them, or has not answered all."""
+    """Returns the reasons for calls that have not run: the client denied them, or has not answered all."""
     denied = {
         call_id: f"{DENIED} {made.reason}".strip()
         for call_id, made in answers([message, *later], message).items()
@@ -122,7 +122,7 @@ def _missing(message: Message, later: Sequence[Message], not_allowed: str) -> di
 
 
 def _unused(call_id: str, seen: dict[str, int]) -> str:
-    """The id, or a like one that no other call has: some providers use ids again, others refuse that."""
+    """Returns the id, or a like one that no other call has: some providers use ids again, others refuse that."""
     unused = call_id
     while unused in seen:
         seen[call_id] += 1
@@ -135,7 +135,7 @@ def _unused(call_id: str, seen: dict[str, int]) -> str:
 
 
 def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: UUID) -> Iterator[list[Message]]:
-    """What to show of a sendable history: all that fits, then, for a model that refuses that, less and less.
+    """Yields what to show of a sendable history: all that fits, then, for a model that refuses that, less and less.
 
     First the pictures of other runs than `run_id` go, then half of the room, and half again: at most SHORTENINGS
     times, and nothing twice in succession. See `fit` for window and fixed.
@@ -152,30 +152,30 @@ def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: 
 
 
 def seen_whole(shown: Iterable[Message], stored: Iterable[Message]) -> tuple[UUID, ...]:
-    """The ids of the stored messages of which a model was shown every word."""
+    """Returns the ids of the stored messages of which a model was shown every word."""
     words = {searchable(part) for message in shown for part in message.parts} | {""}
     return tuple(message.id for message in stored if all(searchable(part) in words for part in message.parts))
 
 
 def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Message]:
-    """The history with a few words instead of each picture that another run than `keep_run` brought."""
+    """Returns the history with a few words instead of each picture that another run than `keep_run` brought."""
     return [message if message.run_id == keep_run else in_words(message) for message in history]
 
 
 def brings_pictures(history: Iterable[Message], run_id: UUID) -> bool:
-    """Whether the run brought pictures that are shown."""
+    """Returns whether the run brought pictures that are shown."""
     return any(message.run_id == run_id and in_words(message) != message for message in history)
 
 
 def fits(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> bool:
-    """Whether `fit` would leave a sendable history as it is; one that does not fit is due for compaction."""
+    """Returns whether `fit` would leave a sendable history as it is; one that does not fit is due for compaction."""
     tokens, load = measure(history)
     return tokens <= room_for_messages(window, fixed, share) and load <= MOST_BYTES // share
 
 
 def fit(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) -> list[Message]:
-    """What can be shown of a sendable history in `window` tokens beside `fixed` tokens of prompt and tools, and is
-    not too heavy to send. With a `share` of n the messages get an nth of the room.
+    """Returns what can be shown of a sendable history in `window` tokens beside `fixed` tokens of prompt and tools, and
+    is not too heavy to send. With a `share` of n the messages get an nth of the room.
 
     In this order: old tool returns are cut, old messages left out, the newest messages cut in their middle. The
     summary, the newest question and the newest message stay, and a call is never parted from its return; markers
@@ -190,7 +190,7 @@ def fit(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) 
 
 
 def _newest(history: Sequence[Message], room: int, load: int) -> list[Message]:
-    """The part of a history that fits into so many tokens and bytes."""
+    """Returns the part of a history that fits into so many tokens and bytes."""
     units = list(_units(history))
     room -= estimate(_marker(history[0], len(history)))
     pinned = _pinned(units)
@@ -212,7 +212,7 @@ def _newest(history: Sequence[Message], room: int, load: int) -> list[Message]:
 
 
 def _pinned(units: Sequence[Unit]) -> list[int]:
-    """The places of what stays: the latest summary, the newest question, and the newest unit."""
+    """Returns the places of what stays: the latest summary, the newest question, and the newest unit."""
     last = len(units) - 1
     places = {"summary": last, "user": last}
     places |= {unit[0].role: place for place, unit in enumerate(units) if unit[0].role in places}
@@ -228,7 +228,7 @@ def _units(history: Sequence[Message]) -> Iterator[Unit]:
 
 
 def newest(history: Sequence[Message]) -> int:
-    """Tokens of what stays of a sendable history whatever its window: summary, newest question, newest message."""
+    """Returns the tokens of what stays of a history whatever its window: summary, newest question, newest message."""
     units = list(_units(with_short_returns(history)))
     return sum(_tokens(units[place]) for place in _pinned(units)) if units else 0
 

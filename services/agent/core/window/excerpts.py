@@ -12,7 +12,7 @@ _HINT = "search for words of theirs to see them"
 
 
 def pieces(text: str, most: int) -> Iterator[str]:
-    """The text in pieces of at most `most` characters, parted between words where there is a place for that."""
+    """Yields the text in pieces of at most `most` characters, parted between words where there is a place for that."""
     start = 0
     while len(text) - start > most:
         place = max(text.rfind(space, start + most // 2, start + most) for space in " \n\t")
@@ -23,8 +23,8 @@ def pieces(text: str, most: int) -> Iterator[str]:
 
 
 def excerpt(text: str, words: Iterable[Sequence[str]], most: int) -> str:
-    """A text of at most `most` characters as it is; of a longer one so much of what is around the `words`, in the order
-    of the text, with markers for the rest. Its beginning, when none of them is in it.
+    """Returns a text of at most `most` characters as it is; of a longer one so much of what is around the `words`, in
+    the order of the text, with markers for the rest. Its beginning, when none of them is in it.
 
     `words` are lower-case beginnings of words, in groups; those of the first group are shown first.
     """
@@ -40,13 +40,13 @@ def excerpt(text: str, words: Iterable[Sequence[str]], most: int) -> str:
 
 
 def _lower(text: str) -> str:
-    """In lower case, each character in its place."""
+    """Returns the text in lower case, each character in its place."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(each.lower()[:1] for each in text)
 
 
 def _places(text: str, words: Iterable[Sequence[str]]) -> Iterator[int]:
-    """Where the words begin in the text: of each group first each one's first place, then each one's second."""
+    """Yields where the words begin in the text: of each group first each one's first place, then each one's second."""
     for group in words:
         found = [list(_places_of(text, word)) for word in dict.fromkeys(group) if word]
         for turn in zip_longest(*found):

@@ -38,26 +38,26 @@ _TOO_LARGE = "[This is too large for the window; what follows is as much of it a
 
 
 def in_words(message: Message) -> Message:
-    """The message with a few words instead of each picture."""
+    """Returns the message with a few words instead of each picture."""
     if not any(isinstance(part, Image) or (isinstance(part, Return) and part.images) for part in message.parts):
         return message
     return replace(message, parts=tuple(map(_part_in_words, message.parts)))
 
 
 def with_clamped_returns(history: Sequence[Message], window: int) -> tuple[Message, ...]:
-    """The stored history with what may be shown of each tool return in a window of so many tokens."""
+    """Returns the stored history with what may be shown of each tool return in a window of so many tokens."""
     return tuple([_with_clamped_returns(each, window) if holds(each, Return) else each for each in history])
 
 
 def with_short_returns(history: Sequence[Message]) -> list[Message]:
-    """The history with only the beginning and the end of each old tool return, and without its pictures."""
+    """Returns the history with only the beginning and the end of each old tool return, and without its pictures."""
     places = [place for place, message in enumerate(history) if message.role == "tool"]
     old = set(places[:-FRESH])
     return [_with_short_return(message) if place in old else message for place, message in enumerate(history)]
 
 
 def shrunk(unit: Sequence[Message], room: int, load: int) -> list[Message]:
-    """Messages that belong together, in at most `room` tokens (16 at least) and `load` bytes.
+    """Returns messages that belong together, in at most `room` tokens (16 at least) and `load` bytes.
 
     The longest texts are cut in their middle. When that is not enough the pictures become words, then thoughts are
     left out, and in the end all is one message with the texts as far as they fit.
@@ -92,7 +92,7 @@ def _with_short_texts(unit: Sequence[Message], room: int, load: int) -> list[Mes
 
 
 def _text(part: Part) -> str:
-    """The text of a part that may be cut; thoughts are signed and go whole or not at all."""
+    """Returns the text of a part that may be cut; thoughts are signed and go whole or not at all."""
     match part:
         case Text(text=text) | Return(text=text) | Call(arguments=text):
             return text

@@ -1,4 +1,4 @@
-"""How large messages and texts are, and texts cut to a size. Pure.
+"""The sizes of messages and texts, and texts cut to a size. Pure.
 
 Sizes are estimates that hold for dense JSON, and for Chinese (a token or so per character, of 3 bytes), too. Every
 cut leaves a marker with the number of characters that it took.
@@ -35,17 +35,17 @@ STORED = "conversation_search finds their words"
 
 
 def weight(message: Message) -> int:
-    """Bytes of a message on the wire, roughly."""
+    """Returns bytes of a message on the wire, roughly."""
     return _size(message)[1]
 
 
 def estimate(message: Message) -> int:
-    """Tokens of a message, roughly."""
+    """Returns tokens of a message, roughly."""
     return _size(message)[0]
 
 
 def measure(messages: Iterable[Message]) -> tuple[int, int]:
-    """Tokens of messages, and their bytes on the wire; both roughly."""
+    """Returns tokens of messages, and their bytes on the wire; both roughly."""
     tokens = load = 0
     for message in messages:
         size = _size(message)
@@ -55,22 +55,22 @@ def measure(messages: Iterable[Message]) -> tuple[int, int]:
 
 
 def estimate_text(text: str) -> int:
-    """Tokens of a text, roughly."""
+    """Returns tokens of a text, roughly."""
     return bytes_of(text) // BYTES_PER_TOKEN + 1
 
 
 def bytes_of(text: str) -> int:
-    """Bytes of a text; half a surrogate pair, which UTF-8 has no place for, counts too."""
+    """Returns bytes of a text; half a surrogate pair, which UTF-8 has no place for, counts too."""
     return len(text) if text.isascii() else len(_encode(text))
 
 
 def bytes_for(tokens: int) -> int:
-    """The longest text, in bytes, whose estimate is `tokens`."""
+    """Returns the longest text, in bytes, whose estimate is `tokens`."""
     return max(tokens * BYTES_PER_TOKEN - 1, 0)
 
 
 def clip(text: str, most: int, hint: str = STORED) -> str:
-    """The text in at most `most` bytes: cut in its middle, with a marker that gives the `hint`."""
+    """Returns the text in at most `most` bytes: cut in its middle, with a marker that gives the `hint`."""
     size = bytes_of(text)
     if size <= most:
         return text
@@ -84,7 +84,7 @@ def clip(text: str, most: int, hint: str = STORED) -> str:
 
 
 def clip_chars(text: str, most: int | None, hint: str = STORED) -> str:
-    """The text in at most `most` characters, cut as by `clip`; whole for None or less than 1."""
+    """Returns the text in at most `most` characters, cut as by `clip`; whole for None or less than 1."""
     if most is None or most <= 0 or len(text) <= most:
         return text
     room = most - len(left_out(len(text), hint))
@@ -95,7 +95,7 @@ def clip_chars(text: str, most: int | None, hint: str = STORED) -> str:
 
 
 def clip_arguments(arguments: str, most: int) -> str:
-    """A call's arguments in at most `most` bytes (2 at least), still a JSON object: its longest values are cut."""
+    """Returns a call's arguments in at most `most` bytes (2 at least), a JSON object whose longest values are cut."""
     if bytes_of(arguments) <= most:
         return arguments
     try:
@@ -112,18 +112,20 @@ def clip_arguments(arguments: str, most: int) -> str:
 
 
 def clamp_return(text: str, window: int) -> str:
-    """A tool's return in the characters that one may have in a window of so many tokens."""
+    """Returns a tool's return in the characters that one may have in a window of so many tokens."""
     hint = f"ask the tool for less at a time; {STORED}"
     return clip_chars(text, max(LEAST_RETURN_CHARS, int(window * RETURN_SHARE * 4)), hint)
 
 
 def storable_return(text: str) -> str:
-    """A tool's return in the characters that are stored of one."""
+    """Returns a tool's return in the characters that are stored of one."""
     return clip_chars(text, MOST_RETURN_CHARS, "a return is stored up to this length; ask the tool for less at a time")
 
 
 def level(sizes: Iterable[int], room: int) -> int:
-    """The largest size that each can have at most so that all together need `room` at most: the longest lose first."""
+    """Returns the largest size that each can have at most so that all together need `room` at most: the longest lose
+    first.
+    """
     ordered = sorted(sizes)
     for place, size in enumerate(ordered):
         many = len(ordered) - place
@@ -134,7 +136,7 @@ def level(sizes: Iterable[int], room: int) -> int:
 
 
 def _size(message: Message) -> tuple[int, int]:
-    """Tokens and bytes of a message, which never changes: it is measured once and asked for at each step."""
+    """Returns tokens and bytes of a message, which never changes: it is measured once and asked for at each step."""
     if message.size is None:
         tokens, load = MESSAGE_TOKENS, 0
         for part in message.parts:
@@ -183,7 +185,7 @@ def _clip_value(value: Any, most: int) -> Any:
 
 
 def left_out(characters: int, hint: str) -> str:
-    """What stands where characters were left out; `hint`: how to see them."""
+    """Returns what stands where characters were left out; `hint`: how to see them."""
     return f"\n[... {characters:,} characters are left out here; {hint} ...]\n"
 
 
@@ -192,7 +194,7 @@ def _encode(text: str) -> bytes:
 
 
 def head(text: str, most: int) -> str:
-    """The longest beginning that has at most `most` bytes."""
+    """Returns the longest beginning that has at most `most` bytes."""
     # A character has 4 bytes at most: what is beyond needs not be encoded.
     return _decode(_encode(text[:most])[:most])
 
@@ -202,7 +204,7 @@ def _tail(text: str, most: int) -> str:
 
 
 def _decode(cut: bytes) -> str:
-    """The characters that are whole in `cut`, whatever was cut off at its ends."""
+    """Returns the characters that are whole in `cut`, whatever was cut off at its ends."""
     start = next((place for place, byte in enumerate(cut[:4]) if byte & 0xC0 != 0x80), len(cut))
     for end in range(len(cut), max(len(cut) - 4, start - 1), -1):
         try:

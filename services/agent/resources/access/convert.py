@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.agent.v1 import access_service_pb2 as wire
 from services.agent.resources.access.model import (
@@ -25,17 +23,18 @@ from services.common.timestamps import timestamp
 
 _PREFIX = "ROLE_"
 _keys = Codec(ApiKey, wire.ApiKey, leave=("role",))
+_principals = Codec(Principal, wire.AuthenticateResponse, leave=("id", "token"))
 organizations = Codec(Organization, wire.Organization)
 users = Codec(User, wire.User)
 
 
 def key_to_proto(key: ApiKey) -> wire.ApiKey:
-    """A key as its tenant sees it."""
+    """Returns a key as its tenant sees it."""
     return _keys.encode(key, role=wire.Role.Value(_PREFIX + key.role.upper().replace("-", "_")))
 
 
 def key_draft(key: wire.ApiKey) -> KeyDraft:
-    """A key as asked for. Raises InvalidArgument (INVALID_ID, API_KEY_INVALID, TIME_INVALID)."""
+    """Returns a key as asked for. Raises InvalidArgument (INVALID_ID, API_KEY_INVALID, TIME_INVALID)."""
     if key.role not in wire.Role.values():
         raise InvalidArgument(f"{key.role} is no role", reason="API_KEY_INVALID")
     role = wire.Role.Name(key.role or wire.ROLE_DEVELOPER).removeprefix(_PREFIX).lower().replace("_", "-")
@@ -50,7 +49,7 @@ def key_draft(key: wire.ApiKey) -> KeyDraft:
 
 
 def token_to_proto(token: ClientToken) -> wire.ClientToken:
-    """A token as its tenant sees it."""
+    """Returns a token as its tenant sees it."""
     policy = [
         wire.AgentAccess(agent_id=to_public("agent", agent_id), access=access) for agent_id, access in token.policy
     ]
@@ -60,41 +59,26 @@ def token_to_proto(token: ClientToken) -> wire.ClientToken:
 
 
 def token_draft(request: wire.CreateClientTokenRequest, now: datetime) -> TokenDraft:
-    """A token as asked for. Raises InvalidArgument (INVALID_ID, TIME_INVALID)."""
-    policy = merge_policy(
-        [AgentAccess(from_public("agent", each.agent_id), tuple(each.access)) for each in request.policy]
-    )
+    """Returns a token as asked for. Raises InvalidArgument (INVALID_ID, TIME_INVALID)."""
+    policy = [AgentAccess(from_public("agent", each.agent_id), tuple(each.access)) for each in request.policy]
     return TokenDraft(request.hostname, merge_policy(policy), _moment(request, "expires_at") or now + TOKEN_LIFE)
 
 
-def principal_to_proto(known: Principal) -> wire.AuthenticateResponse:
+def principal_to_proto(principal: Principal) -> wire.AuthenticateResponse:
     """Returns the caller that a credential stands for."""
-    return wire.AuthenticateResponse(
-        organization_id=to_public("org", known.organization_id),
-        user_id=to_public("user", known.user_id),
-        role=known.role,
-        credential_id=to_public("ct" if known.role == CLIENT_ROLE else "key", known.id),
-        agent_ids=_agents(known.agent_ids),
-        requests_per_minute=known.requests_per_minute,
-        client_token=None if known.token is None else token_to_proto(known.token),
-        expires_at=_stamp(known.expires_at),
+    return _principals.encode(
+        principal,
+        credential_id=to_public("ct" if principal.role == CLIENT_ROLE else "key", principal.id),
+        client_token=None if principal.token is None else token_to_proto(principal.token),
     )
 
 
 def changes_name(paths: Sequence[str]) -> bool:
-    """Whether the name is to change. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
+    """Returns whether the name is to change. Raises InvalidArgument (UPDATE_MASK_INVALID)."""
     for path in paths:
         if path != "name":
             raise InvalidArgument(f"{path!r} cannot be updated", reason="UPDATE_MASK_INVALID")
     return bool(paths)
-
-
-def _agents(agent_ids: Sequence[UUID]) -> list[str]:
-    return [to_public("agent", agent_id) for agent_id in agent_ids]
-
-
-def _stamp(time: datetime | None) -> Timestamp | None:
-    return None if time is None else timestamp(time)
 
 
 def _moment(message: Message, name: str) -> datetime | None:

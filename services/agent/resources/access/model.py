@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 ROLES = ("admin", "developer", "agent-only", "read-only")
 CLIENT_ROLE = "client"
@@ -62,12 +62,12 @@ def new_token(token_id: UUID) -> str:
 
 
 def hash_of(secret: str) -> bytes:
-    """By which a credential is found. So much chance needs no salt, and no slow hash."""
+    """Returns the hash by which a credential is found. So much chance needs no salt, and no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def hint_of(secret: str) -> str:
-    """How a key begins, for people who have many."""
+    """Returns how a key begins, for people who have many."""
     return secret[:_HINT]
 
 
@@ -105,7 +105,7 @@ def check_token(draft: TokenDraft, now: datetime) -> None:
 
 
 def merge_policy(policy: Sequence[AgentAccess]) -> tuple[AgentAccess, ...]:
-    """Each agent and each kind of access once, in the order given."""
+    """Returns each agent and each kind of access once, in the order given."""
     by_agent: dict[UUID, dict[str, None]] = {}
     for agent_id, access in policy:
         by_agent.setdefault(agent_id, {}).update(dict.fromkeys(access))
@@ -156,5 +156,5 @@ def right_of(method: str) -> str:
 
 
 def may(role: str, method: str) -> bool:
-    """Whether a role may call an RPC. Roles that are not in the table may call none."""
+    """Returns whether a role may call an RPC. Roles that are not in the table may call none."""
     return right_of(method) in _MAY.get(role, frozenset())

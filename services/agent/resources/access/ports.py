@@ -7,7 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.resources.access.model import AgentAccess, KeyDraft, TokenDraft
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class CredentialStore(Protocol):
         ...
 
     async def list_keys(self, organization_id: UUID, page: Page) -> PageOf[ApiKey]:
-        """One page, oldest first. Raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page, oldest first. Raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def delete_key(self, organization_id: UUID, key_id: UUID, *, anywhere: bool) -> None:
@@ -100,7 +100,7 @@ class CredentialStore(Protocol):
     async def list_tokens(
         self, organization_id: UUID, size: int, offset: int, agent_id: UUID | None
     ) -> tuple[Sequence[ClientToken], bool]:
-        """Newest first, those that are not over; and whether there are more."""
+        """Returns those that are not over, newest first; and whether there are more."""
         ...
 
     async def delete_token(self, organization_id: UUID, token_id: UUID) -> None:
@@ -112,11 +112,11 @@ class TenantStore(Protocol):
     """Organizations and their users. Deleted ones are not there. `within`: only this tenant; None: all."""
 
     async def create_organization(self, name: str) -> Organization:
-        """With one user, of the same UUID."""
+        """Creates a tenant with one user of the same UUID."""
         ...
 
     async def list_organizations(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[Organization]:
-        """Oldest first. Raises NotFound (ORGANIZATION_NOT_FOUND) for an unknown cursor."""
+        """Returns one page, oldest first. Raises NotFound (ORGANIZATION_NOT_FOUND) for an unknown cursor."""
         ...
 
     async def rename_organization(self, organization_id: UUID, name: str) -> Organization:
@@ -132,7 +132,7 @@ class TenantStore(Protocol):
         ...
 
     async def list_users(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[User]:
-        """Oldest first. Raises NotFound (USER_NOT_FOUND) for an unknown cursor."""
+        """Returns one page, oldest first. Raises NotFound (USER_NOT_FOUND) for an unknown cursor."""
         ...
 
     async def rename_user(self, within: UUID | None, user_id: UUID, name: str) -> User:
@@ -156,7 +156,7 @@ class TenantEraser(Protocol):
     """The data of a deleted tenant in this service."""
 
     async def agents(self, organization_id: UUID, most: int) -> Sequence[UUID]:
-        """Some of its agents that are not deleted yet."""
+        """Returns some of its agents that are not deleted yet."""
         ...
 
     async def erase(self, organization_id: UUID) -> bool:

@@ -12,7 +12,7 @@ from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
 from services.common.errors import FailedPrecondition, NotFound, PermissionDenied
-from services.common.purging import DEFAULT_ORGANIZATION, not_default
+from services.common.purge import DEFAULT_ORGANIZATION, not_default
 
 # The tenant and the user of who needs no key. Its admins are the operator.
 DEFAULT = DEFAULT_ORGANIZATION
@@ -26,7 +26,7 @@ def needs(caller: CallContext, *roles: str) -> None:
 
 
 def is_operator(caller: CallContext) -> bool:
-    """Whether the caller may see and change all tenants."""
+    """Returns whether the caller may see and change all tenants."""
     return caller.role == "admin" and caller.organization_id == DEFAULT
 
 
@@ -42,7 +42,7 @@ class Tenants:
         return await self._tenants.create_organization(check_name(name or random_name(), "ORGANIZATION_INVALID"))
 
     async def organizations(self, caller: CallContext, size: int, after: UUID | None) -> Sequence[Organization]:
-        """All for the operator, else the caller's own."""
+        """Returns all for the operator, else the caller's own."""
         needs(caller, "admin")
         return await self._tenants.list_organizations(_within(caller), size, after)
 
@@ -66,7 +66,7 @@ class Tenants:
     async def users(
         self, caller: CallContext, size: int, after: UUID | None, organization_id: UUID | None
     ) -> Sequence[User]:
-        """Of one tenant; the operator, naming none, sees all."""
+        """Returns users of one tenant; the operator, naming none, sees all."""
         home = _home(caller, organization_id)
         within = None if organization_id is None and is_operator(caller) else home
         return await self._tenants.list_users(within, size, after)

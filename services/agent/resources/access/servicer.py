@@ -38,7 +38,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         self._tenants = tenants
 
     async def Authenticate(self, request: wire.AuthenticateRequest, context: Any) -> wire.AuthenticateResponse:
-        """For edges."""
+        """Returns the caller that a credential stands for; for edges."""
         needs(current(), _EDGE)
         known = await self._credentials.find(request.credential_hash)
         if known is None:
@@ -47,7 +47,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         return principal_to_proto(known)
 
     async def CreateApiKey(self, request: wire.CreateApiKeyRequest, context: Any) -> wire.CreateApiKeyResponse:
-        """Of the caller's tenant; the operator may name a user of another."""
+        """Creates a key of the caller's tenant; the operator may name a user of another."""
         caller = current()
         needs(caller, "admin")
         draft = key_draft(request.key)
@@ -58,7 +58,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         return wire.CreateApiKeyResponse(secret=secret, key=key_to_proto(key))
 
     async def ListApiKeys(self, request: wire.ListApiKeysRequest, context: Any) -> wire.ListApiKeysResponse:
-        """One page."""
+        """Returns one page."""
         needs(current(), "admin")
         allow(request.page, "page_size", "page_token")
         page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
@@ -66,7 +66,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         return wire.ListApiKeysResponse(keys=map(key_to_proto, keys.items), next_page_token=keys.next_token)
 
     async def DeleteApiKey(self, request: wire.DeleteApiKeyRequest, context: Any) -> wire.DeleteApiKeyResponse:
-        """Of the caller's tenant, or any for the operator."""
+        """Deletes a key of the caller's tenant; for the operator any."""
         caller = current()
         needs(caller, "admin")
         key_id = from_public("key", request.key_id)
@@ -76,7 +76,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def CreateClientToken(
         self, request: wire.CreateClientTokenRequest, context: Any
     ) -> wire.CreateClientTokenResponse:
-        """For agents of the caller's tenant."""
+        """Creates a token for agents of the caller's tenant."""
         caller, now = current(), datetime.now(UTC)
         needs(caller, *_MAKERS)
         draft = token_draft(request, now)
@@ -87,7 +87,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def ListClientTokens(
         self, request: wire.ListClientTokensRequest, context: Any
     ) -> wire.ListClientTokensResponse:
-        """One page."""
+        """Returns one page."""
         needs(current(), *_MAKERS)
         agent_id = from_public("agent", request.agent_id) if request.HasField("agent_id") else None
         allow(request.page, "page_size")
@@ -100,7 +100,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def DeleteClientToken(
         self, request: wire.DeleteClientTokenRequest, context: Any
     ) -> wire.DeleteClientTokenResponse:
-        """Of the caller's tenant."""
+        """Deletes a token of the caller's tenant."""
         needs(current(), *_MAKERS)
         await self._credentials.delete_token(current().organization_id, from_public("ct", request.token_id))
         return wire.DeleteClientTokenResponse()
@@ -108,14 +108,14 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def CreateOrganization(
         self, request: wire.CreateOrganizationRequest, context: Any
     ) -> wire.CreateOrganizationResponse:
-        """For the operator."""
+        """Creates a tenant; for the operator."""
         organization = await self._tenants.create_organization(current(), request.name)
         return wire.CreateOrganizationResponse(organization=organizations.encode(organization))
 
     async def ListOrganizations(
         self, request: wire.ListOrganizationsRequest, context: Any
     ) -> wire.ListOrganizationsResponse:
-        """One page."""
+        """Returns one page."""
         allow(request.page, "page_size", "after")
         page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
         listed = await self._tenants.organizations(current(), page.size, page.after)
@@ -124,7 +124,7 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def UpdateOrganization(
         self, request: wire.UpdateOrganizationRequest, context: Any
     ) -> wire.UpdateOrganizationResponse:
-        """Its name."""
+        """Renames a tenant."""
         organization_id = from_public("org", request.organization_id)
         _needs_name(request)
         organization = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
@@ -133,19 +133,19 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     async def DeleteOrganization(
         self, request: wire.DeleteOrganizationRequest, context: Any
     ) -> wire.DeleteOrganizationResponse:
-        """For the operator."""
+        """Deletes a tenant; for the operator."""
         organization_id = from_public("org", request.organization_id)
         organization = await self._tenants.delete_organization(current(), organization_id)
         return wire.DeleteOrganizationResponse(organization=organizations.encode(organization))
 
     async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
-        """Of the caller's tenant; the operator may name another."""
+        """Creates a user of the caller's tenant; the operator may name another."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
         user = await self._tenants.create_user(current(), request.name, organization_id)
         return wire.CreateUserResponse(user=users.encode(user))
 
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
-        """One page."""
+        """Returns one page."""
         organization_id = from_public("org", request.organization_id) if request.organization_id else None
         allow(request.page, "page_size", "after")
         page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
@@ -153,14 +153,14 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         return wire.ListUsersResponse(users=map(users.encode, listed))
 
     async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:
-        """The name."""
+        """Renames a user."""
         user_id = from_public("user", request.user_id)
         _needs_name(request)
         user = await self._tenants.rename_user(current(), user_id, request.user.name)
         return wire.UpdateUserResponse(user=users.encode(user))
 
     async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:
-        """And its keys."""
+        """Deletes a user and its keys."""
         user = await self._tenants.delete_user(current(), from_public("user", request.user_id))
         return wire.DeleteUserResponse(user=users.encode(user))
 

@@ -18,9 +18,9 @@ from services.agent.resources.access.model import (
 )
 from services.agent.resources.access.ports import ApiKey, ClientToken, Principal
 from services.agent.resources.agents.store import agent_not_found
+from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 from services.common.errors import NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _KEY = "k.id, k.user_id, k.name, k.hint, k.role, k.agent_ids, k.requests_per_minute, k.created_at, k.expires_at, \
 k.last_used_at"
@@ -90,7 +90,7 @@ ORDER BY t.created_at DESC, t.id DESC LIMIT $2 OFFSET $3
 
 
 class PostgresCredentials:
-    """`ports.CredentialStore`."""
+    """`resources.access.ports.CredentialStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

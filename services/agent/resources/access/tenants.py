@@ -9,7 +9,7 @@ import asyncpg
 from services.agent.resources.access.ports import Organization, User
 from services.common.errors import NotFound
 from services.common.ids import uuid7
-from services.common.purging import not_default, purge_rows
+from services.common.purge import not_default, purge_rows
 
 _ORGANIZATION = "organization_id AS id, name, created_at"
 _USER = "id, organization_id, name, created_at"
@@ -78,7 +78,7 @@ _FORGET = (
 
 
 class PostgresTenants:
-    """`ports.TenantStore`."""
+    """`resources.access.ports.TenantStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -141,7 +141,7 @@ class PostgresTenants:
 
 
 class PostgresTenantEraser:
-    """`ports.TenantEraser`."""
+    """`resources.access.ports.TenantEraser`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

@@ -20,11 +20,11 @@ class Catalogues:
         self._models = models
 
     async def find(self, tool_ids: Sequence[UUID]) -> tuple[CatalogueTool, ...]:
-        """Those of the tools that exist."""
+        """Returns those of the tools that exist."""
         return await self._tools.find(tool_ids)
 
     async def tools(self, tool_ids: Sequence[UUID], names: Sequence[str]) -> tuple[CatalogueTool, ...]:
-        """The tools, those given by name first. Raises NotFound (TOOL_NOT_FOUND), naming what there is not."""
+        """Returns the tools, those given by name first. Raises NotFound (TOOL_NOT_FOUND), naming what there is not."""
         names = tuple(dict.fromkeys(names))
         available = await self._tools.find(tool_ids, names)
         by_name, by_id = {tool.name: tool for tool in available}, {tool.id: tool for tool in available}
@@ -42,7 +42,7 @@ class Catalogues:
             raise NotFound(f"The agent has no tool {tool_name[:80]}", reason="TOOL_NOT_FOUND")
 
     async def window(self, organization_id: UUID, handle: str) -> int:
-        """Tokens of a chat model's window. Raises NotFound (MODEL_NOT_FOUND)."""
+        """Returns tokens of a chat model's window. Raises NotFound (MODEL_NOT_FOUND)."""
         return await self._models.window(organization_id, handle)
 
     async def check_embedding(self, organization_id: UUID, handle: str | None) -> None:
@@ -52,13 +52,13 @@ class Catalogues:
 
 
 def with_their_approvals(after: AgentSettings, before: AgentSettings, tools: Sequence[CatalogueTool]) -> AgentSettings:
-    """`after` with the approval rules of those of the tools that were not attached before."""
+    """Returns `after` with the approval rules of those of the tools that were not attached before."""
     names = (tool.name for tool in tools if tool.needs_approval and tool.id not in before.tool_ids)
     return replace(after, tool_rules=with_approvals(after.tool_rules, names))
 
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
-    """The results of calls made at the same time; all have ended when the first error is raised."""
+    """Returns the results of calls made at the same time; all have ended when the first error is raised."""
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):

@@ -66,7 +66,7 @@ def agent_to_proto(state: AgentState) -> agent_pb2.Agent:
 
 
 def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
-    """A request for an agent. Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID)."""
+    """Returns a request for an agent. Raises Refused (AGENT_INVALID), InvalidArgument (INVALID_ID)."""
     agent_id = from_public("agent", request.agent_id) if request.agent_id else uuid7()
     return NewAgent(
         agent_id=agent_id,
@@ -95,7 +95,7 @@ def setting_values(wire: agent_pb2.Agent, paths: Iterable[str] | None = None) ->
 
 
 def secrets(request: agent_service_pb2.UpdateAgentRequest) -> dict[str, str] | None:
-    """All secrets that there are to be; None where an update leaves them."""
+    """Returns all secrets that there are to be; None where an update leaves them."""
     return dict(request.agent.secrets) if _SECRETS in request.update_mask.paths else None
 
 
@@ -105,13 +105,13 @@ def identity_ids(request: agent_service_pb2.UpdateAgentRequest) -> tuple[UUID, .
 
 
 def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
-    """Which agents to list. Raises Refused, InvalidArgument."""
+    """Returns which agents to list. Raises Refused, InvalidArgument."""
     page = page_by_id(request.page, "agent", _AGENTS_PER_PAGE)
     return _lists.decode(request, page=page, order_by=_ORDERS.get(request.order_by, "created_at"))
 
 
 def stop_reason(word: str | None) -> "agent_pb2.StopReason.ValueType":
-    """A stored stop reason; UNSPECIFIED for none."""
+    """Returns a stored stop reason; UNSPECIFIED for none."""
     return agent_pb2.StopReason.Value(f"STOP_REASON_{(word or 'unspecified').upper()}")
 
 
@@ -153,7 +153,7 @@ def _pending_approval(waiting: PendingApproval) -> agent_pb2.PendingApproval:
 
 
 def _complete_block(block: block_pb2.Block, agent_id: UUID, place: int) -> block_pb2.Block:
-    """A draft with an id, the same when the request is repeated, and with the description of a usual label."""
+    """Returns a draft with an id, the same when the request is repeated, and with the description of a usual label."""
     completed = block_pb2.Block()
     completed.CopyFrom(block)
     completed.id = block.id or to_public("block", uuid5(agent_id, f"block-{place}"))

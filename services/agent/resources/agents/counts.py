@@ -11,7 +11,7 @@ from services.agent.resources.agents.statements import conditions_of, present
 from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents
 from services.common import keyset
-from services.common.paging import PageBy
+from services.common.core.paging import PageBy
 
 
 class AgentCounts:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
-from services.common.paging import Page, PageBy, PageOf
+from services.common.core.paging import Page, PageBy, PageOf
 
 AgentOrder = Literal["created_at", "updated_at", "last_run_completion"]
 
@@ -68,11 +68,11 @@ class AgentStore(Protocol):
         ...
 
     async def list(self, organization_id: UUID, filters: AgentList) -> PageOf[Agent]:
-        """One page. Raises NotFound (AGENT_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (AGENT_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def count(self, organization_id: UUID, filters: AgentList) -> int:
-        """How many the list would have on all its pages."""
+        """Returns how many the list would have on all its pages."""
         ...
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
@@ -110,7 +110,7 @@ class AgentMemories(Protocol):
         ...
 
     async def attachments(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Attachments]:
-        """Blocks and folders of each agent, in one call."""
+        """Returns blocks and folders of each agent, in one call."""
         ...
 
     async def attach_folder(self, agent_id: UUID, folder_id: UUID, limits: tuple[int, int]) -> None:
@@ -118,7 +118,7 @@ class AgentMemories(Protocol):
         ...
 
     async def detach_folder(self, agent_id: UUID, folder_id: UUID) -> int:
-        """How many folders are left. Raises NotFound, FailedPrecondition (FOLDER_NOT_ATTACHED)."""
+        """Returns how many folders are left. Raises NotFound, FailedPrecondition (FOLDER_NOT_ATTACHED)."""
         ...
 
     async def purge(self, agent_id: UUID, *, erase_blocks: bool) -> None:
@@ -140,7 +140,7 @@ class ToolCatalogue(Protocol):
     """Tools, receipts and secrets, in the tool runner."""
 
     async def find(self, tool_ids: Sequence[UUID] = (), names: Sequence[str] = ()) -> tuple[CatalogueTool, ...]:
-        """Those that exist, each once; no call when nothing is asked for."""
+        """Returns those that exist, each once; no call when nothing is asked for."""
         ...
 
     async def purge_receipts(self, agent_id: UUID) -> None:
@@ -160,11 +160,11 @@ class ModelCatalogue(Protocol):
     """Models, in the model gateway."""
 
     async def window(self, organization_id: UUID, handle: str) -> int:
-        """Tokens of a chat model's window. Raises NotFound (MODEL_NOT_FOUND)."""
+        """Returns tokens of a chat model's window. Raises NotFound (MODEL_NOT_FOUND)."""
         ...
 
     async def reasons(self, organization_id: UUID, handle: str) -> bool:
-        """Whether a chat model thinks by itself. Raises NotFound (MODEL_NOT_FOUND)."""
+        """Returns whether a chat model thinks by itself. Raises NotFound (MODEL_NOT_FOUND)."""
         ...
 
     async def check_embedding(self, organization_id: UUID, handle: str) -> None:
@@ -176,7 +176,7 @@ class Eraser(Protocol):
     """Removes what is left of deleted agents."""
 
     async def exists(self, organization_id: UUID, agent_id: UUID) -> bool:
-        """Whether there is such an agent, deleted or not."""
+        """Returns whether there is such an agent, deleted or not."""
         ...
 
     async def stop(self, organization_id: UUID, agent_id: UUID) -> bool:

@@ -34,14 +34,14 @@ from services.agent.resources.agents.ports import (
 from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
 from services.common.context import CallContext
+from services.common.core.paging import PageBy, PageOf
+from services.common.core.refusals import Refused
 from services.common.errors import (
     AlreadyExists,
     FailedPrecondition,
     InvalidArgument,
     NotFound,
 )
-from services.common.paging import PageBy, PageOf
-from services.common.refusals import Refused
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
@@ -189,13 +189,13 @@ class Agents:
     # Many ----------------------------------------------------------------------------------------------------------
 
     async def list(self, organization_id: UUID, filters: AgentList, *, relations: bool) -> PageOf[AgentState]:
-        """One page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
+        """Returns one page in one statement and, with `relations`, two RPCs. Raises Refused, LociError."""
         page = await self._store.list(organization_id, filters)
         described = await self._describe(page.items) if relations else map(AgentState, page.items)
         return PageOf(tuple(described), page.next_token)
 
     async def count(self, organization_id: UUID, filters: AgentList) -> int:
-        """How many the list would have on all its pages."""
+        """Returns how many the list would have on all its pages."""
         return await self._store.count(organization_id, filters)
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
@@ -226,7 +226,7 @@ class Agents:
     # Parts ---------------------------------------------------------------------------------------------------------
 
     async def get_existing(self, organization_id: UUID, agent_id: UUID) -> AgentState:
-        """The agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
+        """Returns the agent that has an id which cannot be given to another. Raises AlreadyExists (AGENT_ID_TAKEN)."""
         try:
             return await self.get(organization_id, agent_id)
         except NotFound:

@@ -18,9 +18,9 @@ from services.agent.resources.agents.service import Agents
 from services.agent.resources.tool_runs.convert import direct_key, outcome_to_proto
 from services.agent.resources.tool_runs.service import ToolRuns
 from services.common.context import current
+from services.common.core.storable import storable
 from services.common.ids import from_public
 from services.common.page_requests import allow, page_by
-from services.common.storable import storable
 
 _TAGS_PER_PAGE = 50
 
@@ -41,30 +41,30 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         self._on_deleted = on_deleted
 
     async def CreateAgent(self, request: wire.CreateAgentRequest, context: Any) -> wire.CreateAgentResponse:
-        """Blocks first, the agent's row last."""
+        """Creates an agent: its blocks first, its row last."""
         described = await self._agents.create(current(), new_agent(request))
         return wire.CreateAgentResponse(agent=agent_to_proto(described))
 
     async def GetAgent(self, request: wire.GetAgentRequest, context: Any) -> wire.GetAgentResponse:
-        """One agent with blocks and tools."""
+        """Returns one agent with blocks and tools."""
         agent_id = from_public("agent", request.agent_id)
         described = await self._agents.get(current().organization_id, agent_id)
         return wire.GetAgentResponse(agent=agent_to_proto(described))
 
     async def ListAgents(self, request: wire.ListAgentsRequest, context: Any) -> wire.ListAgentsResponse:
-        """One page."""
+        """Returns one page."""
         page = await self._agents.list(
             current().organization_id, agent_list(request), relations=not request.omit_relations
         )
         return wire.ListAgentsResponse(agents=map(agent_to_proto, page.items), next_page_token=page.next_token)
 
     async def CountAgents(self, request: wire.CountAgentsRequest, context: Any) -> wire.CountAgentsResponse:
-        """How many."""
+        """Returns how many agents there are."""
         filters = agent_list(request.filter)
         return wire.CountAgentsResponse(count=await self._agents.count(current().organization_id, filters))
 
     async def ListAgentTags(self, request: wire.ListAgentTagsRequest, context: Any) -> wire.ListAgentTagsResponse:
-        """One page of names."""
+        """Returns one page of names."""
         allow(request.page, "page_size", "after", "before", "order")
         page = page_by(request.page, storable, _TAGS_PER_PAGE, ascending=True)
         tags = await self._agents.tags(current().organization_id, page, storable(request.query_text))
@@ -83,7 +83,7 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         return wire.UpdateAgentResponse(agent=agent_to_proto(described))
 
     async def DeleteAgent(self, request: wire.DeleteAgentRequest, context: Any) -> wire.DeleteAgentResponse:
-        """Gone for readers at once; the rest follows."""
+        """Deletes it for readers at once; the rest follows."""
         await self._agents.delete(current(), from_public("agent", request.agent_id))
         self._on_deleted()
         return wire.DeleteAgentResponse()
@@ -101,13 +101,13 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         return wire.DetachToolResponse(agent=agent_to_proto(described))
 
     async def AttachFolder(self, request: wire.AttachFolderRequest, context: Any) -> wire.AttachFolderResponse:
-        """A folder, and the tools for its files."""
+        """Attaches a folder, and the tools for its files."""
         agent_id, folder_id = from_public("agent", request.agent_id), from_public("source", request.folder_id)
         described = await self._folders.attach(current(), agent_id, folder_id)
         return wire.AttachFolderResponse(agent=agent_to_proto(described))
 
     async def DetachFolder(self, request: wire.DetachFolderRequest, context: Any) -> wire.DetachFolderResponse:
-        """With the last folder the tools go."""
+        """Detaches a folder; with the last one the tools go."""
         agent_id, folder_id = from_public("agent", request.agent_id), from_public("source", request.folder_id)
         described = await self._folders.detach(current(), agent_id, folder_id)
         return wire.DetachFolderResponse(agent=agent_to_proto(described))

@@ -25,7 +25,8 @@ from sqlalchemy.dialects import postgresql
 
 from services.agent.postgres.conversations import WINDOW_MESSAGES
 from services.agent.resources.agents.ports import AgentList
-from services.agent.resources.identities.rows import identities_of_agent, managed_by_agent
+from services.agent.resources.groups.rows import managed_by_agent
+from services.agent.resources.identities.rows import identities_of_agent
 from services.agent.resources.tables import (
     MESSAGE_COLUMNS,
     agent_identities,
@@ -43,7 +44,7 @@ WAITING = "waiting_"
 
 
 def present(organization_id: Any, *columns: ColumnElement[Any]) -> Select[Any]:
-    """The tenant's agents that are not deleted; `columns` of them, or all."""
+    """Returns the tenant's agents that are not deleted; `columns` of them, or all."""
     query = select(*columns or (agents,))
     return query.where(agents.c.organization_id == organization_id, agents.c.deleted_at.is_(None))
 
@@ -73,7 +74,7 @@ def conditions_of(filters: AgentList) -> list[ColumnElement[bool]]:
 
 
 def order_time(filters: AgentList) -> ColumnElement[Any]:
-    """The time by which a list is ordered, named as the order is."""
+    """Returns the time by which a list is ordered, named as the order is."""
     if filters.order_by == "last_run_completion":
         # Agents that never ran come as if they had before all others.
         completed = func.coalesce(_of_last_run(runs.c.completed_at), func.to_timestamp(0))
@@ -82,7 +83,7 @@ def order_time(filters: AgentList) -> ColumnElement[Any]:
 
 
 def whole(query: Select[Any]) -> Select[Any]:
-    """The agents that `found` selects, in no order.
+    """Returns the agents that `found` selects, in no order.
 
     Each with its window, its last run, what waits there, whom it serves and what it manages.
     """
@@ -111,12 +112,12 @@ def _last_run(rows: FromClause) -> Select[Any]:
 
 
 def _of_last_run(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A column of the last run of an agent; null for one that never ran."""
+    """Returns a column of the last run of an agent; null for one that never ran."""
     return _last_run(agents).with_only_columns(column).correlate(agents).scalar_subquery()
 
 
 def _serves(which: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Whether an agent serves such an identity."""
+    """Returns whether an agent serves such an identity."""
     link = agent_identities
     identity = and_(identities.c.organization_id == link.c.organization_id, identities.c.id == link.c.identity_id)
     of_agent = and_(link.c.organization_id == agents.c.organization_id, link.c.agent_id == agents.c.id)
@@ -124,7 +125,7 @@ def _serves(which: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def _waiting(rows: FromClause) -> FromClause:
-    """The message of the default conversation whose calls wait for the client, and until when."""
+    """Returns the message of the default conversation whose calls wait for the client, and until when."""
     head = conversation_heads
     its_message = and_(messages.c.organization_id == head.c.organization_id, messages.c.id == head.c.pending_message_id)
     return (
@@ -191,12 +192,12 @@ def window_of(rows: FromClause) -> FromClause:
 
 
 def parameter(table: Table, name: str, column: str = "") -> BindParameter[Any]:
-    """A parameter of a statement that is built once, of the type of its column."""
+    """Returns a parameter of a statement that is built once, of the type of its column."""
     return bindparam(f"given_{name}", type_=table.c[column or name].type)
 
 
 def parameters(**values: Any) -> dict[str, Any]:
-    """Parameters for statements that are built once."""
+    """Returns parameters for statements that are built once."""
     return {f"given_{name}": value for name, value in values.items()}
 
 

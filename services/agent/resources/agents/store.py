@@ -23,11 +23,11 @@ from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
 from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, outbox
+from services.common.core.paging import PageOf
+from services.common.core.records import columns, record, record_from_json
 from services.common.errors import Aborted, NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
-from services.common.records import columns, record, record_from_json
 
 # What a deleted agent leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_memory": "0", "purge_receipts": "0", "purge_secrets": "0", "erase": "3 seconds"}
@@ -150,12 +150,12 @@ class PostgresAgents(AgentCounts):
 
 
 def agent_not_found(agent_id: UUID) -> NotFound:
-    """The error for an agent that is not there."""
+    """Returns the error for an agent that is not there."""
     return NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
 
 
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
-    """A row of `agents`, with what `agent_statements.whole` adds to it where the query has its columns."""
+    """Returns a row of `agents`, with what `statements.whole` adds to it where the query has its columns."""
     settings = replace(record(AgentSettings, row), tool_rules=rules_from_json(row["tool_rules"]))
     return Agent(
         id=row["id"],
@@ -187,7 +187,7 @@ def _waiting(row: Mapping[str, Any]) -> PendingApproval | None:
 
 
 def agent_columns(settings: AgentSettings) -> dict[str, Any]:
-    """The columns of an agent's row that hold its settings."""
+    """Returns the columns of an agent's row that hold its settings."""
     return columns(settings, SETTABLE) | {"tool_rules": rules_to_json(settings.tool_rules)}
 
 

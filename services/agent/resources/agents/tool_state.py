@@ -12,7 +12,7 @@ from services.agent.resources.agents.ports import AgentStore
 
 
 class StoredAgentStates:
-    """`ports.AgentStates`, read when such a tool is called, and only then."""
+    """`core.ports.AgentStates`, read when such a tool is called, and only then."""
 
     def __init__(self, agents: AgentStore, memory: Memory, tools: Tools) -> None:
         self._agents = agents
@@ -20,7 +20,7 @@ class StoredAgentStates:
         self._tools = tools
 
     async def of(self, site: CallSite) -> str:
-        """See ports.AgentStates.of."""
+        """See core.ports.AgentStates.of."""
         agent, view, tools = await asyncio.gather(
             self._agents.get(site.organization_id, site.agent_id),
             self._memory.view(site.agent_id, site.conversation_id),

@@ -77,7 +77,7 @@ def _reserve() -> Any:
 
 
 def _insert() -> Select[Any]:
-    """The reservation goes, and out of it the agent and its default conversation come: the commit point."""
+    """Returns what turns the reservation into the agent and its default conversation: the commit point."""
     reservation = _reservation().returning(outbox.c.id).cte("reservation")
     source = select(*(parameter(agents, name) for name in NEW_AGENT)).select_from(reservation)
     agent = insert(agents).from_select([*NEW_AGENT], source).returning(agents).cte("made")
@@ -106,7 +106,7 @@ def _insert() -> Select[Any]:
 
 
 def _message_rows() -> FromClause:
-    """The messages that the conversation begins with, as rows."""
+    """Returns the messages that the conversation begins with, as rows."""
     columns = [column(name, messages.c[name].type) for name in _SAID]
     rows = func.jsonb_to_recordset(bindparam("given_messages", type_=postgresql.JSONB)).table_valued(
         column("place", Integer),
@@ -176,7 +176,7 @@ def _insert_from(agent: FromClause, table: Any, **columns: ColumnElement[Any]) -
 
 
 def _lock() -> Select[Any]:
-    """The run that has the turn of an agent's default conversation; nobody else gets the turn now."""
+    """Returns the run that has the turn of an agent's default conversation; nobody else gets the turn now."""
     head = conversation_heads
     its_agent = (agents.c.organization_id == head.c.organization_id) & (agents.c.id == head.c.conversation_id)
     return (
@@ -193,7 +193,7 @@ def _goes_on() -> Select[Any]:
 
 
 def _reset() -> Any:
-    """The conversation goes on in a log of its own that is empty; it has no other segment."""
+    """Returns what lets the conversation go on in an empty log of its own; it has no other segment."""
     head, segment = conversation_heads, conversation_segments
     next_ordinal = (
         select(func.coalesce(func.max(segment.c.ordinal), -1) + 1).where(*_of_agent(segment)).cte("next_ordinal")
@@ -224,7 +224,7 @@ def _reset() -> Any:
 
 
 def _of_agent(table: Any) -> tuple[ColumnElement[bool], ...]:
-    """Of an agent's default conversation, which has the agent's id."""
+    """Returns the conditions for an agent's default conversation, which has the agent's id."""
     return (
         table.c.organization_id == parameter(agents, "organization_id"),
         table.c.conversation_id == parameter(agents, "id"),

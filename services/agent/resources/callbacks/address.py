@@ -1,14 +1,14 @@
 """The check of callback URLs."""
 
-from services.common.addresses import AddressRefused
+from services.common.core.addresses import AddressRefused
 from services.common.errors import InvalidArgument
-from services.common.late import imported
+from services.common.lazy_imports import imported
 
 
 async def check_callback(url: str, *, allow_private: bool) -> None:
     """Judges a callback URL by its text, when a request gives it. Raises InvalidArgument (CALLBACK_URL_INVALID)."""
-    outward = await imported("services.common.outward")
+    safe_http = await imported("services.common.safe_http")
     try:
-        outward.check_url(url, allow_private=allow_private)
+        safe_http.check_url(url, allow_private=allow_private)
     except AddressRefused as refused:
         raise InvalidArgument(f"`callback_url`: {refused}", reason="CALLBACK_URL_INVALID") from None

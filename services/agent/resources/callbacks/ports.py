@@ -13,7 +13,7 @@ class Poster(Protocol):
     """Calls addresses that users supplied."""
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """The status of the answer. Raises NotPosted."""
+        """Returns the status of the answer. Raises PostFailed."""
         ...
 
 

@@ -46,7 +46,7 @@ class Callbacks:
         return True
 
     async def _post(self, order: OutboxEntry, body: bytes) -> tuple[int | None, str | None]:
-        """The status of the answer, and what is wrong."""
+        """Returns the status of the answer, and what is wrong."""
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "loci",
@@ -82,12 +82,12 @@ def _time(stored: str | None) -> str | None:
 
 
 def error_of(failure: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored failure as clients are told it."""
+    """Returns a stored failure as clients are told it."""
     return {name: failure.get(name) or None for name in ("error_type", "message", "detail", "reason")}
 
 
 def signature(secret: bytes, body: bytes, seconds: int) -> str:
-    """The value of the header X-Loci-Signature."""
+    """Returns the value of the header X-Loci-Signature."""
     digest = hmac.new(secret, b"%d." % seconds + body, hashlib.sha256).hexdigest()
     return f"t={seconds},v1={digest}"
 

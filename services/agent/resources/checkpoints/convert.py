@@ -19,7 +19,7 @@ _KINDS = {prefix: kind for kind, prefix in _PREFIXES.items()}
 
 
 def checkpoint_to_proto(checkpoint: Checkpoint, conversation_id: UUID) -> checkpoint_pb2.Checkpoint:
-    """A checkpoint as clients see it."""
+    """Returns a checkpoint as clients see it."""
     ref = checkpoint.ref
     return checkpoint_pb2.Checkpoint(
         id=_public(ref),
@@ -35,7 +35,7 @@ def checkpoint_to_proto(checkpoint: Checkpoint, conversation_id: UUID) -> checkp
 
 
 def rewind_to_proto(rewind: Rewind) -> checkpoint_pb2.Rewind:
-    """A rewind as clients see it."""
+    """Returns a rewind as clients see it."""
     return checkpoint_pb2.Rewind(
         id=to_public("rewind", rewind.id),
         conversation_id=to_public("conv", rewind.conversation_id),
@@ -48,7 +48,7 @@ def rewind_to_proto(rewind: Rewind) -> checkpoint_pb2.Rewind:
 
 
 def fork_to_proto(described: AgentState, inheritance: Inheritance) -> checkpoint_service_pb2.ForkAgentResponse:
-    """A new agent, and what of it was copied and what is shared."""
+    """Returns a new agent, and what of it was copied and what is shared."""
     return checkpoint_service_pb2.ForkAgentResponse(
         agent=agent_to_proto(described),
         copied_block_ids=[to_public("block", each) for each in inheritance.block_ids],
@@ -72,7 +72,7 @@ def checkpoint_ref(text: str) -> CheckpointRef:
 
 
 def where(request: object) -> ConversationRef:
-    """The conversation that a request names. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the conversation that a request names. Raises InvalidArgument (INVALID_ID)."""
     return ConversationRef(*place(request))
 
 

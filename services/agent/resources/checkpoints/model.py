@@ -69,7 +69,7 @@ class Edit:
 
 
 def with_edits(checkpoint: Checkpoint, edits: Iterable[Edit]) -> Checkpoint:
-    """The checkpoint with the versions of the blocks that hold after it."""
+    """Returns the checkpoint with the versions of the blocks that hold after it."""
     versions = dict(checkpoint.seen)
     for edit in edits:
         if edit.run_id not in checkpoint.run_ids:
@@ -80,7 +80,7 @@ def with_edits(checkpoint: Checkpoint, edits: Iterable[Edit]) -> Checkpoint:
 
 
 def label_of(kind: CheckpointKind, message: Message, said: str) -> str:
-    """The message that ends at a checkpoint; `said`: the user's message to its run."""
+    """Returns the message that ends at a checkpoint; `said`: the user's message to its run."""
     if kind is CheckpointKind.STEP:
         names = [part.name for part in message.parts if isinstance(part, Return)]
         return _shortened(", ".join(dict.fromkeys(names)))
@@ -114,7 +114,7 @@ def cut_at(segments: Sequence[Segment], log_id: UUID, seq: int) -> tuple[Segment
 
 
 def closed(segments: Sequence[Segment], next_seq: int) -> tuple[Segment, ...]:
-    """The segments with the open one ended before `next_seq`, and without those that are empty."""
+    """Returns the segments with the open one ended before `next_seq`, and without those that are empty."""
     ended = (each if each.to_seq is not None else replace(each, to_seq=next_seq - 1) for each in segments)
     return tuple(each for each in ended if each.to_seq is not None and each.from_seq <= each.to_seq)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from services.agent.resources.checkpoints.model import Checkpoint, CheckpointRef, Edit, Segment, View
 from services.agent.resources.conversations.model import Conversation
 from services.agent.resources.conversations.ports import NewConversation
-from services.common.paging import PageOf
+from services.common.core.paging import PageOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class CheckpointStore(Protocol):
         token: str = "",
         after: Checkpoint | None = None,
     ) -> PageOf[Checkpoint]:
-        """One page of those that the conversation shows, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page of those that the conversation shows, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def find(self, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
@@ -114,7 +114,7 @@ class CheckpointStore(Protocol):
         ...
 
     async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
-        """One page, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def fork(
@@ -156,11 +156,11 @@ class VersionedMemories(Protocol):
     """Blocks and their versions, in the memory service. Every call may be repeated with the same `request_id`."""
 
     async def edits(self, run_ids: Sequence[UUID]) -> Sequence[Edit]:
-        """The versions of blocks that runs made; no call without runs."""
+        """Returns the versions of blocks that runs made; no call without runs."""
         ...
 
     async def blocks(self, agent_id: UUID, conversation_id: UUID) -> Sequence[BlockSeen]:
-        """Those that a conversation sees now."""
+        """Returns those that a conversation sees now."""
         ...
 
     async def restore(
@@ -177,13 +177,13 @@ class VersionedMemories(Protocol):
         source_id: UUID,
         versions: Mapping[UUID, int],
     ) -> tuple[UUID, ...]:
-        """Copies for a conversation what another sees, as it was."""
+        """Copies for a conversation the blocks that another sees, as they were."""
         ...
 
     async def copy(
         self, agent_id: UUID, conversation_id: UUID, target_id: UUID, versions: Mapping[UUID, int], request_id: str
     ) -> tuple[UUID, ...]:
-        """Copies for an agent what a conversation of another sees, as it was."""
+        """Copies for an agent the blocks that a conversation of another sees, as they were."""
         ...
 
     async def share_archives(self, agent_id: UUID, target_id: UUID) -> tuple[UUID, ...]:

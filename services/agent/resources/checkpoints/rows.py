@@ -16,7 +16,7 @@ _SUBJECTS = {CheckpointKind.INPUT: "id", CheckpointKind.STEP: "step_id", Checkpo
 
 
 def checkpoint_from_row(row: Mapping[str, Any]) -> Checkpoint:
-    """A row of LIST or DETAILS (sql.py); its place is in the segment that the row names."""
+    """Returns a row of LIST or DETAILS (sql.py); its place is in the segment that the row names."""
     kind, message = CheckpointKind(row["kind"]), message_from_row(row)
     run_id, seen_run = row["run_id"], row["seen_run_id"]
     said = parts_from_json(row["said"] or ())
@@ -45,7 +45,7 @@ def _subject(kind: CheckpointKind, row: Mapping[str, Any]) -> UUID:
 
 
 def rewind_from_row(conversation_id: UUID, row: Mapping[str, Any]) -> Rewind:
-    """A row of `conversation_rewinds`."""
+    """Returns a row of `conversation_rewinds`."""
     to = CheckpointRef(CheckpointKind(row["to_kind"]), row["to_id"])
     left = CheckpointRef(CheckpointKind(row["left_kind"]), row["left_id"]) if row["left_id"] else None
     blocks = (RewoundBlock(**(block | {"block_id": UUID(block["block_id"])})) for block in row["blocks"])
@@ -53,15 +53,15 @@ def rewind_from_row(conversation_id: UUID, row: Mapping[str, Any]) -> Rewind:
 
 
 def columns(ref: CheckpointRef | None) -> tuple[str | None, UUID | None]:
-    """Parameters of a checkpoint; nulls for none."""
+    """Returns parameters of a checkpoint; nulls for none."""
     return (None, None) if ref is None else (ref.kind.value, ref.id)
 
 
 def segments_from_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[Segment, ...]:
-    """Rows of segments, in their order."""
+    """Returns rows of segments, in their order."""
     return tuple(Segment(row["log_id"], row["from_seq"], row["to_seq"]) for row in rows)
 
 
 def arrays(segments: Sequence[Segment]) -> tuple[list[UUID], list[int], list[int | None]]:
-    """Parameters of segments: logs, first and last places."""
+    """Returns parameters of segments: logs, first and last places."""
     return [each.log_id for each in segments], [each.from_seq for each in segments], [each.to_seq for each in segments]

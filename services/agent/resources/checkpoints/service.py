@@ -32,11 +32,11 @@ from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.service import Conversations, ConversationState
 from services.common.context import CallContext
+from services.common.core.paging import PageOf
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
 from services.common.ids import uuid7
-from services.common.paging import PageOf
-from services.common.refusals import Refused
-from services.common.storable import storable
 
 # With these the memory service has made nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
@@ -71,7 +71,7 @@ class Checkpoints:
     async def list(
         self, organization_id: UUID, where: ConversationRef, *, size: int, token: str, after: CheckpointRef | None
     ) -> PageOf[Checkpoint]:
-        """One page, newest first: two statements and one RPC. Raises Refused, LociError."""
+        """Returns one page, newest first: two statements and one RPC. Raises Refused, LociError."""
         await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
         last = None
         if after is not None:
@@ -100,7 +100,7 @@ class Checkpoints:
         return await self._store.rewind(new, restore)
 
     async def rewinds(self, organization_id: UUID, where: ConversationRef, *, size: int, token: str) -> PageOf[Rewind]:
-        """One page, newest first. Raises Refused, LociError."""
+        """Returns one page, newest first. Raises Refused, LociError."""
         await self._conversations.owner(organization_id, where.agent_id, where.conversation_id)
         return await self._store.rewinds(organization_id, where.conversation_id, size=size, token=token)
 
@@ -171,7 +171,7 @@ class Checkpoints:
     async def _copy_parts(
         self, organization_id: UUID, agent_id: UUID, source_id: UUID, new_id: UUID, point: Point
     ) -> Inheritance:
-        """Copies of the blocks as they were, and the archives by reference."""
+        """Copies the blocks as they were, and attaches the archives."""
         blocks = await self._memories.blocks(agent_id, source_id)
         versions = await self._versions(organization_id, agent_id, source_id, point, blocks)
         copies = await self._memories.copy(agent_id, source_id, new_id, versions, f"fork {new_id}")
@@ -204,7 +204,7 @@ class Checkpoints:
         point: Point,
         blocks: Sequence[BlockSeen],
     ) -> Mapping[UUID, int]:
-        """The versions that the conversation's blocks of today had at the point.
+        """Returns the versions that the conversation's blocks of today had at the point.
 
         What was made by copying when the conversation or its agent was forked has no version of an earlier time: its
         first one, that of the fork, is the nearest.

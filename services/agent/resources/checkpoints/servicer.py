@@ -26,7 +26,7 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
         self._checkpoints = checkpoints
 
     async def ListCheckpoints(self, request: wire.ListCheckpointsRequest, context: Any) -> wire.ListCheckpointsResponse:
-        """One page."""
+        """Returns one page."""
         place = where(request)
         allow(request.page, "page_size", "page_token", "after")
         page = page_by(request.page, checkpoint_ref, CHECKPOINTS_PER_PAGE)
@@ -39,7 +39,7 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
     async def RewindConversation(
         self, request: wire.RewindConversationRequest, context: Any
     ) -> wire.RewindConversationResponse:
-        """The conversation ends earlier; nothing is erased."""
+        """Ends the conversation earlier; erases nothing."""
         rewind = await self._checkpoints.rewind(
             current(),
             where(request),
@@ -50,7 +50,7 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
         return wire.RewindConversationResponse(rewind=rewind_to_proto(rewind))
 
     async def ListRewinds(self, request: wire.ListRewindsRequest, context: Any) -> wire.ListRewindsResponse:
-        """One page."""
+        """Returns one page."""
         allow(request.page, "page_size", "page_token")
         page = page_by_id(request.page, "rewind", CHECKPOINTS_PER_PAGE)
         rewinds = await self._checkpoints.rewinds(
@@ -61,7 +61,7 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
     async def ForkConversationAtCheckpoint(
         self, request: wire.ForkConversationAtCheckpointRequest, context: Any
     ) -> wire.ForkConversationAtCheckpointResponse:
-        """A conversation that shares another's messages up to a checkpoint."""
+        """Creates a conversation that shares another's messages up to a checkpoint."""
         state = await self._checkpoints.fork(
             current(),
             where(request),
@@ -73,7 +73,7 @@ class CheckpointServicer(checkpoint_service_pb2_grpc.CheckpointServiceServicer):
         return wire.ForkConversationAtCheckpointResponse(conversation=conversation_to_proto(state))
 
     async def ForkAgent(self, request: wire.ForkAgentRequest, context: Any) -> wire.ForkAgentResponse:
-        """An agent that shares another's past."""
+        """Creates an agent that shares another's past."""
         new_agent_id = from_public("agent", request.new_agent_id) if request.new_agent_id else uuid7()
         described, inheritance = await self._checkpoints.fork_agent(
             current(), where(request), checkpoint_ref(request.checkpoint_id), new_agent_id, request.name

@@ -31,9 +31,9 @@ from services.agent.resources.conversations.model import Conversation
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.conversations.store import conversation_from_row
+from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.ids import to_public, uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _PREFIXES = {CheckpointKind.INPUT: "message", CheckpointKind.STEP: "step", CheckpointKind.RUN: "run"}
 _END = Place(2**31 - 1, 0)
@@ -156,7 +156,7 @@ class PostgresCheckpoints:
 
 
 def reservation(new_id: UUID) -> UUID:
-    """The id of the order that sweeps the parts of a new agent or conversation that never came to be."""
+    """Returns the id of the order that sweeps the parts of a new agent or conversation that never came to be."""
     return uuid5(new_id, "reservation")
 
 
@@ -206,12 +206,12 @@ def _same(new: NewRewind, made: Rewind) -> Rewind:
 
 
 def _end(point: Point) -> Place:
-    """The last message's place among the point's own segments."""
+    """Returns the last message's place among the point's own segments."""
     return Place(len(point.segments) - 1, point.segments[-1].to_seq or 0)
 
 
 def _begun(organization_id: UUID, point: Point) -> tuple[Any, ...]:
-    """The parameters of how a fork begins: $1 to $9."""
+    """Returns the parameters of how a fork begins: $1 to $9."""
     view = point.view
     own = (uuid7(), _end(point).seq + 1)
     return (organization_id, *arrays(point.segments), *own, view.segment, view.seq, view.summary_id)

@@ -54,7 +54,7 @@ def setting_values(wire: conversation_pb2.Conversation, paths: Iterable[str] | N
 
 
 def conversation_list(request: conversation_service_pb2.ListConversationsRequest) -> ConversationList:
-    """Which conversations to list. Raises Refused, InvalidArgument."""
+    """Returns which conversations to list. Raises Refused, InvalidArgument."""
     return _lists.decode(
         request,
         page=page_by_id(request.page, "conv", _CONVERSATIONS_PER_PAGE),
@@ -76,7 +76,7 @@ def fork(request: conversation_service_pb2.ForkConversationRequest) -> Fork:
 
 
 def place(request: Any) -> tuple[UUID | None, UUID]:
-    """The agent, where it is given, and the conversation; the default one has the agent's id.
+    """Returns the agent, where it is given, and the conversation; the default one has the agent's id.
 
     Raises InvalidArgument (INVALID_ID).
     """
@@ -88,5 +88,5 @@ def place(request: Any) -> tuple[UUID | None, UUID]:
 
 
 def new_id(text: str) -> UUID:
-    """The id that a client minted, or else a new one. Raises InvalidArgument (INVALID_ID)."""
+    """Returns the id that a client minted, or else a new one. Raises InvalidArgument (INVALID_ID)."""
     return from_public("conv", text) if text else uuid7()

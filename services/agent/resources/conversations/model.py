@@ -16,8 +16,8 @@ from uuid import UUID
 
 from services.agent.core import model_settings
 from services.agent.resources.agents.model.settings import LARGEST_DEFAULT_WINDOW
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 
 MOST_CHARACTERS = 100_000
 MOST_ISOLATED = 100

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.agent.core.page_tokens import Place
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 ConversationOrder = Literal["created_at", "last_message_at", "last_run_completion"]
 
@@ -60,7 +60,7 @@ class ConversationStore(Protocol):
         ...
 
     async def place(self, organization_id: UUID, conversation_id: UUID, message_id: UUID) -> Place:
-        """Where a message stands in a conversation. Raises NotFound (MESSAGE_NOT_FOUND)."""
+        """Returns the place of a message in a conversation. Raises NotFound (MESSAGE_NOT_FOUND)."""
         ...
 
     async def get(self, organization_id: UUID, conversation_id: UUID) -> Conversation:
@@ -68,7 +68,7 @@ class ConversationStore(Protocol):
         ...
 
     async def window(self, organization_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
-        """The messages that a turn would begin with, oldest first."""
+        """Returns the messages that a turn would begin with, oldest first."""
         ...
 
     async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
@@ -94,7 +94,7 @@ class ConversationEraser(Protocol):
     """Removes what is left of deleted conversations."""
 
     async def exists(self, organization_id: UUID, conversation_id: UUID) -> bool:
-        """Whether there is such a conversation, deleted or not."""
+        """Returns whether there is such a conversation, deleted or not."""
         ...
 
     async def stop(self, organization_id: UUID, conversation_id: UUID) -> bool:
@@ -114,14 +114,14 @@ class ConversationMemories(Protocol):
     async def isolate(
         self, agent_id: UUID, conversation_id: UUID, labels: tuple[str, ...], source_id: UUID | None = None
     ) -> tuple[UUID, ...]:
-        """Copies the agent's blocks, or a conversation's copies of them; the copies. May be repeated.
+        """Copies the agent's blocks, or a conversation's copies of them; returns the copies. May be repeated.
 
         Raises NotFound (BLOCK_NOT_FOUND), then nothing was copied.
         """
         ...
 
     async def isolated_block_ids(self, agent_id: UUID, conversation_id: UUID) -> tuple[UUID, ...]:
-        """The copies that a conversation has."""
+        """Returns the copies that a conversation has."""
         ...
 
     async def purge_conversation(self, agent_id: UUID, conversation_id: UUID) -> None:

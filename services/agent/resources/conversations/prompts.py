@@ -24,7 +24,7 @@ class PromptCompiler:
         self._memory = memory
 
     async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
-        """See ports_admin.CompiledPrompts."""
+        """See CompiledPrompts."""
         head = await self._pool.fetchrow(_HEAD, organization_id, conversation_id)
         prompt = compile_prompt(
             settings_of(agent),

@@ -19,9 +19,9 @@ from services.agent.resources.messages.ports import CompiledPrompts, History
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
+from services.common.core.paging import PageOf
+from services.common.core.refusals import Refused
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
-from services.common.paging import PageOf
-from services.common.refusals import Refused
 
 # With these the memory service has copied nothing.
 _REFUSALS = (Refused, InvalidArgument, NotFound)
@@ -115,7 +115,7 @@ class Conversations:
         return await self._describe(organization_id, conversation) if relations else ConversationState(conversation)
 
     async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
-        """One page. Raises Refused, LociError."""
+        """Returns one page. Raises Refused, LociError."""
         return await self._store.list(organization_id, filters)
 
     async def update(self, caller: CallContext, conversation_id: UUID, values: SettingValues) -> ConversationState:
@@ -136,7 +136,7 @@ class Conversations:
     async def recompile(
         self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID, *, dry_run: bool
     ) -> str:
-        """The system prompt; unless `dry_run`, the next turn compiles it anew. Raises NotFound."""
+        """Returns the system prompt; unless `dry_run`, the next turn compiles it anew. Raises NotFound."""
         if agent_id != conversation_id:
             agent_id = (await self._of_agent(organization_id, agent_id, conversation_id)).agent_id
         conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
@@ -150,7 +150,7 @@ class Conversations:
         isolate: Callable[[], Awaitable[tuple[UUID, ...]]],
         insert: Callable[[], Awaitable[Conversation | None]],
     ) -> ConversationState:
-        """Copies of blocks under a reservation, then the row. Raises LociError."""
+        """Stores copies of blocks under a reservation, then the row. Raises LociError."""
         copies: tuple[UUID, ...] = ()
         if new.isolated_labels:
             if not await self._store.reserve(new):
@@ -169,7 +169,7 @@ class Conversations:
     async def owner(
         self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID
     ) -> tuple[UUID, tuple[str, ...]]:
-        """The agent of a conversation, and the labels of the copies that it has. Raises NotFound."""
+        """Returns the agent of a conversation, and the labels of the copies that it has. Raises NotFound."""
         if agent_id == conversation_id:
             return (await self._agents.get(organization_id, conversation_id)).id, ()
         source = await self._of_agent(organization_id, agent_id, conversation_id)
@@ -208,13 +208,13 @@ class Conversations:
         before: ConversationSettings,
         of_agent: str,
     ) -> int:
-        """Tokens of the window of the model after a change; 0 where it does not matter."""
+        """Returns tokens of the window of the model after a change; 0 where it does not matter."""
         model = conversations.window_model(values, before.model, of_agent)
         return 0 if model is None else await self._models.window(caller.organization_id, model)
 
 
 def conversation_not_found(conversation_id: UUID) -> NotFound:
-    """The error for a conversation that is not there."""
+    """Returns the error for a conversation that is not there."""
     return NotFound(f"Conversation conv-{conversation_id} not found", reason="CONVERSATION_NOT_FOUND")
 
 

@@ -28,7 +28,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     async def CreateConversation(
         self, request: wire.CreateConversationRequest, context: Any
     ) -> wire.CreateConversationResponse:
-        """Copies of blocks first, the conversation's row last."""
+        """Creates copies of blocks first, the conversation's row last."""
         conversation_id, agent_id = new_id(request.conversation_id), from_public("agent", request.agent_id)
         state = await self._conversations.create(
             current(),
@@ -40,7 +40,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         return wire.CreateConversationResponse(conversation=conversation_to_proto(state))
 
     async def GetConversation(self, request: wire.GetConversationRequest, context: Any) -> wire.GetConversationResponse:
-        """One conversation."""
+        """Returns one conversation."""
         conversation_id = from_public("conv", request.conversation_id)
         state = await self._conversations.get(
             current().organization_id, conversation_id, relations=not request.omit_relations
@@ -50,7 +50,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     async def ListConversations(
         self, request: wire.ListConversationsRequest, context: Any
     ) -> wire.ListConversationsResponse:
-        """One page."""
+        """Returns one page."""
         page = await self._conversations.list(current().organization_id, conversation_list(request))
         conversations = [conversation_to_proto(ConversationState(each)) for each in page.items]
         return wire.ListConversationsResponse(conversations=conversations, next_page_token=page.next_token)
@@ -68,7 +68,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     async def DeleteConversation(
         self, request: wire.DeleteConversationRequest, context: Any
     ) -> wire.DeleteConversationResponse:
-        """Gone for readers at once; the rest follows."""
+        """Deletes it for readers at once; the rest follows."""
         await self._conversations.delete(current(), from_public("conv", request.conversation_id))
         self._on_deleted()
         return wire.DeleteConversationResponse()
@@ -76,14 +76,14 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
     async def ForkConversation(
         self, request: wire.ForkConversationRequest, context: Any
     ) -> wire.ForkConversationResponse:
-        """A conversation that shares another's messages."""
+        """Creates a conversation that shares another's messages."""
         state = await self._conversations.fork(current(), fork(request))
         return wire.ForkConversationResponse(conversation=conversation_to_proto(state))
 
     async def RecompileConversation(
         self, request: wire.RecompileConversationRequest, context: Any
     ) -> wire.RecompileConversationResponse:
-        """The system prompt; the next turn compiles it anew."""
+        """Returns the system prompt; the next turn compiles it anew."""
         prompt = await self._conversations.recompile(
             current().organization_id, *place(request), dry_run=request.dry_run
         )

@@ -19,10 +19,10 @@ from services.agent.resources.conversations.ports import ConversationList, Conve
 from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents, conversation_heads, conversations, runs
+from services.common.core.paging import PageOf
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
 
 # What a deleted conversation leaves to do, and when: who still reads one of its runs sees it end.
 _PURGES = {"purge_conversation": 0.0, "erase_conversation": 3.0}
@@ -143,7 +143,7 @@ class PostgresConversations:
 
 
 def _of_new(new: NewConversation) -> tuple[Any, ...]:
-    """The parameters that INSERT and FORK share: $1 to $7."""
+    """Returns the parameters that INSERT and FORK share: $1 to $7."""
     reservation = _reservation(new) if new.isolated_labels else None
     ids = (new.organization_id, reservation, new.id, new.agent_id, new.user_id)
     return (*ids, list(new.isolated_labels), uuid7())
@@ -173,7 +173,7 @@ def _listed(organization_id: UUID, by: ConversationOrder) -> Subquery:
 
 
 def _last_completion() -> ColumnElement[Any]:
-    """When the newest run that has ended did so."""
+    """Returns when the newest run that has ended did so."""
     return (
         select(runs.c.completed_at)
         .where(
@@ -208,7 +208,7 @@ def _conditions(filters: ConversationList, listed: Subquery) -> list[ColumnEleme
 
 
 def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
-    """A row of `conversations`, with `last_message_at`."""
+    """Returns a row of `conversations`, with `last_message_at`."""
     return Conversation(
         id=row["id"],
         agent_id=row["agent_id"],

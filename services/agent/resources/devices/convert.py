@@ -11,10 +11,10 @@ from loci.agent.v1 import device_service_pb2 as wire
 from services.agent.resources.devices.ports import Device, DeviceList, DeviceMessage, Registration, Source
 from services.common.codec import Codec
 from services.common.context import CallContext
+from services.common.core.storable import parsed, storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
-from services.common.storable import parsed, storable
 from services.common.timestamps import timestamp
 
 LONGEST_NAME = 256
@@ -44,7 +44,7 @@ def registration(request: wire.RegisterDeviceRequest, context: CallContext) -> R
 
 
 def changes(request: wire.UpdateDeviceRequest) -> tuple[str | None, Mapping[str, Any]]:
-    """Mode and metadata to set. Raises InvalidArgument."""
+    """Returns mode and metadata to set. Raises InvalidArgument."""
     mode = None
     if request.HasField("current_mode"):
         mode = storable(request.current_mode)
@@ -63,7 +63,7 @@ def device_list(request: wire.ListDevicesRequest) -> DeviceList:
 
 
 def outgoing(request: wire.SendDeviceMessagesRequest) -> Mapping[UUID, Mapping[str, Any]]:
-    """Bodies by their ids. Raises InvalidArgument."""
+    """Returns bodies by their ids. Raises InvalidArgument."""
     count = len(request.messages)
     _check(1 <= count <= MOST_MESSAGES, f"messages must hold 1 to {MOST_MESSAGES} messages, not {count}")
     return {
@@ -80,12 +80,12 @@ def acknowledged_ids(request: wire.AcknowledgeDeviceMessagesRequest) -> list[UUI
 
 
 def device_to_proto(device: Device) -> wire.Device:
-    """A device as clients see it."""
+    """Returns a device as clients see it."""
     return _devices.encode(device if device.online else replace(device, connected_at=None))
 
 
 def device_message_to_proto(message: DeviceMessage) -> wire.DeviceMessage:
-    """A message as its device sees it."""
+    """Returns a message as its device sees it."""
     body = orjson.dumps(message.body).decode()
     created_at = timestamp(message.created_at)
     return wire.DeviceMessage(id=to_public("message", message.id), body_json=body, created_at=created_at)

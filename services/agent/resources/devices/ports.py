@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 # Messages that wait for a device.
 MOST_WAITING = 1_000
@@ -85,11 +85,11 @@ class DeviceStore(Protocol):
         ...
 
     async def get(self, organization_id: UUID, device_id: str) -> Device:
-        """By its own name. Raises NotFound (DEVICE_NOT_FOUND)."""
+        """Returns a device by its own name. Raises NotFound (DEVICE_NOT_FOUND)."""
         ...
 
     async def list(self, organization_id: UUID, filters: DeviceList) -> PageOf[Device]:
-        """A page, the newest first. Raises NotFound (DEVICE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+        """Returns a page, the newest first. Raises NotFound (DEVICE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def update(
@@ -99,7 +99,7 @@ class DeviceStore(Protocol):
         ...
 
     async def connect(self, organization_id: UUID, connection_id: UUID) -> tuple[Device, Connection]:
-        """It is connected from now on, by this connection alone."""
+        """Marks it as connected from now on, by this connection alone."""
         ...
 
     async def disconnect(self, connection: Connection) -> None:
@@ -111,7 +111,7 @@ class DeviceStore(Protocol):
         ...
 
     async def to_wake(self, connections: Collection[Connection]) -> Sequence[Connection]:
-        """Those of them for which messages wait, or which are over."""
+        """Returns those of them for which messages wait, or which are over."""
         ...
 
     async def waiting_ids(self, connection: Connection) -> Sequence[UUID] | None:
@@ -119,7 +119,7 @@ class DeviceStore(Protocol):
         ...
 
     async def read(self, connection: Connection, ids: Sequence[UUID]) -> Sequence[DeviceMessage]:
-        """Those messages that still wait, the oldest first."""
+        """Returns those messages that still wait, the oldest first."""
         ...
 
     async def acknowledge(self, organization_id: UUID, connection_id: UUID, ids: Sequence[UUID]) -> None:

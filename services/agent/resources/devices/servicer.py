@@ -32,19 +32,19 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
         self._notifier = notifier
 
     async def RegisterDevice(self, request: wire.RegisterDeviceRequest, context: Any) -> wire.RegisterDeviceResponse:
-        """A device is there."""
+        """Registers a device."""
         device = await self._devices.register(registration(request, current()))
         # What hung on its connection before ends now.
         self._stir(device.id)
         return wire.RegisterDeviceResponse(device=device_to_proto(device))
 
     async def GetDevice(self, request: wire.GetDeviceRequest, context: Any) -> wire.GetDeviceResponse:
-        """One, by its own name."""
+        """Returns one, by its own name."""
         device = await self._devices.get(current().organization_id, request.device_id)
         return wire.GetDeviceResponse(device=device_to_proto(device))
 
     async def ListDevices(self, request: wire.ListDevicesRequest, context: Any) -> wire.ListDevicesResponse:
-        """A page."""
+        """Returns a page."""
         page = await self._devices.list(current().organization_id, device_list(request))
         return wire.ListDevicesResponse(devices=map(device_to_proto, page.items), next_page_token=page.next_token)
 
@@ -73,7 +73,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
     async def AcknowledgeDeviceMessages(
         self, request: wire.AcknowledgeDeviceMessagesRequest, context: Any
     ) -> wire.AcknowledgeDeviceMessagesResponse:
-        """A device has got something."""
+        """Forgets the messages that a device has received."""
         connection_id = from_public("connection", request.connection_id)
         await self._devices.acknowledge(current().organization_id, connection_id, acknowledged_ids(request))
         return wire.AcknowledgeDeviceMessagesResponse()
@@ -81,7 +81,7 @@ class DeviceServicer(device_service_pb2_grpc.DeviceServiceServicer):
     async def SendDeviceMessages(
         self, request: wire.SendDeviceMessagesRequest, context: Any
     ) -> wire.SendDeviceMessagesResponse:
-        """Something for a device."""
+        """Sends messages to a device."""
         connection_id = from_public("connection", request.connection_id)
         self._stir(await self._devices.send(current().organization_id, connection_id, outgoing(request)))
         return wire.SendDeviceMessagesResponse()

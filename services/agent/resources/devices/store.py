@@ -20,10 +20,10 @@ from services.agent.resources.devices.ports import (
 )
 from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import devices
+from services.common.core.paging import PageOf
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted
 from services.common.ids import to_public, uuid7
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
 
 _FIELDS = tuple(field.name for field in fields(Device))
 

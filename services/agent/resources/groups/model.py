@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from services.common.drafts import Draft
-from services.common.paging import Page
-from services.common.refusals import Refused
+from services.common.core.drafts import Draft
+from services.common.core.paging import Page
+from services.common.core.refusals import Refused
 
 _MOST = 2**31 - 1
 _END = "DONE!"
@@ -113,7 +113,7 @@ def change(before: G, draft: Draft[GroupSettings]) -> G:
 
 
 def invalid(name: str, problem: str) -> Refused:
-    """A refusal that names a field."""
+    """Returns a refusal that names a field."""
     return Refused("GROUP_INVALID", f"{name} {problem}")
 
 

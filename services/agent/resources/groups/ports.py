@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
-from services.common.paging import PageOf
+from services.common.core.paging import PageOf
 
 
 class GroupStore(Protocol):
@@ -16,11 +16,11 @@ class GroupStore(Protocol):
         ...
 
     async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
-        """One page. Raises NotFound (GROUP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (GROUP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def count(self, organization_id: UUID) -> int:
-        """Hidden ones too."""
+        """Returns how many there are, hidden ones too."""
         ...
 
     async def check_agents(self, organization_id: UUID, agent_ids: frozenset[UUID]) -> None:
@@ -47,7 +47,7 @@ class SharedBlocks(Protocol):
     """Blocks of members, in the memory service. Every call may be repeated."""
 
     async def attachments(self, agent_ids: Sequence[UUID]) -> frozenset[tuple[UUID, UUID]]:
-        """Each agent with each block that is attached to it, in one call."""
+        """Returns each agent with each block that is attached to it, in one call."""
         ...
 
     async def attach_block(self, agent_id: UUID, block_id: UUID) -> None:

@@ -13,9 +13,9 @@ from services.agent.resources.groups import model as groups
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.groups.ports import GroupStore, SharedBlocks
 from services.common.context import CallContext
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
+from services.common.core.paging import PageOf
 from services.common.errors import AlreadyExists, NotFound
-from services.common.paging import PageOf
 
 Share = tuple[UUID, UUID]
 
@@ -43,11 +43,11 @@ class Groups:
         return await self._store.get(organization_id, group_id)
 
     async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
-        """One page in one statement. Raises Refused, NotFound."""
+        """Returns one page in one statement. Raises Refused, NotFound."""
         return await self._store.list(organization_id, filters)
 
     async def count(self, organization_id: UUID) -> int:
-        """All of the tenant, hidden ones too."""
+        """Returns all of the tenant, hidden ones too."""
         return await self._store.count(organization_id)
 
     async def update(self, caller: CallContext, group_id: UUID, draft: Draft[GroupSettings]) -> Group:

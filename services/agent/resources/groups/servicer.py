@@ -17,23 +17,23 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
         self._groups = groups
 
     async def CreateGroup(self, request: wire.CreateGroupRequest, context: Any) -> wire.CreateGroupResponse:
-        """Shared blocks first, the group's row last."""
+        """Creates a group: its shared blocks first, its row last."""
         group_id = from_public("group", request.group_id) if request.group_id else uuid7()
         group = await self._groups.create(current(), group_id, drafts.draft(request.group).values)
         return wire.CreateGroupResponse(group=groups.encode(group))
 
     async def GetGroup(self, request: wire.GetGroupRequest, context: Any) -> wire.GetGroupResponse:
-        """One group."""
+        """Returns one group."""
         group = await self._groups.get(current().organization_id, from_public("group", request.group_id))
         return wire.GetGroupResponse(group=groups.encode(group))
 
     async def ListGroups(self, request: wire.ListGroupsRequest, context: Any) -> wire.ListGroupsResponse:
-        """One page."""
+        """Returns one page."""
         page = await self._groups.list(current().organization_id, group_list(request))
         return wire.ListGroupsResponse(groups=map(groups.encode, page.items), next_page_token=page.next_token)
 
     async def CountGroups(self, request: wire.CountGroupsRequest, context: Any) -> wire.CountGroupsResponse:
-        """All of the tenant."""
+        """Returns all of the tenant."""
         return wire.CountGroupsResponse(groups=await self._groups.count(current().organization_id))
 
     async def UpdateGroup(self, request: wire.UpdateGroupRequest, context: Any) -> wire.UpdateGroupResponse:

@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
-from services.agent.resources.identities.rows import members_of
+from services.agent.resources.groups.rows import members_of
 from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import group_agents, groups
+from services.common.core.paging import PageOf
+from services.common.core.records import columns, names_in, record
 from services.common.errors import NotFound
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
-from services.common.records import columns, names_in, record
 
 _COLUMNS = names_in(GroupSettings, groups.c.keys())
 
@@ -87,7 +87,7 @@ class PostgresGroups:
 
 
 def group_not_found(group_id: UUID) -> NotFound:
-    """The error for a group that is not there."""
+    """Returns the error for a group that is not there."""
     return NotFound(f"Group group-{group_id} not found", reason="GROUP_NOT_FOUND")
 
 

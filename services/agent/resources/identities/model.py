@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from services.common.paging import Page
-from services.common.refusals import Refused
-from services.common.storable import parsed
+from services.common.core.paging import Page
+from services.common.core.refusals import Refused
+from services.common.core.storable import parsed
 
 LONGEST = 256
 MOST_PROPERTIES = 1_000
@@ -50,7 +50,7 @@ class IdentityList:
 
 
 def properties(text: str) -> tuple[Property, ...]:
-    """The properties in a client's text; an empty text is none. Raises Refused (IDENTITY_INVALID)."""
+    """Returns the properties in a client's text; an empty text is none. Raises Refused (IDENTITY_INVALID)."""
     try:
         items = parsed(text or "[]")
     except ValueError as error:
@@ -72,7 +72,7 @@ def merge_properties(before: Sequence[Property], new: Sequence[Property]) -> tup
 
 
 def invalid(name: str, problem: str) -> Refused:
-    """A refusal that names a field."""
+    """Returns a refusal that names a field."""
     return Refused("IDENTITY_INVALID", f"{name} {problem}")
 
 

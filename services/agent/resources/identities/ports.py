@@ -5,7 +5,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.resources.identities.model import Identity, IdentityList, IdentitySettings, Property
-from services.common.paging import PageOf
+from services.common.core.paging import PageOf
 
 
 class IdentityStore(Protocol):
@@ -16,7 +16,7 @@ class IdentityStore(Protocol):
         ...
 
     async def find(self, organization_id: UUID, identifier_key: str, project_id: str | None) -> UUID | None:
-        """The id of the identity that has a key in a project."""
+        """Returns the id of the identity that has a key in a project."""
         ...
 
     async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
@@ -24,7 +24,7 @@ class IdentityStore(Protocol):
         ...
 
     async def count(self, organization_id: UUID) -> int:
-        """All of them."""
+        """Returns all of them."""
         ...
 
     async def insert(
@@ -77,7 +77,7 @@ class IdentityMemories(Protocol):
         ...
 
     async def blocks_of(self, identity_ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
-        """Blocks of each identity that has any, in one call; none where nothing is asked for."""
+        """Returns blocks of each identity that has any, in one call; none where nothing is asked for."""
         ...
 
     async def purge_identity(self, identity_id: UUID) -> None:

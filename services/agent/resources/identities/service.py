@@ -17,9 +17,9 @@ from services.agent.resources.identities.ports import IdentityMemories, Identity
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
-from services.common.drafts import Draft
+from services.common.core.drafts import Draft
+from services.common.core.paging import PageOf
 from services.common.errors import Aborted, AlreadyExists, NotFound
-from services.common.paging import PageOf
 
 # What the store refuses with, nothing being written.
 _REFUSALS = (NotFound, AlreadyExists)
@@ -54,13 +54,13 @@ class Identities:
         return await self._with_blocks(await self._store.get(organization_id, identity_id))
 
     async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
-        """One page in one statement and one RPC. Raises Refused, NotFound."""
+        """Returns one page in one statement and one RPC. Raises Refused, NotFound."""
         page = await self._store.list(organization_id, filters)
         blocks = await self._memories.blocks_of([identity.id for identity in page.items])
         return PageOf(tuple(_with_block_ids(identity, blocks) for identity in page.items), page.next_token)
 
     async def count(self, organization_id: UUID) -> int:
-        """All of the tenant."""
+        """Returns all of the tenant."""
         return await self._store.count(organization_id)
 
     async def update(self, caller: CallContext, identity_id: UUID, draft: Draft[IdentitySettings]) -> Identity:

@@ -23,26 +23,26 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
         self._on_deleted = on_deleted
 
     async def CreateIdentity(self, request: wire.CreateIdentityRequest, context: Any) -> wire.CreateIdentityResponse:
-        """Blocks first, the identity's row last."""
+        """Creates an identity: its blocks first, its row last."""
         identity_id = from_public("identity", request.identity_id) if request.identity_id else uuid7()
         identity = await self._identities.create(current(), identity_id, drafts.draft(request.identity).values)
         return wire.CreateIdentityResponse(identity=identities.encode(identity))
 
     async def GetIdentity(self, request: wire.GetIdentityRequest, context: Any) -> wire.GetIdentityResponse:
-        """One identity."""
+        """Returns one identity."""
         identity_id = from_public("identity", request.identity_id)
         identity = await self._identities.get(current().organization_id, identity_id)
         return wire.GetIdentityResponse(identity=identities.encode(identity))
 
     async def ListIdentities(self, request: wire.ListIdentitiesRequest, context: Any) -> wire.ListIdentitiesResponse:
-        """One page."""
+        """Returns one page."""
         page = await self._identities.list(current().organization_id, identity_list(request))
         return wire.ListIdentitiesResponse(
             identities=map(identities.encode, page.items), next_page_token=page.next_token
         )
 
     async def CountIdentities(self, request: wire.CountIdentitiesRequest, context: Any) -> wire.CountIdentitiesResponse:
-        """All of the tenant."""
+        """Returns all of the tenant."""
         return wire.CountIdentitiesResponse(identities=await self._identities.count(current().organization_id))
 
     async def UpdateIdentity(self, request: wire.UpdateIdentityRequest, context: Any) -> wire.UpdateIdentityResponse:
@@ -61,7 +61,7 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
         return wire.UpsertIdentityResponse(identity=identities.encode(identity))
 
     async def DeleteIdentity(self, request: wire.DeleteIdentityRequest, context: Any) -> wire.DeleteIdentityResponse:
-        """Gone at once; memory forgets it soon."""
+        """Deletes it at once; memory forgets it soon."""
         await self._identities.delete(current(), from_public("identity", request.identity_id))
         self._on_deleted()
         return wire.DeleteIdentityResponse()
@@ -75,14 +75,14 @@ class IdentityServicer(identity_service_pb2_grpc.IdentityServiceServicer):
         return wire.UpsertIdentityPropertiesResponse(identity=identities.encode(identity))
 
     async def AttachIdentity(self, request: wire.AttachIdentityRequest, context: Any) -> wire.AttachIdentityResponse:
-        """The agent serves one more."""
+        """Attaches an identity to an agent."""
         agent_id, identity_id = from_public("agent", request.agent_id), from_public("identity", request.identity_id)
         await self._identities.attach(current().organization_id, agent_id, identity_id)
         described = await self._agents.get(current().organization_id, agent_id)
         return wire.AttachIdentityResponse(agent=agent_to_proto(described))
 
     async def DetachIdentity(self, request: wire.DetachIdentityRequest, context: Any) -> wire.DetachIdentityResponse:
-        """The agent serves one less."""
+        """Detaches an identity from an agent."""
         agent_id, identity_id = from_public("agent", request.agent_id), from_public("identity", request.identity_id)
         await self._identities.detach(current().organization_id, agent_id, identity_id)
         described = await self._agents.get(current().organization_id, agent_id)

@@ -20,11 +20,11 @@ from services.agent.resources.identities.model import (
 from services.agent.resources.identities.rows import agents_of
 from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import agent_identities, identities, outbox
+from services.common.core.paging import PageOf
+from services.common.core.records import columns, names_in, record
 from services.common.errors import AlreadyExists, NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
-from services.common.paging import PageOf
-from services.common.records import columns, names_in, record
 
 # In the order of the lists, after those that are there.
 _LINK = text("""
@@ -177,7 +177,7 @@ class PostgresIdentities:
 
 
 def identity_not_found(identity_id: UUID) -> NotFound:
-    """The error for an identity that is not there."""
+    """Returns the error for an identity that is not there."""
     return NotFound(f"Identity identity-{identity_id} not found", reason="IDENTITY_NOT_FOUND")
 
 

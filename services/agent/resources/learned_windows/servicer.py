@@ -18,7 +18,7 @@ class LearnedWindowServicer(learned_window_service_pb2_grpc.LearnedWindowService
     async def ListLearnedWindows(
         self, request: wire.ListLearnedWindowsRequest, context: Any
     ) -> wire.ListLearnedWindowsResponse:
-        """Those of the caller's tenant."""
+        """Returns those of the caller's tenant."""
         rows = await self._windows.list(current().organization_id)
         windows = (
             wire.LearnedWindow(model=row["model"], tokens=row["tokens"], learned_at=timestamp(row["learned_at"]))
@@ -29,6 +29,6 @@ class LearnedWindowServicer(learned_window_service_pb2_grpc.LearnedWindowService
     async def ForgetLearnedWindow(
         self, request: wire.ForgetLearnedWindowRequest, context: Any
     ) -> wire.ForgetLearnedWindowResponse:
-        """One of the caller's tenant."""
+        """Returns one of the caller's tenant."""
         await self._windows.forget(current().organization_id, request.model)
         return wire.ForgetLearnedWindowResponse()

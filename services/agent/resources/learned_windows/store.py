@@ -20,7 +20,7 @@ class PostgresLearnedWindows:
         self._pool = pool
 
     async def list(self, organization_id: UUID) -> Sequence[Mapping[str, Any]]:
-        """All that hold now, by model."""
+        """Returns all that hold now, by model."""
         rows: Sequence[Mapping[str, Any]] = await self._pool.fetch(_LIST, organization_id)
         return rows
 

@@ -34,7 +34,7 @@ def new_text(request: message_service_pb2.UpdateMessageRequest) -> tuple[Kind, S
 
 
 def captured_messages(request: message_service_pb2.CaptureMessagesRequest) -> tuple[Message, ...]:
-    """The messages as they will be stored, with ids that follow from the request's, in order.
+    """Returns the messages as they will be stored, with ids that follow from the request's, in order.
 
     Raises InvalidArgument (MESSAGES_EMPTY, MESSAGE_INVALID, INVALID_ID).
     """

@@ -19,7 +19,7 @@ class MessageVectorStore(Protocol):
     """One message and its vector."""
 
     async def message_to_embed(self, organization_id: UUID, message_id: UUID) -> tuple[Message, str] | None:
-        """A message, and the embedding model of its agent; None where either is gone."""
+        """Returns a message, and the embedding model of its agent; None where either is gone."""
         ...
 
     async def keep(self, organization_id: UUID, handle: str, message_id: UUID, vector: Sequence[float]) -> None:

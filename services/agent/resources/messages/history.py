@@ -18,9 +18,9 @@ from services.agent.resources.agents.store import agent_from_row, agent_not_foun
 from services.agent.resources.messages.ports import Conversation
 from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
+from services.common.core.paging import Page, PageOf, cut
 from services.common.errors import NotFound
 from services.common.keyset import directed
-from services.common.paging import Page, PageOf, cut
 
 # The system message is before all that is stored; what is after the last place comes after everything.
 _SYSTEM = Place(-1, 0)
@@ -28,7 +28,7 @@ BEGINNING, END = Place(-2, 0), Place(2**31 - 1, 0)
 
 
 class PostgresHistory:
-    """`resources.agents.ports.History`."""
+    """`resources.messages.ports.History`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = autocommit(engine)
@@ -112,7 +112,7 @@ async def _place(connection: AsyncConnection, organization_id: UUID, conversatio
 
 
 def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Place, page: Page) -> Select[Any]:
-    """The messages of a conversation between two places, both left out, in the order of the page's scan."""
+    """Returns the messages of a conversation between two places, both left out, in the order of the page's scan."""
     segment, ascending = conversation_segments, page.scan_ascending
     # Of the segment that a bound lies in, only what is on this side of it.
     first = case((segment.c.ordinal == low.ordinal, low.seq + 1), else_=0)

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import orjson
 
 from services.agent.core.messages import Call, Image, Message, Part, Reasoning, Text
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 # What a message is shown as.
 Kind = Literal["system", "user", "assistant", "reasoning"]
@@ -16,7 +16,7 @@ SPEAKING, SPOKEN = "send_message", "message"
 
 
 def edit(message: Message, kind: Kind, content: Sequence[Part]) -> Message:
-    """The message with another text: `said` is text, of a user's message pictures, too.
+    """Returns the message with another text: `content` is text, of a user's message pictures, too.
 
     Raises Refused (MESSAGE_INVALID) where it has no text of that kind.
     """
@@ -48,7 +48,7 @@ def _assistant(message: Message, text: str) -> tuple[Part, ...]:
 
 
 def _saying(call: Call, text: str) -> Call | None:
-    """The call with other words; None where it is not one that speaks."""
+    """Returns the call with other words; None where it is not one that speaks."""
     if call.name != SPEAKING:
         return None
     try:
@@ -61,7 +61,7 @@ def _saying(call: Call, text: str) -> Call | None:
 
 
 def _in_place(parts: Sequence[Part], is_old: Callable[[Part], bool], new: Part) -> tuple[Part, ...]:
-    """The parts with `new` where the first old one was, and without the others."""
+    """Returns the parts with `new` where the first old one was, and without the others."""
     first = next(place for place, part in enumerate(parts) if is_old(part))
     return (*parts[:first], new, *(part for part in parts[first:] if not is_old(part)))
 

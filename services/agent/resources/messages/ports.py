@@ -8,25 +8,25 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import Agent
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 class MessageStore(Protocol):
     """The messages of a tenant's agents; those of agents that are deleted are not there."""
 
     async def all(self, organization_id: UUID, page: Page) -> PageOf[Message]:
-        """One page, by when they were stored.
+        """Returns one page, by when they were stored.
 
         Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
         """
         ...
 
     async def find(self, organization_id: UUID, message_id: UUID) -> Message | None:
-        """The message that is shown under this id."""
+        """Returns the message that is shown under this id."""
         ...
 
     async def find_prompt(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
-        """The agent and the conversation whose compiled prompt is shown under this id."""
+        """Returns the agent and the conversation whose compiled prompt is shown under this id."""
         ...
 
     async def revise(
@@ -66,7 +66,7 @@ class CompiledPrompts(Protocol):
     """System prompts for those who look at a conversation from outside."""
 
     async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
-        """The system prompt as it would be now."""
+        """Returns the system prompt as it would be now."""
         ...
 
 
@@ -78,7 +78,7 @@ class History(Protocol):
         ...
 
     async def messages(self, organization_id: UUID, conversation_id: UUID, page: Page) -> PageOf[Message | None]:
-        """One page; None stands for the system message, the oldest one.
+        """Returns one page; None stands for the system message, the oldest one.
 
         Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
         """

@@ -6,5 +6,5 @@ from services.common.errors import NotFound
 
 
 def message_not_found(message_id: UUID) -> NotFound:
-    """The error for a message that is not there."""
+    """Returns the error for a message that is not there."""
     return NotFound(f"Message message-{message_id} not found", reason="MESSAGE_NOT_FOUND")

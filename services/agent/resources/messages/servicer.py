@@ -13,9 +13,9 @@ from services.agent.resources.messages.model import edit
 from services.agent.resources.messages.ports import CompiledPrompts, Conversation, History, MessageStore
 from services.agent.resources.messages.service import message_not_found
 from services.common.context import current
+from services.common.core.refusals import Refused
 from services.common.ids import from_public
 from services.common.page_requests import page_by_id
-from services.common.refusals import Refused
 
 _MESSAGES_PER_PAGE = 100
 
@@ -29,14 +29,14 @@ class StoredMessageRpcs:
         self._prompts = prompts
 
     async def ListAllMessages(self, request: wire.ListAllMessagesRequest, context: Any) -> wire.ListAllMessagesResponse:
-        """One page of the tenant's."""
+        """Returns one page of the tenant's."""
         page = page_by_id(request.page, "message", _MESSAGES_PER_PAGE)
         stored = await self._stored.all(current().organization_id, page)
         messages = [piece for message in stored.items for piece in messages_to_proto(message)]
         return wire.ListAllMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def GetMessage(self, request: wire.GetMessageRequest, context: Any) -> wire.GetMessageResponse:
-        """A row, or a prompt that is compiled for whoever asks."""
+        """Returns a row, or a prompt that is compiled for whoever asks."""
         organization_id, message_id = current().organization_id, from_public("message", request.message_id)
         message = await self._stored.find(organization_id, message_id)
         if message is not None:
@@ -51,7 +51,7 @@ class StoredMessageRpcs:
         )
 
     async def UpdateMessage(self, request: wire.UpdateMessageRequest, context: Any) -> wire.UpdateMessageResponse:
-        """Another text, in the same place."""
+        """Replaces the text of a message, in its place."""
         caller = current()
         agent_id, message_id = from_public("agent", request.agent_id), from_public("message", request.message_id)
         kind, content = new_text(request)
@@ -62,7 +62,7 @@ class StoredMessageRpcs:
         return wire.UpdateMessageResponse(messages=messages_to_proto(message))
 
     async def CaptureMessages(self, request: wire.CaptureMessagesRequest, context: Any) -> wire.CaptureMessagesResponse:
-        """An exchange that happened elsewhere."""
+        """Stores an exchange that happened elsewhere."""
         agent_id = from_public("agent", request.agent_id)
         conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else agent_id
         messages = captured_messages(request)
@@ -70,7 +70,7 @@ class StoredMessageRpcs:
         return wire.CaptureMessagesResponse(messages=[piece for one in stored for piece in messages_to_proto(one)])
 
     async def ListMessages(self, request: wire.ListMessagesRequest, context: Any) -> wire.ListMessagesResponse:
-        """One page. The system message, the oldest one, is compiled only where it is shown."""
+        """Returns one page. The system message, the oldest one, is compiled only where it is shown."""
         organization_id = current().organization_id
         agent_id = from_public("agent", request.agent_id)
         named = request.conversation_id

@@ -17,9 +17,9 @@ from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.resources.agents.store import agent_not_found
 from services.agent.resources.messages.embedding import KIND
 from services.agent.resources.messages.service import message_not_found
+from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 from services.common.errors import NotFound
 from services.common.ids import uuid7
-from services.common.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 
 _COLUMNS = ", ".join(f"m.{name}" for name in sql.MESSAGE_COLUMNS.split(", "))
 _IS_PRESENT = "EXISTS (SELECT FROM agent.agents a WHERE a.organization_id = $1 AND a.id = %s AND a.deleted_at IS NULL)"

@@ -14,9 +14,9 @@ from services.agent.convert.turns import usage_to_proto
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
 from services.agent.resources.model_calls.service import Said, WindowView
+from services.common.core.storable import parsed, storable
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
-from services.common.storable import parsed, storable
 
 
 def window_to_proto(view: WindowView) -> wire.GetContextWindowResponse:
@@ -56,12 +56,12 @@ def prompt_of(request: wire.GenerateTextRequest) -> Message:
 
 
 def options_of(request: wire.GenerateTextRequest) -> Options:
-    """The model that is wanted."""
+    """Returns the model that is wanted."""
     return Options(model=storable(request.override_model) if request.HasField("override_model") else None)
 
 
 def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
-    """The form of the answer; None: text. Raises InvalidArgument (MESSAGE_INVALID)."""
+    """Returns the form of the answer; None: text. Raises InvalidArgument (MESSAGE_INVALID)."""
     if not request.response_schema_json:
         return None
     try:
@@ -74,7 +74,7 @@ def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
 
 
 def answer_to_proto(answer: Said) -> wire.GenerateTextResponse:
-    """A model's answer."""
+    """Returns a model's answer."""
     return wire.GenerateTextResponse(
         content=answer.text, model=answer.handle, usage=usage_to_proto(answer.usage, 1, answer.usage.prompt_tokens)
     )

@@ -31,5 +31,5 @@ class Renderer(Protocol):
     """The model gateway, as it would ask."""
 
     async def render(self, request: ModelRequest) -> str:
-        """The body that the provider would be sent, JSON text. Raises LociError."""
+        """Returns the body that the provider would be sent, JSON text. Raises LociError."""
         ...

@@ -110,7 +110,7 @@ class StandaloneModelCalls:
         *,
         stream: bool,
     ) -> str:
-        """The body of the first model call of a turn, JSON text. Raises NotFound, LociError."""
+        """Returns the body of the first model call of a turn, JSON text. Raises NotFound, LociError."""
         if options.model is not None:
             options = replace(options, context_window_limit=await self._models.window(options.model))
         owned = await self._peeks.peek(organization_id, agent_id, conversation_id, messages, options)
@@ -159,9 +159,9 @@ class _Measure:
     counted: TokenCounts
 
     def components(self, text: str) -> Sized:
-        """A text with its tokens."""
+        """Returns a text with its tokens."""
         return Sized(text, self.tokens(estimate_text(text)) if text else 0)
 
     def tokens(self, estimated: int) -> int:
-        """An estimate in the provider's measure."""
+        """Returns an estimate in the provider's measure."""
         return calibrated(estimated, estimated=self.counted.reported, reported=self.counted.estimated)

@@ -48,7 +48,7 @@ class ModelCallServicer(model_call_service_pb2_grpc.ModelCallServiceServicer):
         return wire.PreviewModelCallResponse(body_json=body)
 
     async def GenerateText(self, request: wire.GenerateTextRequest, context: Any) -> wire.GenerateTextResponse:
-        """One call, remembered by nobody."""
+        """Makes one call that is not stored."""
         agent_id = from_public("agent", request.agent_id)
         prompt, options, schema = prompt_of(request), options_of(request), schema_of(request)
         answer = await self._calls.generate(

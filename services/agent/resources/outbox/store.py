@@ -27,7 +27,7 @@ WHERE organization_id = $1 AND id = $2 AND attempts = $3
 
 
 class PostgresOutbox:
-    """`resources.agents.ports.Outbox`."""
+    """`resources.outbox.ports.Outbox`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

@@ -20,7 +20,7 @@ _RUNS_PER_PAGE = 100
 
 
 def run_list(request: run_service_pb2.ListRunsRequest) -> RunList:
-    """Which runs to list. Raises Refused, InvalidArgument."""
+    """Returns which runs to list. Raises Refused, InvalidArgument."""
     conversation_id = request.conversation_id if request.HasField("conversation_id") else ""
     return RunList(
         page=page_by_id(request.page, "run", _RUNS_PER_PAGE),
@@ -34,7 +34,7 @@ def run_list(request: run_service_pb2.ListRunsRequest) -> RunList:
 
 
 def stored_run_to_proto(run: StoredRun) -> run_pb2.Run:
-    """A run with all that is stored of it."""
+    """Returns a run with all that is stored of it."""
     wire = run_to_proto(run)
     wire.view_json = run.view
     if run.callback is not None:
@@ -45,7 +45,7 @@ def stored_run_to_proto(run: StoredRun) -> run_pb2.Run:
 
 
 def run_metrics_to_proto(whole: RunSteps, tool_ids: Mapping[str, UUID]) -> run_pb2.RunMetrics:
-    """How long a run took; `tool_ids` are those of the tools that the server still has, by name."""
+    """Returns how long a run took; `tool_ids` are those of the tools that the server still has, by name."""
     run = whole.run
     names = called_names(whole)
     metrics = run_pb2.RunMetrics(
@@ -66,12 +66,12 @@ def run_metrics_to_proto(whole: RunSteps, tool_ids: Mapping[str, UUID]) -> run_p
 
 
 def called_names(whole: RunSteps) -> Sequence[str]:
-    """Names of the tools that a run called, each once."""
+    """Returns names of the tools that a run called, each once."""
     return tuple(dict.fromkeys(name for step in whole.steps for name in whole.called.get(step.id, ())))
 
 
 def span_to_proto(span: Span) -> run_pb2.Span:
-    """A stretch of time of a run."""
+    """Returns a stretch of time of a run."""
     return run_pb2.Span(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -86,7 +86,7 @@ def span_to_proto(span: Span) -> run_pb2.Span:
 
 
 def run_usage_to_proto(used: RunUsage) -> message_service_pb2.TurnUsage:
-    """Tokens of a run."""
+    """Returns tokens of a run."""
     return usage_to_proto(used.usage, used.steps, used.context_tokens)
 
 

@@ -34,7 +34,7 @@ class Span:
 
 
 def nanoseconds(moment: datetime) -> int:
-    """Since 1970."""
+    """Returns the nanoseconds since 1970."""
     return between(_EPOCH, moment)
 
 
@@ -44,7 +44,7 @@ def between(start: datetime, end: datetime) -> int:
 
 
 def asked_at(step: StepView) -> datetime | None:
-    """When the model was asked; None where the call was not measured."""
+    """Returns when the model was asked; None where the call was not measured."""
     took = step.metrics.get("llm_request_ns")
     return None if took is None else step.created_at - timedelta(microseconds=took / 1_000)
 
@@ -58,7 +58,7 @@ def step_ns(step: StepView) -> int | None:
 
 
 def spans_of(whole: RunSteps, now: datetime) -> Iterator[Span]:
-    """The run, the wait for its first token, and each step with its model call and its tools, in this order."""
+    """Yields the run, the wait for its first token, and each step with its model call and its tools, in this order."""
     run = whole.run
     trace_id = next((step.trace_id for step in whole.steps if step.trace_id), run.id.hex)
     root = Span(

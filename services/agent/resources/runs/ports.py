@@ -13,7 +13,7 @@ from services.agent.core.events import RunView
 from services.agent.core.facts import Failure, Usage
 from services.agent.core.messages import Message
 from services.agent.resources.steps.ports import StepView
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,21 +73,21 @@ class RunStore(Protocol):
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun: ...
 
     async def list(self, organization_id: UUID, filters: RunList) -> PageOf[StoredRun]:
-        """One page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:
-        """A page of its messages, the input included. Raises also NotFound (MESSAGE_NOT_FOUND), Refused."""
+        """Returns a page of its messages, the input included. Raises also NotFound (MESSAGE_NOT_FOUND), Refused."""
         ...
 
     async def steps(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[StepView]:
-        """A page of its steps. Raises also NotFound (STEP_NOT_FOUND), Refused."""
+        """Returns a page of its steps. Raises also NotFound (STEP_NOT_FOUND), Refused."""
         ...
 
     async def usage(self, organization_id: UUID, run_id: UUID) -> RunUsage: ...
 
     async def whole(self, organization_id: UUID, run_id: UUID) -> RunSteps:
-        """The run with all its steps."""
+        """Returns the run with all its steps."""
         ...
 
     async def delete(self, organization_id: UUID, run_id: UUID) -> None:

@@ -36,17 +36,17 @@ class StoredRunRpcs(run_service_pb2_grpc.RunServiceServicer):
         self._tools = tools
 
     async def GetRun(self, request: wire.GetRunRequest, context: Any) -> wire.GetRunResponse:
-        """One run."""
+        """Returns one run."""
         run = await self._runs.get(current().organization_id, from_public("run", request.run_id))
         return wire.GetRunResponse(run=stored_run_to_proto(run))
 
     async def ListRuns(self, request: wire.ListRunsRequest, context: Any) -> wire.ListRunsResponse:
-        """One page."""
+        """Returns one page."""
         runs = await self._runs.list(current().organization_id, run_list(request))
         return wire.ListRunsResponse(runs=map(stored_run_to_proto, runs.items), next_page_token=runs.next_token)
 
     async def ListRunMessages(self, request: wire.ListRunMessagesRequest, context: Any) -> wire.ListRunMessagesResponse:
-        """A page of its messages."""
+        """Returns a page of its messages."""
         run_id = from_public("run", request.run_id)
         wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
         stored = await self._runs.messages(current().organization_id, run_id, wanted)
@@ -54,14 +54,14 @@ class StoredRunRpcs(run_service_pb2_grpc.RunServiceServicer):
         return wire.ListRunMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def ListRunSteps(self, request: wire.ListRunStepsRequest, context: Any) -> wire.ListRunStepsResponse:
-        """A page of its steps."""
+        """Returns a page of its steps."""
         run_id = from_public("run", request.run_id)
         page = page_by_id(request.page, "step", _PER_PAGE, ascending=True)
         steps = await self._runs.steps(current().organization_id, run_id, page)
         return wire.ListRunStepsResponse(steps=map(step_to_proto, steps.items), next_page_token=steps.next_token)
 
     async def GetRunUsage(self, request: wire.GetRunUsageRequest, context: Any) -> wire.GetRunUsageResponse:
-        """Tokens so far."""
+        """Returns tokens so far."""
         used = await self._runs.usage(current().organization_id, from_public("run", request.run_id))
         return wire.GetRunUsageResponse(usage=run_usage_to_proto(used))
 
@@ -72,7 +72,7 @@ class StoredRunRpcs(run_service_pb2_grpc.RunServiceServicer):
         return wire.GetRunMetricsResponse(metrics=run_metrics_to_proto(whole, {tool.name: tool.id for tool in tools}))
 
     async def GetRunTrace(self, request: wire.GetRunTraceRequest, context: Any) -> wire.GetRunTraceResponse:
-        """The run as spans."""
+        """Returns the run as spans."""
         limit = request.limit or _SPANS
         if not 1 <= limit <= _MOST_SPANS:
             raise InvalidArgument(f"limit must be from 1 to {_MOST_SPANS}, not {limit}", reason="PAGE_SIZE_INVALID")

@@ -18,16 +18,16 @@ from services.agent.resources.runs.ports import Callback, RunList, RunSteps, Run
 from services.agent.resources.steps.ports import StepList, StepView
 from services.agent.resources.steps.store import message_page, present_steps, step_page, step_view
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, runs, steps
+from services.common.core.paging import Page, PageOf
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
 
 # A duration as a moment, so that lists by either page alike.
 _TOOK = literal(datetime(1970, 1, 1, tzinfo=UTC)) + func.coalesce(runs.c.completed_at - runs.c.created_at, timedelta(0))
 
 
 class PostgresRuns:
-    """`resources.callbacks.ports.RunStore`."""
+    """`resources.runs.ports.RunStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._reading = autocommit(engine)
@@ -76,7 +76,7 @@ class PostgresRuns:
 
 
 def _present(organization_id: UUID) -> Select[Any]:
-    """Runs of agents that are not deleted, with the projects of these."""
+    """Returns runs of agents that are not deleted, with the projects of these."""
     agent = and_(
         agents.c.organization_id == organization_id,
         agents.c.id == runs.c.agent_id,
@@ -93,7 +93,7 @@ async def _row(connection: AsyncConnection, organization_id: UUID, run_id: UUID)
 
 
 async def _called(connection: AsyncConnection, organization_id: UUID, run_id: UUID) -> Mapping[UUID, tuple[str, ...]]:
-    """Names of the tools that each step called, in the order of the calls."""
+    """Returns names of the tools that each step called, in the order of the calls."""
     query = (
         select(*MESSAGE_COLUMNS)
         .where(

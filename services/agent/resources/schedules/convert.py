@@ -9,12 +9,14 @@ from services.agent.convert.messages import content_to_proto
 from services.agent.convert.options import options_from_proto
 from services.agent.core.messages import Message
 from services.agent.resources.schedules.ports import NewSchedule, Schedule, ScheduleTime
+from services.common.codec import Codec
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, uuid7
 from services.common.timestamps import timestamp
 
 _ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
+_schedules = Codec(Schedule, wire.Schedule, leave=("messages", "options", "when"))
 
 
 def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSchedule:
@@ -41,30 +43,21 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSched
 
 
 def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
-    """A schedule as clients see it."""
+    """Returns a schedule as clients see it."""
     options = schedule.options
-    message = wire.Schedule(
-        id=to_public("schedule", schedule.id),
-        agent_id=to_public("agent", schedule.agent_id),
+    message = _schedules.encode(
+        schedule,
         input=wire.ScheduledInput(
             messages=map(_message, schedule.messages),
             max_steps=options.max_steps,
             callback_url=options.callback_url,
             view_json=options.view or "",
         ),
-        timezone=schedule.timezone,
-        last_run_id="" if schedule.last_run_id is None else to_public("run", schedule.last_run_id),
-        last_error=schedule.last_error or "",
-        created_at=timestamp(schedule.created_at),
     )
     if schedule.when.cron is not None:
         message.time.cron_expression = schedule.when.cron
     if schedule.when.at is not None:
         message.time.scheduled_at.CopyFrom(timestamp(schedule.when.at))
-    if schedule.next_at is not None:
-        message.next_at.CopyFrom(timestamp(schedule.next_at))
-    if schedule.last_at is not None:
-        message.last_at.CopyFrom(timestamp(schedule.last_at))
     return message
 
 

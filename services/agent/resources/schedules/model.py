@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from cronsim import CronSim, CronSimError
 
 from services.agent.core.zones import zone
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 LONGEST_EXPRESSION = 256
 # Further away than anybody plans.
@@ -21,7 +21,7 @@ _FIELDS = 5
 
 
 def check_time(at: datetime, now: datetime) -> datetime:
-    """A time at which something can be sent once. Raises Refused (SCHEDULE_INVALID)."""
+    """Returns a time at which something can be sent once. Raises Refused (SCHEDULE_INVALID)."""
     if at <= now:
         raise _refused(f"scheduled_at must be in the future; {_shown(at)} is over, now is {_shown(now)}")
     if at - now > FURTHEST:
@@ -30,7 +30,7 @@ def check_time(at: datetime, now: datetime) -> datetime:
 
 
 def check_cron(expression: str, timezone: str, now: datetime) -> datetime:
-    """When an expression comes first. Raises Refused (SCHEDULE_INVALID) where it is none, or never comes."""
+    """Returns when an expression comes first. Raises Refused (SCHEDULE_INVALID) where it is none, or never comes."""
     beginning = expression[:LONGEST_EXPRESSION]
     if len(expression) > LONGEST_EXPRESSION:
         raise _refused(f"cron_expression has {len(expression)} characters; at most {LONGEST_EXPRESSION}")
@@ -47,7 +47,7 @@ def check_cron(expression: str, timezone: str, now: datetime) -> datetime:
 
 
 def next_time(expression: str, timezone: str, after: datetime) -> datetime | None:
-    """The first time after `after`, in UTC; None where there is none in 50 years. Raises CronSimError."""
+    """Returns the first time after `after`, in UTC; None where there is none in 50 years. Raises CronSimError."""
     times = CronSim(expression, after.astimezone(zone(timezone)))
     for time in times:
         # In the hour that comes twice, times of its first pass are over in its second.
@@ -57,7 +57,7 @@ def next_time(expression: str, timezone: str, after: datetime) -> datetime | Non
 
 
 def pause(attempts: int) -> timedelta:
-    """How long to wait after so many attempts that began no run, from 1."""
+    """Returns how long to wait after so many attempts that began no run, from 1."""
     return timedelta(seconds=min(FIRST_PAUSE * 2.0 ** min(attempts - 1, 16), LONGEST_PAUSE))
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 # As many of an agent may wait for their time; and as many that are over are kept.
 MOST_SCHEDULES = 100
@@ -68,11 +68,11 @@ class ScheduleStore(Protocol):
         ...
 
     async def get(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> Schedule:
-        """One. Raises NotFound (SCHEDULE_NOT_FOUND)."""
+        """Returns it. Raises NotFound (SCHEDULE_NOT_FOUND)."""
         ...
 
     async def list(self, organization_id: UUID, agent_id: UUID, page: Page) -> PageOf[Schedule]:
-        """A page. Raises NotFound (AGENT_NOT_FOUND, SCHEDULE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+        """Returns a page. Raises NotFound (AGENT_NOT_FOUND, SCHEDULE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def delete(self, organization_id: UUID, agent_id: UUID, schedule_id: UUID) -> None:
@@ -100,5 +100,5 @@ class DueSchedules(Protocol):
         ...
 
     async def wait_seconds(self) -> float | None:
-        """Until the next one is due; None where nothing is planned."""
+        """Returns the seconds until the next one is due; None where nothing is planned."""
         ...

@@ -8,7 +8,7 @@ from services.agent.resources.schedules.ports import Schedule, ScheduleTime
 
 
 def schedule_from_row(row: Mapping[Any, Any]) -> Schedule:
-    """A schedule as it is stored. Raises NewerRelease."""
+    """Returns a schedule as it is stored. Raises NewerRelease."""
     messages, options = input_from_line(row["schema_version"], row["input"], row["id"])
     return Schedule(
         id=row["id"],

@@ -37,12 +37,12 @@ class ScheduleServicer(schedule_service_pb2_grpc.ScheduleServiceServicer):
         return wire.CreateScheduleResponse(schedule=schedule_to_proto(schedule))
 
     async def GetSchedule(self, request: wire.GetScheduleRequest, context: Any) -> wire.GetScheduleResponse:
-        """One."""
+        """Returns one schedule."""
         schedule = await self._schedules.get(current().organization_id, *_ids(request))
         return wire.GetScheduleResponse(schedule=schedule_to_proto(schedule))
 
     async def ListSchedules(self, request: wire.ListSchedulesRequest, context: Any) -> wire.ListSchedulesResponse:
-        """A page."""
+        """Returns a page."""
         agent_id = from_public("agent", request.agent_id)
         page = page_by_id(request.page, "schedule", _PER_PAGE, ascending=True)
         schedules = await self._schedules.list(current().organization_id, agent_id, page)

@@ -12,10 +12,10 @@ from services.agent.resources.queries import autocommit
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
 from services.agent.resources.tables import agents, schedules
+from services.common.core.paging import Page, PageOf
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import to_public
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
 
 # Locked, so that two do not count at the same time.
 _AGENT = """

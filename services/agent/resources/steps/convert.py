@@ -8,10 +8,10 @@ from loci.agent.v1 import run_pb2, step_service_pb2
 from services.agent.resources.runs.model import asked_at, nanoseconds, step_ns
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.common.codec import Codec
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
 from services.common.page_requests import page_by_id
-from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _STEPS_PER_PAGE = 50
@@ -28,7 +28,7 @@ _lists = Codec(StepList, step_service_pb2.ListStepsRequest, leave=("page", "run_
 
 
 def step_list(request: step_service_pb2.ListStepsRequest) -> StepList:
-    """Which steps to list. Raises Refused, InvalidArgument."""
+    """Returns which steps to list. Raises Refused, InvalidArgument."""
     return _lists.decode(request, page=page_by_id(request.page, "step", _STEPS_PER_PAGE))
 
 
@@ -47,7 +47,7 @@ def transaction_of(request: step_service_pb2.SetStepTransactionRequest) -> str:
 
 
 def step_to_proto(step: StepView) -> run_pb2.Step:
-    """A step as clients see it."""
+    """Returns a step as clients see it."""
     usage, failure = step.usage, step.failure
     return _steps.encode(
         step,
@@ -63,7 +63,7 @@ def step_to_proto(step: StepView) -> run_pb2.Step:
 
 
 def step_metrics_to_proto(step: StepView) -> run_pb2.StepMetrics:
-    """How long a step took, as far as it was measured."""
+    """Returns how long a step took, as far as it was measured."""
     began_at = asked_at(step)
     start = None if began_at is None else nanoseconds(began_at)
     return run_pb2.StepMetrics(
@@ -97,5 +97,5 @@ def trace_to_proto(step_trace: StepTrace) -> run_pb2.ProviderTrace:
 
 
 def _object(value: Any, name: str) -> str:
-    """`value` as a JSON object; what is none, such as the events of a stream, stands in it under `name`."""
+    """Returns `value` as a JSON object; what is none, such as the events of a stream, stands in it under `name`."""
     return orjson.dumps(value if isinstance(value, dict) else {name: value}).decode()

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 MOST_TAGS = 100
 LONGEST_TAG = 200
 
 
 def with_tags(tags: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
-    """Both together, each once, in the order they came. Raises Refused (FEEDBACK_INVALID)."""
+    """Returns both together, each once, in the order they came. Raises Refused (FEEDBACK_INVALID)."""
     for tag in added:
         if not tag or len(tag) > LONGEST_TAG or "\0" in tag:
             raise Refused(

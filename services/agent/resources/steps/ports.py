@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.agent.core.facts import Failure, Usage
 from services.agent.core.messages import Message
-from services.common.paging import Page, PageOf
+from services.common.core.paging import Page, PageOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,19 +78,19 @@ class StepStore(Protocol):
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView: ...
 
     async def list(self, organization_id: UUID, filters: StepList) -> PageOf[StepView]:
-        """One page. Raises NotFound (STEP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (STEP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def messages(self, organization_id: UUID, step_id: UUID, page: Page) -> PageOf[Message]:
-        """A page of its messages. Raises also NotFound (MESSAGE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+        """Returns a page of its messages. Raises also NotFound (MESSAGE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def set_feedback(self, organization_id: UUID, step_id: UUID, feedback: Feedback) -> StepView:
-        """The step with it. Raises also Refused (FEEDBACK_INVALID)."""
+        """Stores it; returns the step. Raises also Refused (FEEDBACK_INVALID)."""
         ...
 
     async def set_transaction(self, organization_id: UUID, step_id: UUID, transaction: str) -> StepView:
-        """The step with the caller's own transaction."""
+        """Stores the caller's own transaction; returns the step."""
         ...
 
     async def trace(self, organization_id: UUID, step_id: UUID) -> StepTrace:

@@ -28,19 +28,19 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
         self._steps = steps
 
     async def GetStep(self, request: wire.GetStepRequest, context: Any) -> wire.GetStepResponse:
-        """One step."""
+        """Returns one step."""
         step = await self._steps.get(current().organization_id, from_public("step", request.step_id))
         return wire.GetStepResponse(step=step_to_proto(step))
 
     async def ListSteps(self, request: wire.ListStepsRequest, context: Any) -> wire.ListStepsResponse:
-        """One page."""
+        """Returns one page."""
         steps = await self._steps.list(current().organization_id, step_list(request))
         return wire.ListStepsResponse(steps=map(step_to_proto, steps.items), next_page_token=steps.next_token)
 
     async def ListStepMessages(
         self, request: wire.ListStepMessagesRequest, context: Any
     ) -> wire.ListStepMessagesResponse:
-        """A page of its messages."""
+        """Returns a page of its messages."""
         step_id = from_public("step", request.step_id)
         wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
         stored = await self._steps.messages(current().organization_id, step_id, wanted)
@@ -56,13 +56,13 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
     async def SetStepTransaction(
         self, request: wire.SetStepTransactionRequest, context: Any
     ) -> wire.SetStepTransactionResponse:
-        """The caller's own name for what it paid for."""
+        """Stores the caller's own transaction of a step."""
         step_id, transaction = from_public("step", request.step_id), transaction_of(request)
         step = await self._steps.set_transaction(current().organization_id, step_id, transaction)
         return wire.SetStepTransactionResponse(step=step_to_proto(step))
 
     async def GetStepMetrics(self, request: wire.GetStepMetricsRequest, context: Any) -> wire.GetStepMetricsResponse:
-        """How long it took."""
+        """Returns how long it took."""
         step = await self._steps.get(current().organization_id, from_public("step", request.step_id))
         return wire.GetStepMetricsResponse(metrics=step_metrics_to_proto(step))
 

@@ -16,9 +16,9 @@ from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.steps.model import with_tags
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
+from services.common.core.paging import Page, PageOf, cut
 from services.common.errors import NotFound
 from services.common.keyset import Keyset, directed
-from services.common.paging import Page, PageOf, cut
 
 # A message's time is its worker's, a step's is the database's.
 _CLOCKS_DIFFER = timedelta(minutes=1)
@@ -28,7 +28,7 @@ _KEYSET = Keyset(steps, "step")
 
 
 class PostgresSteps:
-    """`resources.callbacks.ports.StepStore`."""
+    """`resources.steps.ports.StepStore`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -77,7 +77,7 @@ class PostgresSteps:
 
 
 async def step_page(connection: AsyncConnection, organization_id: UUID, filters: StepList) -> PageOf[StepView]:
-    """A page of steps by creation. Raises NotFound (STEP_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
+    """Returns a page of steps by creation. Raises NotFound (STEP_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
     query = present_steps(organization_id).where(*_conditions(filters))
     page = await _KEYSET.page(connection, query, filters.page, organization_id)
     return page.map(step_view)
@@ -86,7 +86,7 @@ async def step_page(connection: AsyncConnection, organization_id: UUID, filters:
 async def message_page(
     connection: AsyncConnection, organization_id: UUID, page: Page, *where: ColumnElement[bool]
 ) -> PageOf[Message]:
-    """A page of messages of one log, in its order.
+    """Returns a page of messages of one log, in its order.
 
     Raises NotFound (MESSAGE_NOT_FOUND) for a cursor that is none of them, Refused (PAGE_TOKEN_INVALID).
     """
@@ -115,7 +115,7 @@ def present_steps(organization_id: UUID) -> Select[Any]:
 
 
 def step_view(row: Row[Any]) -> StepView:
-    """A step from a row of `present_steps`."""
+    """Returns a step from a row of `present_steps`."""
     return StepView(
         id=row.id,
         run_id=row.run_id,

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from services.agent.resources.agents.model.names import random_name
-from services.common.refusals import Refused
-from services.common.storable import parsed, storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import parsed, storable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 MOST_CHARACTERS = 10_000
@@ -46,13 +46,13 @@ class TemplateStore(Protocol):
     """Templates of a tenant. Everything but `create` raises NotFound (TEMPLATE_NOT_FOUND)."""
 
     async def create(self, organization_id: UUID, user_id: UUID, new: NewTemplate) -> Template:
-        """With its first version. Raises AlreadyExists (TEMPLATE_NAME_TAKEN)."""
+        """Stores it with its first version. Raises AlreadyExists (TEMPLATE_NAME_TAKEN)."""
         ...
 
     async def version(
         self, organization_id: UUID, name: str, version: int | None
     ) -> tuple[Template, int, Mapping[str, Any]]:
-        """A version and its number; None: the newest saved one."""
+        """Returns a version and its number; None: the newest saved one."""
         ...
 
     async def update(
@@ -75,7 +75,7 @@ class TemplateStore(Protocol):
 
 
 def check_name(name: str) -> str:
-    """A name, a random one for none. Raises Refused (TEMPLATE_INVALID)."""
+    """Returns a name, a random one for none. Raises Refused (TEMPLATE_INVALID)."""
     if not name:
         return f"{random_name().lower()}-{random.randrange(16**6):06x}"
     if not _NAME.fullmatch(name):
@@ -84,7 +84,7 @@ def check_name(name: str) -> str:
 
 
 def agent_file(text: str) -> Mapping[str, Any]:
-    """The JSON object in a client's text. Raises Refused (TEMPLATE_INVALID)."""
+    """Returns the JSON object in a client's text. Raises Refused (TEMPLATE_INVALID)."""
     try:
         value = parsed(text)
     except ValueError as error:
@@ -95,7 +95,7 @@ def agent_file(text: str) -> Mapping[str, Any]:
 
 
 def words(text: str | None) -> str | None:
-    """A text for people. Raises Refused (TEMPLATE_INVALID)."""
+    """Returns a text for people. Raises Refused (TEMPLATE_INVALID)."""
     if text is not None and len(text) > MOST_CHARACTERS:
         raise Refused("TEMPLATE_INVALID", f"a text has {len(text)} characters; at most {MOST_CHARACTERS} are kept")
     return None if text is None else storable(text)

@@ -22,7 +22,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         self._store = store
 
     async def CreateTemplate(self, request: wire.CreateTemplateRequest, context: Any) -> wire.CreateTemplateResponse:
-        """With its first version."""
+        """Creates a template with its first version."""
         new = NewTemplate(
             id=from_public("template", request.template_id) if request.template_id else uuid7(),
             name=templates.check_name(request.name),
@@ -36,7 +36,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
     async def GetTemplateVersion(
         self, request: wire.GetTemplateVersionRequest, context: Any
     ) -> wire.GetTemplateVersionResponse:
-        """One version."""
+        """Returns one version."""
         version = request.version if request.HasField("version") else None
         template, number, file = await self._store.version(current().organization_id, request.name, version)
         return wire.GetTemplateVersionResponse(
@@ -55,7 +55,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
     async def SaveTemplateVersion(
         self, request: wire.SaveTemplateVersionRequest, context: Any
     ) -> wire.SaveTemplateVersionResponse:
-        """The next version."""
+        """Saves the next version."""
         message = templates.words(request.message if request.HasField("message") else None)
         caller = current()
         saved = await self._store.save(caller.organization_id, caller.user_id, request.name, message)
@@ -64,12 +64,12 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
     async def RollBackTemplate(
         self, request: wire.RollBackTemplateRequest, context: Any
     ) -> wire.RollBackTemplateResponse:
-        """A saved version is worked on again."""
+        """Works on a saved version again."""
         caller, version = current(), request.version if request.HasField("version") else None
         rolled = await self._store.roll_back(caller.organization_id, caller.user_id, request.name, version)
         return wire.RollBackTemplateResponse(template=_templates.encode(rolled))
 
     async def DeleteTemplate(self, request: wire.DeleteTemplateRequest, context: Any) -> wire.DeleteTemplateResponse:
-        """Agents that were made of it stay."""
+        """Deletes a template; agents that were made of it stay."""
         await self._store.delete(current().organization_id, request.name)
         return wire.DeleteTemplateResponse()

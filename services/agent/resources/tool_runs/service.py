@@ -49,7 +49,7 @@ class ToolRuns:
             return await dispatch.execute(call, site, tool, self._runners)
 
     async def _site(self, caller: CallContext, agent: Agent) -> CallSite:
-        """In the conversation of the caller's run, where that is a run of this agent."""
+        """Returns the conversation of the caller's run, where that is a run of this agent."""
         conversation_id = agent.id
         if caller.run_id is not None:
             with suppress(NotFound):
@@ -83,6 +83,6 @@ def _check_tool_as_caller(caller: CallContext, agent: Agent, tool: ToolInfo) -> 
 
 
 def _longer(caller: CallContext) -> CallContext:
-    """For what the call calls in turn."""
+    """Returns the context for what the call calls in turn."""
     waiting = (*caller.ancestors, caller.run_id) if caller.run_id is not None else caller.ancestors
     return replace(caller, ancestors=waiting, expires_at=0.0, token=b"")

@@ -38,9 +38,9 @@ from services.agent.resources.transfers.model import (
     manager_of,
     words,
 )
+from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public
-from services.common.storable import storable
 from services.common.timestamps import timestamp
 
 _ROLE = "MESSAGE_ROLE_"
@@ -49,7 +49,7 @@ _FRAME_BYTES, _FRAME_MESSAGES = 4 * 1024 * 1024, 100
 
 
 def import_part(request: wire.ImportAgentsRequest) -> ImportPart:
-    """A part of an import. Raises Refused, InvalidArgument."""
+    """Returns a part of an import. Raises Refused, InvalidArgument."""
     match request.WhichOneof("part"):
         case "agent":
             return _agent(request.agent)
@@ -64,7 +64,7 @@ def import_part(request: wire.ImportAgentsRequest) -> ImportPart:
 
 
 def stored_to_proto(message: Message, *, in_context: bool) -> wire.StoredMessage:
-    """A message as an import takes it."""
+    """Returns a message as an import takes it."""
     return wire.StoredMessage(
         id=to_public("message", message.id),
         role=message_pb2.MessageRole.Value(f"{_ROLE}{message.role.upper()}"),
@@ -85,7 +85,7 @@ class Frames:
         self._bytes = 0
 
     def add(self, message: wire.StoredMessage) -> Iterator[wire.StreamStoredMessagesResponse]:
-        """The frame before, when this one does not fit into it."""
+        """Yields the frame before, when this one does not fit into it."""
         size = message.ByteSize()
         if self._messages and (self._bytes + size > _FRAME_BYTES or len(self._messages) == _FRAME_MESSAGES):
             yield from self.rest()
@@ -151,7 +151,7 @@ def _group(sent: wire.ImportedGroup) -> ImportedGroup:
 
 
 def _time(sent: Any) -> datetime | None:
-    """`created_at`, where it is set. Raises InvalidArgument (IMPORT_INVALID)."""
+    """Returns `created_at`, where it is set. Raises InvalidArgument (IMPORT_INVALID)."""
     if not cast(_Timed, sent).HasField("created_at"):
         return None
     try:

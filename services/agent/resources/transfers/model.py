@@ -12,8 +12,8 @@ from uuid import UUID
 from services.agent.core.approvals import pending_message
 from services.agent.core.messages import Message, gated_calls
 from services.agent.resources.agents.model.checks import SettingValues
-from services.common.refusals import Refused
-from services.common.storable import parsed, storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import parsed, storable
 
 MOST_MESSAGES = 1_000
 MOST_MEMBERS = 100
@@ -163,10 +163,10 @@ def manager_of(text: str) -> tuple[str, str | None, Mapping[str, Any]]:
 
 
 def words(text: str | None) -> str:
-    """A text as it can be stored; none is an empty one."""
+    """Returns a text as it can be stored; none is an empty one."""
     return storable(text or "")
 
 
 def invalid(sentence: str) -> Refused:
-    """A refusal of an import."""
+    """Returns a refusal of an import."""
     return Refused("IMPORT_INVALID", sentence)

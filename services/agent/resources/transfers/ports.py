@@ -14,7 +14,7 @@ class ImportWriter(Protocol):
     """One transaction. Raises AlreadyExists (IMPORT_EXISTS) for an id that is taken."""
 
     async def agent(self, new: ImportedAgent, settings: AgentSettings, log: Log) -> bool:
-        """A reserved agent with its empty default conversation; False when the reservation is gone.
+        """Stores a reserved agent with its empty default conversation; False when the reservation is gone.
 
         Raises NotFound (IDENTITY_NOT_FOUND).
         """
@@ -41,19 +41,19 @@ class TransferStore(Protocol):
     """Agents on their way in and out."""
 
     def open_writer(self, organization_id: UUID, user_id: UUID) -> AbstractAsyncContextManager[ImportWriter]:
-        """A transaction, committed when it is left without an error."""
+        """Returns a transaction, committed when it is left without an error."""
         ...
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
-        """Those that are there."""
+        """Returns those that are there."""
         ...
 
     async def window(self, organization_id: UUID, agent_id: UUID, conversation_id: UUID) -> Sequence[Message]:
-        """A window, the summary first. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
+        """Returns a window, the summary first. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
         ...
 
     def history(self, organization_id: UUID, conversation_id: UUID) -> AsyncIterator[Message]:
-        """All that was said in a conversation, oldest first."""
+        """Yields all that was said in a conversation, oldest first."""
         ...
 
 

@@ -30,10 +30,10 @@ from services.agent.resources.transfers.model import (
 )
 from services.agent.resources.transfers.ports import ImportWriter, TransferMemories, TransferStore
 from services.common.context import CallContext
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
 from services.common.ids import uuid7
-from services.common.refusals import Refused
-from services.common.storable import storable
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Transfers:
             raise
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
-        """Those of the agents that are there. Raises Refused (IMPORT_INVALID)."""
+        """Returns those of the agents that are there. Raises Refused (IMPORT_INVALID)."""
         if len(agent_ids) > MOST_AGENTS:
             raise invalid(f"agent_ids has {len(agent_ids)} ids; at most {MOST_AGENTS} are looked for at once")
         return await self._store.find(organization_id, agent_ids)
@@ -89,7 +89,7 @@ class Transfers:
     async def messages(
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID, *, whole: bool
     ) -> AsyncIterator[tuple[Message, bool]]:
-        """The messages of a conversation, and whether each is in its window: those that are not come first.
+        """Yields the messages of a conversation, and whether each is in its window: those that are not come first.
 
         Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND).
         """
@@ -171,7 +171,7 @@ class Transfers:
         return agents.begin(values, tool_ids, values.get("tool_rules") or (), window=window, defaults=self._defaults)
 
     async def _window(self, organization_id: UUID, values: SettingValues) -> int:
-        """Tokens that the agent may have: what was asked for, whoever serves the model."""
+        """Returns tokens that the agent may have: what was asked for, whoever serves the model."""
         limit: int | None = values.get("context_window_limit")
         if limit is not None:
             return limit

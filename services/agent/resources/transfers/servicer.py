@@ -21,13 +21,13 @@ class TransferServicer(transfer_service_pb2_grpc.TransferServiceServicer):
     async def ImportAgents(
         self, request_iterator: AsyncIterator[wire.ImportAgentsRequest], context: Any
     ) -> wire.ImportAgentsResponse:
-        """All of it or nothing."""
+        """Imports all of it or nothing."""
         imported = await self._transfers.import_agents(current(), _parts(request_iterator))
         agent_ids = (to_public("agent", each) for each in imported.agent_ids)
         return wire.ImportAgentsResponse(agent_ids=agent_ids, messages=imported.messages)
 
     async def BatchFindAgents(self, request: wire.BatchFindAgentsRequest, context: Any) -> wire.BatchFindAgentsResponse:
-        """Those that are there."""
+        """Returns those that are there."""
         agent_ids = [from_public("agent", each) for each in request.agent_ids]
         found = await self._transfers.find(current().organization_id, agent_ids)
         return wire.BatchFindAgentsResponse(agent_ids=(to_public("agent", each) for each in found))

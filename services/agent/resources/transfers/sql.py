@@ -86,6 +86,6 @@ ORDER BY s.ordinal, m.seq LIMIT $5
 
 @lru_cache
 def insert_agent(columns: tuple[str, ...]) -> str:
-    """The statement for an agent's row with these columns, whose values are its parameters."""
+    """Returns the statement for an agent's row with these columns, whose values are its parameters."""
     places = ", ".join(f"${place}" for place in range(1, len(columns) + 1))
     return f"INSERT INTO agent.agents ({', '.join(columns)}) VALUES ({places})"

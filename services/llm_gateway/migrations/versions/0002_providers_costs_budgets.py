@@ -17,7 +17,7 @@ CREATE TABLE llm_gateway.providers (
     region text NOT NULL DEFAULT '',
     api_version text NOT NULL DEFAULT '',
     options jsonb NOT NULL DEFAULT '{}',
-    -- JSON of key and access key, sealed (services/common/sealing.py); NULL: none.
+    -- JSON of key and access key, sealed (services/common/encryption.py); NULL: none.
     credentials bytea,
     version bigint NOT NULL DEFAULT 1,
     created_by uuid,

@@ -62,7 +62,7 @@ class AnthropicProvider(HttpProvider):
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models."""
         pages = await self._pages("/v1/models", {"limit": _PAGE}, timeout, _following)
-        return [_listed(item) for page in pages for item in page.get("data") or () if _is_served(item)]
+        return [_model(item) for page in pages for item in page.get("data") or () if _is_served(item)]
 
 
 def _following(page: Mapping[str, Any]) -> Mapping[str, object]:
@@ -73,7 +73,7 @@ def _is_served(item: Mapping[str, Any]) -> bool:
     return bool(item.get("id")) and item.get("lifecycle") != "retired"
 
 
-def _listed(item: Mapping[str, Any]) -> ListedModel:
+def _model(item: Mapping[str, Any]) -> ListedModel:
     flags = item.get("capabilities") or {}
     capabilities = {
         ours: bool(flags[theirs].get("supported"))

@@ -46,17 +46,17 @@ def close_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if schema.get("type") != "object":
         return None
     try:
-        form = _closed(schema)
+        form = _close(schema)
         named = {**schema.get("definitions", {}), **schema.get("$defs", {})}
         if named:
-            form["$defs"] = {name: _closed(value) for name, value in named.items()}
+            form["$defs"] = {name: _close(value) for name, value in named.items()}
             _check_references(named)
     except (_NoForm, RecursionError):
         return None
     return form if _optional_in(form) <= MOST_OPTIONAL else None
 
 
-def _closed(schema: Any) -> dict[str, Any]:
+def _close(schema: Any) -> dict[str, Any]:
     if not isinstance(schema, Mapping) or schema.keys() - _KEPT - _NARROWING - _INNER - _MARKS:
         raise _NoForm
     if "$ref" in schema:
@@ -67,7 +67,7 @@ def _closed(schema: Any) -> dict[str, Any]:
     form = {name: value for name, value in schema.items() if name in _KEPT}
     for name in ("anyOf", "oneOf", "allOf"):
         if schema.get(name):
-            form["allOf" if name == "allOf" else "anyOf"] = [_closed(choice) for choice in schema[name]]
+            form["allOf" if name == "allOf" else "anyOf"] = [_close(choice) for choice in schema[name]]
     if not form.keys() & {"type", "enum", "const", "anyOf", "allOf"}:
         raise _NoForm
     kinds = form.get("type")
@@ -75,19 +75,19 @@ def _closed(schema: Any) -> dict[str, Any]:
     if "object" in kinds:
         form |= _object(schema)
     if "array" in kinds:
-        form["items"] = _closed(schema.get("items"))
-    return _told(form, {name: value for name, value in schema.items() if name in _NARROWING})
+        form["items"] = _close(schema.get("items"))
+    return _describe(form, {name: value for name, value in schema.items() if name in _NARROWING})
 
 
 def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     if schema.get("additionalProperties", False) is not False:
         raise _NoForm
-    form = {"properties": {name: _closed(value) for name, value in (schema.get("properties") or {}).items()}}
+    form = {"properties": {name: _close(value) for name, value in (schema.get("properties") or {}).items()}}
     required = {"required": list(schema["required"])} if schema.get("required") else {}
     return {**form, **required, "additionalProperties": False}
 
 
-def _told(form: dict[str, Any], narrowing: dict[str, Any]) -> dict[str, Any]:
+def _describe(form: dict[str, Any], narrowing: dict[str, Any]) -> dict[str, Any]:
     if narrowing.get("format") in _FORMATS:
         form["format"] = narrowing.pop("format")
     if narrowing.get("minItems") in (0, 1):

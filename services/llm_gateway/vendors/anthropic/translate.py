@@ -1,22 +1,46 @@
 """The neutral chat as Anthropic's Messages API (version 2026-10-21). Pure.
 
-Thoughts go back only with the signature they came with, and only to who signed them. What a model takes of thinking and
-forced calls is in claude.py, what other vendors of the dialect do otherwise in profiles.py.
+Thoughts go back only with the signature they came with, and only to who signed them. The habits of models
+and of other vendors of the dialect are in profiles.py.
+
+At most four blocks of a request may be marked for the cache: the last tool, the last instruction, and the ends of this
+request's history and of the one before. With the last mark a turn reads from the cache what its former step wrote,
+however many blocks have come since.
 """
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, assert_never
 
 import orjson
 
-from services.llm_gateway.core.chat import ChatRequest, ToolMode, ToolSpec
+from services.llm_gateway.core.chat import (
+    ChatRequest,
+    Image,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Text,
+    ToolCall,
+    ToolMode,
+    ToolResult,
+    ToolSpec,
+)
 from services.llm_gateway.core.models import ChatModel
-from services.llm_gateway.vendors.anthropic.claude import parse_claude, room_for, shows_thoughts, thinking_of
-from services.llm_gateway.vendors.anthropic.messages import CACHE, conversation, system_of
-from services.llm_gateway.vendors.anthropic.profiles import VendorProfile, profile_of
+from services.llm_gateway.vendors.anthropic.profiles import (
+    VendorProfile,
+    parse_claude,
+    profile_of,
+    room_for,
+    shows_thoughts,
+    thinking_of,
+)
 from services.llm_gateway.vendors.anthropic.schema import close_schema, close_schema_json
-from services.llm_gateway.vendors.shared import prompt_notes as spoken
+from services.llm_gateway.vendors.shared import call_ids, prompt_notes
+from services.llm_gateway.vendors.shared.call_ids import with_valid_ids
 from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, own_settings
+from services.llm_gateway.vendors.shared.origins import own_value
 from services.llm_gateway.vendors.shared.schemas import plain_json
+from services.llm_gateway.vendors.shared.turns import alternating, instructions
 
 # Where nobody says how much a model may write; every current model may write as much.
 _LEAST_MAX_TOKENS = 8_192
@@ -28,13 +52,13 @@ _MODES = {ToolMode.AUTO: "auto", ToolMode.REQUIRED: "any", ToolMode.NONE: "none"
 
 def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
     """Returns the request's JSON."""
-    dialect = profile_of(model.provider_type)
-    settings = _settings(request, model, dialect)
-    body = _input_of(request, model, dialect, settings)
+    profile = profile_of(model.provider_type)
+    settings = _settings(request, model, profile)
+    body = _input_of(request, model, profile, settings)
     limit = request.max_output_tokens or model.max_output_tokens or _LEAST_MAX_TOKENS
     body["max_tokens"] = room_for(settings.get("thinking"), limit, model.max_output_tokens)
-    if request.temperature is not None and dialect.temperatures is not None:
-        least, highest = dialect.temperatures
+    if request.temperature is not None and profile.temperatures is not None:
+        least, highest = profile.temperatures
         body["temperature"] = min(max(request.temperature, least), highest)
     if stream:
         body["stream"] = True
@@ -43,10 +67,10 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool) -> bytes:
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """Returns the JSON of a request to count its tokens."""
-    dialect = profile_of(model.provider_type)
-    settings = _settings(request, model, dialect)
+    profile = profile_of(model.provider_type)
+    settings = _settings(request, model, profile)
     counted = {name: settings[name] for name in ("thinking", "output_config") if name in settings}
-    return orjson.dumps({**_input_of(request, model, dialect, settings), **counted})
+    return orjson.dumps({**_input_of(request, model, profile, settings), **counted})
 
 
 def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
@@ -72,12 +96,12 @@ def _can_be_forced(model: ChatModel) -> bool:
 
 
 def _input_of(
-    request: ChatRequest, model: ChatModel, dialect: VendorProfile, settings: dict[str, Any]
+    request: ChatRequest, model: ChatModel, profile: VendorProfile, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Returns the part of the body that costs input tokens."""
-    origin = dialect.origin if shows_thoughts(parse_claude(model.name), settings.get("thinking")) else None
+    origin = profile.origin if shows_thoughts(parse_claude(model.name), settings.get("thinking")) else None
     unforced = not _can_be_forced(model)
-    note = spoken.note_for(
+    note = prompt_notes.note_for(
         request,
         must_call=unforced and request.forces_a_call,
         in_json=_wants_json(request) and unforced and _reply_schema(request, model) is None,
@@ -85,14 +109,14 @@ def _input_of(
     body: dict[str, Any] = {"model": model.name, "messages": conversation(request, origin, note)}
     if system := system_of(request):
         body["system"] = system
-    if tools := _tools(request, model, dialect):
+    if tools := _tools(request, model, profile):
         body["tools"] = tools
         body["tool_choice"] = _tool_choice(request, model)
     return body
 
 
-def _settings(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> dict[str, Any]:
-    settings = own_settings(request.settings, ANTHROPIC - dialect.ignores, request.handle)
+def _settings(request: ChatRequest, model: ChatModel, profile: VendorProfile) -> dict[str, Any]:
+    settings = own_settings(request.settings, ANTHROPIC - profile.ignores, request.handle)
     effort, thinking = settings.pop("effort", None), settings.pop("thinking", None)
     forced = _can_be_forced(model) and (replies_by_call(request, model) or request.forces_a_call)
     claude = parse_claude(model.name)
@@ -106,10 +130,10 @@ def _settings(request: ChatRequest, model: ChatModel, dialect: VendorProfile) ->
     return {**settings, "output_config": output} if output else settings
 
 
-def _tools(request: ChatRequest, model: ChatModel, dialect: VendorProfile) -> list[dict[str, Any]]:
+def _tools(request: ChatRequest, model: ChatModel, profile: VendorProfile) -> list[dict[str, Any]]:
     """Returns the tools, the last marked for the cache: they change less often than the instructions behind them."""
     tools = [
-        _tool(tool, strict=dialect.strict_tools and model.capabilities.structured_output) for tool in request.tools
+        _tool(tool, strict=profile.strict_tools and model.capabilities.structured_output) for tool in request.tools
     ]
     if replies_by_call(request, model) and request.response_format is not None:
         schema = request.response_format.schema or {"type": "object"}
@@ -140,3 +164,82 @@ def _tool_choice(request: ChatRequest, model: ChatModel) -> dict[str, Any]:
     if request.parallel_tool_calls is False and choice is not ToolMode.NONE:
         return {**fields, "disable_parallel_tool_use": True}
     return fields
+
+
+CACHE = {"type": "ephemeral"}
+_MARKED_ENDS = 2
+
+
+def system_of(request: ChatRequest) -> list[dict[str, Any]]:
+    """Returns the instructions, marked so that they and the tools before them are cached by the provider."""
+    blocks = [_text(text) for text in instructions(request.messages)]
+    if blocks:
+        blocks[-1] = {**blocks[-1], "cache_control": CACHE}
+    return blocks
+
+
+def conversation(request: ChatRequest, origin: str | None, note: str = "") -> list[dict[str, Any]]:
+    """Returns the messages with `origin`'s own thoughts (None: with none), and at the end `note`, which is not
+    cached.
+    """
+    messages = with_valid_ids(request.messages, call_ids.ANTHROPIC)
+    turns = alternating(messages, lambda parts: _blocks(parts, origin), _is_result, _text)
+    users = [turn["content"] for turn in turns if turn["role"] == "user"]
+    for content in users[-_MARKED_ENDS:]:
+        content[-1] = {**content[-1], "cache_control": CACHE}
+    if note and users:
+        users[-1].append(_text(note))
+    return turns
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _is_result(block: dict[str, Any]) -> bool:
+    return bool(block["type"] == "tool_result")
+
+
+def _blocks(parts: Iterable[Part], origin: str | None) -> Iterator[dict[str, Any]]:
+    for part in parts:
+        match part:
+            case Text():
+                if part.text.strip():
+                    yield _text(part.text)
+            case Image():
+                yield {"type": "image", "source": _source(part)}
+            case Reasoning():
+                if origin and (signature := own_value(origin, part.signature)):
+                    yield {"type": "thinking", "thinking": part.text, "signature": signature}
+            case RedactedReasoning():
+                if origin and (data := own_value(origin, part.data)):
+                    yield {"type": "redacted_thinking", "data": data}
+            case ToolCall():
+                yield {"type": "tool_use", "id": part.id, "name": part.name, "input": arguments_of(part)}
+            case ToolResult():
+                yield _result(part)
+            case _:
+                assert_never(part)
+
+
+def _source(image: Image) -> dict[str, Any]:
+    if image.url:
+        return {"type": "url", "url": image.url}
+    return {"type": "base64", "media_type": image.media_type, "data": image.base64}
+
+
+def arguments_of(call: ToolCall) -> Any:
+    """Returns the arguments object. Text of the model that is no object is shown to it as text."""
+    try:
+        value = orjson.loads(call.arguments_json)
+    except orjson.JSONDecodeError:
+        value = None
+    return value if isinstance(value, dict) else {"unparsed_arguments": call.arguments_json}
+
+
+def _result(result: ToolResult) -> dict[str, Any]:
+    content = list(_blocks(result.content, None))
+    fields: dict[str, Any] = {"type": "tool_result", "tool_use_id": result.tool_call_id}
+    if content:
+        fields["content"] = content
+    return {**fields, "is_error": True} if result.is_error else fields

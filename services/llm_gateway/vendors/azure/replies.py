@@ -20,11 +20,11 @@ def read_refusal(status: int, body: Any) -> Refusal:
     error = body.get("error", body) if isinstance(body, dict) else None
     if not isinstance(error, dict):
         return refusal
-    categories = ", ".join(_filtered(error))
+    categories = ", ".join(_findings(error))
     return replace(refusal, message=f"{refusal.message} (found: {categories})") if categories else refusal
 
 
-def _filtered(error: Mapping[str, Any]) -> Iterator[str]:
+def _findings(error: Mapping[str, Any]) -> Iterator[str]:
     """Yields the categories that a content filter refused, with their severity where they have one."""
     inner = error.get("innererror") or {}
     results = [inner.get("content_filter_result")]

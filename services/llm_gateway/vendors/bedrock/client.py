@@ -15,13 +15,19 @@ from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
 from services.llm_gateway.http.routes import Routes
 from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL
-from services.llm_gateway.vendors.bedrock.embeddings import bodies_of, vectors_in
 from services.llm_gateway.vendors.bedrock.framing import EventStreamParser
 from services.llm_gateway.vendors.bedrock.listing import listed_models
 from services.llm_gateway.vendors.bedrock.profiles import profile_of
 from services.llm_gateway.vendors.bedrock.replies import Reader, read_refusal
 from services.llm_gateway.vendors.bedrock.signing import BedrockRoutes, endpoints, key_setting
-from services.llm_gateway.vendors.bedrock.translate import body_of, count_body_of, path_of, replies_by_call
+from services.llm_gateway.vendors.bedrock.translate import (
+    bodies_of,
+    body_of,
+    count_body_of,
+    path_of,
+    replies_by_call,
+    vectors_in,
+)
 
 _PAGE = 1000
 _PROFILE_TYPES = ("SYSTEM_DEFINED", "APPLICATION")

@@ -18,17 +18,17 @@ def listed_models(
     known = {str(one.get("modelId")): one for one in foundations if one.get("modelId")}
     for id, one in known.items():
         if "ON_DEMAND" in (one.get("inferenceTypesSupported") or ("ON_DEMAND",)):
-            yield _listed(id, id, one, "")
+            yield _model(id, id, one, "")
     for profile in profiles:
         profile_id = profile.get("inferenceProfileId")
         if not profile_id or profile.get("status", "ACTIVE") != "ACTIVE":
             continue
         arns = [str(model.get("modelArn") or "") for model in profile.get("models") or ()]
         foundation = arns[0].rpartition("/")[2] if arns else str(profile_id)
-        yield _listed(str(profile_id), foundation, known.get(foundation, {}), profile.get("inferenceProfileName") or "")
+        yield _model(str(profile_id), foundation, known.get(foundation, {}), profile.get("inferenceProfileName") or "")
 
 
-def _listed(id: str, foundation: str, summary: Mapping[str, Any], name: str) -> ListedModel:
+def _model(id: str, foundation: str, summary: Mapping[str, Any], name: str) -> ListedModel:
     return ListedModel(
         id,
         display_name=name or summary.get("modelName") or id,

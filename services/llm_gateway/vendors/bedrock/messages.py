@@ -1,6 +1,5 @@
 """A history as the `system` and `messages` of Bedrock's Converse API, with cache points. Pure."""
 
-import base64
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
@@ -18,7 +17,7 @@ from services.llm_gateway.core.chat import (
     ToolResult,
 )
 from services.llm_gateway.core.errors import LlmBadRequest
-from services.llm_gateway.vendors.anthropic.messages import arguments_of
+from services.llm_gateway.vendors.anthropic.translate import arguments_of
 from services.llm_gateway.vendors.bedrock.profiles import ModelProfile
 from services.llm_gateway.vendors.shared import call_ids
 from services.llm_gateway.vendors.shared.call_ids import with_valid_ids
@@ -30,25 +29,27 @@ _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "imag
 _MARKED_ENDS = 2
 
 
-def system_of(request: ChatRequest, habits: ModelProfile) -> list[dict[str, Any]]:
+def system_of(request: ChatRequest, profile: ModelProfile) -> list[dict[str, Any]]:
     """Returns the instructions, with a cache point behind them."""
     blocks: list[dict[str, Any]] = [{"text": text} for text in instructions(request.messages)]
-    return [*blocks, CACHE_POINT] if blocks and "system" in habits.marks else blocks
+    return [*blocks, CACHE_POINT] if blocks and "system" in profile.marks else blocks
 
 
-def conversation(request: ChatRequest, habits: ModelProfile, *, thoughts: bool, note: str = "") -> list[dict[str, Any]]:
+def conversation(
+    request: ChatRequest, profile: ModelProfile, *, thoughts: bool, note: str = ""
+) -> list[dict[str, Any]]:
     """Returns the messages; `thoughts`: with the model's own, and at the end `note`, behind the last cache point."""
     messages = with_valid_ids(request.messages, call_ids.ANTHROPIC)
 
     def blocks_of(parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
-        return _blocks(parts, habits, request.handle, thoughts=thoughts)
+        return _blocks(parts, profile, request.handle, thoughts=thoughts)
 
     turns = alternating(messages, blocks_of, lambda block: "toolResult" in block, lambda text: {"text": text})
     users = [turn["content"] for turn in turns if turn["role"] == "user"]
-    if "messages" in habits.marks:
+    if "messages" in profile.marks:
         for content in users[-_MARKED_ENDS:]:
             # Others than Claude take one behind text alone.
-            if habits.claude or "text" in content[-1]:
+            if profile.claude or "text" in content[-1]:
                 content.append(CACHE_POINT)
     if note and users:
         users[-1].append({"text": note})
@@ -61,7 +62,7 @@ def calls_in(messages: Iterable[Message]) -> list[str]:
     return list(dict.fromkeys(part.name for part in parts if isinstance(part, ToolCall)))
 
 
-def _blocks(parts: Iterable[Part], habits: ModelProfile, handle: str, *, thoughts: bool) -> Iterator[dict[str, Any]]:
+def _blocks(parts: Iterable[Part], profile: ModelProfile, handle: str, *, thoughts: bool) -> Iterator[dict[str, Any]]:
     for part in parts:
         match part:
             case Text():
@@ -70,7 +71,7 @@ def _blocks(parts: Iterable[Part], habits: ModelProfile, handle: str, *, thought
             case Image():
                 yield {"image": _image(part, handle)}
             case Reasoning():
-                if thoughts and (signature := own_value(habits.signed_by, part.signature)):
+                if thoughts and (signature := own_value(profile.signed_by, part.signature)):
                     yield {"reasoningContent": {"reasoningText": {"text": part.text, "signature": signature}}}
             case RedactedReasoning():
                 if thoughts and (data := own_value(BEDROCK, part.data)):
@@ -78,7 +79,7 @@ def _blocks(parts: Iterable[Part], habits: ModelProfile, handle: str, *, thought
             case ToolCall():
                 yield {"toolUse": {"toolUseId": part.id, "name": part.name, "input": arguments_of(part)}}
             case ToolResult():
-                yield {"toolResult": _result(part, habits, handle)}
+                yield {"toolResult": _result(part, profile, handle)}
             case _:
                 assert_never(part)
 
@@ -93,13 +94,13 @@ def _image(image: Image, handle: str) -> dict[str, Any]:
     if kind is None:
         known = ", ".join(sorted(set(_FORMATS.values())))
         raise LlmBadRequest(f"{handle} takes images as {known}, not {image.media_type!r}.", handle=handle)
-    return {"format": kind, "source": {"bytes": base64.b64encode(image.data).decode()}}
+    return {"format": kind, "source": {"bytes": image.base64}}
 
 
-def _result(result: ToolResult, habits: ModelProfile, handle: str) -> dict[str, Any]:
-    content = list(_blocks(result.content, habits, handle, thoughts=False)) or [{"text": "(no output)"}]
+def _result(result: ToolResult, profile: ModelProfile, handle: str) -> dict[str, Any]:
+    content = list(_blocks(result.content, profile, handle, thoughts=False)) or [{"text": "(no output)"}]
     fields: dict[str, Any] = {"toolUseId": result.tool_call_id, "content": content}
-    return {**fields, "status": "error"} if result.is_error and habits.tells_failures else fields
+    return {**fields, "status": "error"} if result.is_error and profile.tells_failures else fields
 
 
 def schema_fragment(parameters_json: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.tables.bedrock import base_name
-from services.llm_gateway.vendors.anthropic.claude import Claude, parse_claude
+from services.llm_gateway.vendors.anthropic.profiles import Claude, parse_claude
 from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK
 
 _NONE: frozenset[str] = frozenset()

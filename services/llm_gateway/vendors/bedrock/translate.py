@@ -1,19 +1,21 @@
-"""The neutral chat as Bedrock's Converse API. Pure.
+"""The neutral chat as Bedrock's Converse API, and requests to embedding models by InvokeModel, where each vendor has a
+body of its own. Pure.
 
 That wire has no way to forbid calls: the model is told so, and what it calls regardless is left out (replies.py). Many
 models cannot be made to call either, and are told so. Histories with calls are refused without tools, so the tools that
 were called are declared where none are offered. How many calls a reply may have cannot be said.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from services.llm_gateway.core.chat import ChatRequest, ToolMode, ToolSpec
-from services.llm_gateway.core.models import ChatModel
-from services.llm_gateway.vendors.anthropic.claude import BINDING_BETA, room_for, shows_thoughts, thinking_of
+from services.llm_gateway.core.models import ChatModel, EmbeddingModel
+from services.llm_gateway.core.tables.bedrock import base_name
+from services.llm_gateway.vendors.anthropic.profiles import BINDING_BETA, room_for, shows_thoughts, thinking_of
 from services.llm_gateway.vendors.anthropic.schema import close_schema, close_schema_json
 from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, REPLY_TOOL_DESCRIPTION
 from services.llm_gateway.vendors.bedrock.messages import (
@@ -24,7 +26,7 @@ from services.llm_gateway.vendors.bedrock.messages import (
     system_of,
 )
 from services.llm_gateway.vendors.bedrock.profiles import ModelProfile, profile_of
-from services.llm_gateway.vendors.shared import prompt_notes as spoken
+from services.llm_gateway.vendors.shared import prompt_notes
 from services.llm_gateway.vendors.shared.model_settings import ANTHROPIC, own_settings
 from services.llm_gateway.vendors.shared.origins import BEDROCK
 from services.llm_gateway.vendors.shared.schemas import plain_json
@@ -41,15 +43,15 @@ def path_of(model: str, operation: str) -> str:
 
 def body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """Returns the request's JSON, streamed or not."""
-    habits = profile_of(model)
+    profile = profile_of(model)
     settings = own_settings(request.settings, _SETTINGS, request.handle)
-    thinking = _thinking(request, model, habits, settings)
-    body = _input_of(request, model, habits, thinking)
+    thinking = _thinking(request, model, profile, settings)
+    body = _input_of(request, model, profile, thinking)
     if inference := _inference(request, model, settings, thinking):
         body["inferenceConfig"] = inference
-    if output := _output(request, habits, settings):
+    if output := _output(request, profile, settings):
         body["outputConfig"] = output
-    if additional := _additional(habits, settings, thinking):
+    if additional := _additional(profile, settings, thinking):
         body["additionalModelRequestFields"] = additional
     if settings.get("service_tier") in _TIERS:
         body["serviceTier"] = {"type": settings["service_tier"]}
@@ -58,33 +60,33 @@ def body_of(request: ChatRequest, model: ChatModel) -> bytes:
 
 def count_body_of(request: ChatRequest, model: ChatModel) -> bytes:
     """Returns the JSON of a request to count its tokens."""
-    habits = profile_of(model)
-    thinking = _thinking(request, model, habits, own_settings(request.settings, _SETTINGS, request.handle))
-    return orjson.dumps({"input": {"converse": _input_of(request, model, habits, thinking)}})
+    profile = profile_of(model)
+    thinking = _thinking(request, model, profile, own_settings(request.settings, _SETTINGS, request.handle))
+    return orjson.dumps({"input": {"converse": _input_of(request, model, profile, thinking)}})
 
 
 def replies_by_call(request: ChatRequest, model: ChatModel) -> bool:
     """Returns whether the reply is the input of REPLY_TOOL."""
-    habits = profile_of(model)
-    return _wants_json(request) and "tool" in habits.choices and _reply_schema(request, habits) is None
+    profile = profile_of(model)
+    return _wants_json(request) and "tool" in profile.choices and _reply_schema(request, profile) is None
 
 
 def _input_of(
-    request: ChatRequest, model: ChatModel, habits: ModelProfile, thinking: Mapping[str, Any] | None
+    request: ChatRequest, model: ChatModel, profile: ModelProfile, thinking: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Returns the part of the body that costs input tokens."""
     by_call = replies_by_call(request, model)
-    choice = _tool_choice(request, habits, by_call=by_call)
-    tools = _tools(request, habits, by_call=by_call)
-    note = spoken.note_for(
+    choice = _tool_choice(request, profile, by_call=by_call)
+    tools = _tools(request, profile, by_call=by_call)
+    note = prompt_notes.note_for(
         request,
         must_call=request.forces_a_call and choice is None,
         may_not_call=bool(tools) and request.tool_choice is ToolMode.NONE and not by_call,
-        in_json=_wants_json(request) and not by_call and _reply_schema(request, habits) is None,
+        in_json=_wants_json(request) and not by_call and _reply_schema(request, profile) is None,
     )
-    thoughts = shows_thoughts(habits.claude, thinking)
-    body: dict[str, Any] = {"messages": conversation(request, habits, thoughts=thoughts, note=note)}
-    if system := system_of(request, habits):
+    thoughts = shows_thoughts(profile.claude, thinking)
+    body: dict[str, Any] = {"messages": conversation(request, profile, thoughts=thoughts, note=note)}
+    if system := system_of(request, profile):
         body["system"] = system
     if tools:
         body["toolConfig"] = {"tools": tools, **({"toolChoice": choice} if choice else {})}
@@ -95,16 +97,16 @@ def _wants_json(request: ChatRequest) -> bool:
     return request.response_format is not None and not request.forces_a_call
 
 
-def _reply_schema(request: ChatRequest, habits: ModelProfile) -> dict[str, Any] | None:
+def _reply_schema(request: ChatRequest, profile: ModelProfile) -> dict[str, Any] | None:
     format = request.response_format
-    if format is None or format.schema is None or not habits.schemas:
+    if format is None or format.schema is None or not profile.schemas:
         return None
     return close_schema(format.schema)
 
 
-def _tools(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> list[dict[str, Any]]:
+def _tools(request: ChatRequest, profile: ModelProfile, *, by_call: bool) -> list[dict[str, Any]]:
     offered = () if request.tool_choice is ToolMode.NONE else request.tools
-    tools = [_tool(tool, habits) for tool in offered]
+    tools = [_tool(tool, profile) for tool in offered]
     if by_call and request.response_format is not None:
         schema = orjson.dumps(request.response_format.schema or {"type": "object"}).decode()
         spec = {"name": REPLY_TOOL, "description": REPLY_TOOL_DESCRIPTION, "inputSchema": schema_fragment(schema)}
@@ -112,12 +114,12 @@ def _tools(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> list
     if not tools:
         known = {tool.name: tool for tool in request.tools}
         called = (known.get(name) or ToolSpec(name, "", _ANY_OBJECT) for name in calls_in(request.messages))
-        tools = [_tool(tool, habits) for tool in called]
-    return [*tools, CACHE_POINT] if tools and "tools" in habits.marks else tools
+        tools = [_tool(tool, profile) for tool in called]
+    return [*tools, CACHE_POINT] if tools and "tools" in profile.marks else tools
 
 
-def _tool(tool: ToolSpec, habits: ModelProfile) -> dict[str, Any]:
-    form = close_schema_json(tool.parameters_json) if tool.strict and habits.schemas else None
+def _tool(tool: ToolSpec, profile: ModelProfile) -> dict[str, Any]:
+    form = close_schema_json(tool.parameters_json) if tool.strict and profile.schemas else None
     spec: dict[str, Any] = {"name": tool.name}
     if tool.description.strip():
         spec["description"] = tool.description
@@ -125,25 +127,25 @@ def _tool(tool: ToolSpec, habits: ModelProfile) -> dict[str, Any]:
     return {"toolSpec": {**spec, "strict": True} if form else spec}
 
 
-def _tool_choice(request: ChatRequest, habits: ModelProfile, *, by_call: bool) -> dict[str, Any] | None:
+def _tool_choice(request: ChatRequest, profile: ModelProfile, *, by_call: bool) -> dict[str, Any] | None:
     """None for auto, which is what every model does, and for what the model cannot be told."""
     choice = request.tool_choice
     if by_call:
         choice = ToolMode.REQUIRED if request.tools and choice is ToolMode.AUTO else REPLY_TOOL
     if isinstance(choice, str):
-        return {"tool": {"name": choice}} if "tool" in habits.choices else None
-    return {"any": {}} if choice is ToolMode.REQUIRED and "any" in habits.choices else None
+        return {"tool": {"name": choice}} if "tool" in profile.choices else None
+    return {"any": {}} if choice is ToolMode.REQUIRED and "any" in profile.choices else None
 
 
 def _thinking(
-    request: ChatRequest, model: ChatModel, habits: ModelProfile, settings: Mapping[str, Any]
+    request: ChatRequest, model: ChatModel, profile: ModelProfile, settings: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    if habits.claude is None:
+    if profile.claude is None:
         return None
-    forced = bool(habits.choices) and (request.forces_a_call or replies_by_call(request, model))
+    forced = bool(profile.choices) and (request.forces_a_call or replies_by_call(request, model))
     return thinking_of(
         settings.get("thinking"),
-        habits.claude,
+        profile.claude,
         request.messages,
         effort=settings.get("effort"),
         forced=forced,
@@ -164,19 +166,19 @@ def _inference(
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _output(request: ChatRequest, habits: ModelProfile, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _output(request: ChatRequest, profile: ModelProfile, settings: Mapping[str, Any]) -> dict[str, Any]:
     output: dict[str, Any] = {}
-    if habits.efforts == "output" and (effort := settings.get("effort")):
+    if profile.efforts == "output" and (effort := settings.get("effort")):
         output["effort"] = effort
     format = request.response_format
-    if format is not None and _wants_json(request) and (schema := _reply_schema(request, habits)) is not None:
+    if format is not None and _wants_json(request) and (schema := _reply_schema(request, profile)) is not None:
         structure = {"jsonSchema": {"schema": orjson.dumps(schema).decode(), "name": format.name}}
         output["textFormat"] = {"type": "json_schema", "structure": structure}
     return output
 
 
 def _additional(
-    habits: ModelProfile, settings: Mapping[str, Any], thinking: Mapping[str, Any] | None
+    profile: ModelProfile, settings: Mapping[str, Any], thinking: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Returns the fields that only one vendor's models know."""
     if thinking:
@@ -184,8 +186,33 @@ def _additional(
         return {"thinking": thinking, **betas}
     reasoning = settings.get("reasoning") or {}
     effort = settings.get("effort") or settings.get("reasoning_effort") or reasoning.get("reasoning_effort")
-    if effort and habits.efforts == "openai":
+    if effort and profile.efforts == "openai":
         return {"reasoning_effort": effort}
-    if effort in ("low", "medium", "high") and habits.efforts == "nova":
+    if effort in ("low", "medium", "high") and profile.efforts == "nova":
         return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
     return {}
+
+
+def bodies_of(model: EmbeddingModel, texts: Sequence[str]) -> Iterator[bytes]:
+    """Yields one body for all texts (Cohere), or one for each (Titan)."""
+    name = base_name(model.name)
+    if name.startswith("embed-"):
+        # Whether a text will be searched for or searched with, nobody says.
+        fields: dict[str, Any] = {"texts": list(texts), "input_type": "search_document", "embedding_types": ["float"]}
+        if name.startswith("embed-v"):
+            fields["output_dimension"] = model.dimensions
+        yield orjson.dumps(fields)
+        return
+    sizes = {} if name == "titan-embed-text-v1" else {"dimensions": model.dimensions, "normalize": True}
+    for text in texts:
+        yield orjson.dumps({"inputText": text, **sizes})
+
+
+def vectors_in(reply: Mapping[str, Any]) -> Sequence[Sequence[float]]:
+    """Returns the vectors of one reply; none where it has none."""
+    if isinstance(reply.get("embedding"), list):
+        return [reply["embedding"]]
+    embeddings = reply.get("embeddings")
+    if isinstance(embeddings, dict):
+        embeddings = embeddings.get("float")
+    return embeddings if isinstance(embeddings, list) else ()

@@ -91,16 +91,16 @@ def _summary(transcript: str) -> Plan:
 
 
 def _say(sentence: str) -> Plan:
-    return Plan((), lambda _: _signed(sentence))
+    return Plan((), lambda _: _sign(sentence))
 
 
-def _signed(sentence: str) -> str:
+def _sign(sentence: str) -> str:
     return f"{sentence} {_SIGNATURE}"
 
 
 def _report(returned: Sequence[CallResult]) -> str:
     parts = (f"{item.call.name} {'failed' if item.failed else 'returned'}: {item.text}" for item in returned)
-    return _signed("\n".join(parts) + "\n")
+    return _sign("\n".join(parts) + "\n")
 
 
 def _search(topic: str, blocks: dict[str, str], tools: Sequence[ToolSpec]) -> Plan:
@@ -114,7 +114,7 @@ def _search(topic: str, blocks: dict[str, str], tools: Sequence[ToolSpec]) -> Pl
         for item in returned:
             lines.append(f"{item.call.name} {'failed' if item.failed else 'says'}: {item.text}")
         nothing = f"I know nothing about {topic}."
-        return _signed(f"About {topic}:\n" + "\n".join(lines) + "\n" if lines else nothing)
+        return _sign(f"About {topic}:\n" + "\n".join(lines) + "\n" if lines else nothing)
 
     return Plan(steps, answer)
 
@@ -150,7 +150,7 @@ def _note(text: str, pen: Pen) -> Plan | None:
 def _confirm(sentence: str) -> Answer:
     def answer(returned: Sequence[CallResult]) -> str:
         failures = [f"{item.call.name} failed: {item.text}" for item in returned if item.failed]
-        return _signed("I could not keep that. " + "; ".join(failures) if failures else sentence)
+        return _sign("I could not keep that. " + "; ".join(failures) if failures else sentence)
 
     return answer
 

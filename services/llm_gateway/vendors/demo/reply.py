@@ -29,7 +29,7 @@ def next_parts(request: ChatRequest) -> list[Part]:
     """The parts of the reply: a step's tool calls, or a text."""
     system = "\n".join(text_of(message) for message in request.messages if message.role is Role.SYSTEM)
     question, after = _current_turn(request.messages)
-    tools = _allowed(request)
+    tools = _allowed_tools(request)
     plan_of_turn = plan(question, system, tools)
     steps = (
         plan_of_turn.steps
@@ -39,9 +39,9 @@ def next_parts(request: ChatRequest) -> list[Part]:
     done = [message for message in after if any(isinstance(part, ToolCall) for part in message.parts)]
     if len(done) < len(steps):
         return _calls(steps[len(done)], request)
-    answer = plan_of_turn.answer(_returned(after))
+    answer = plan_of_turn.answer(_results(after))
     if request.forces_a_call and tools:
-        return _calls([_demanded(tools, question, answer)], request)
+        return _calls([_forced_call(tools, question, answer)], request)
     return [Text(answer if request.response_format is None else _json_of(request.response_format, answer))]
 
 
@@ -53,7 +53,7 @@ def _calls(step: Step, request: ChatRequest) -> list[Part]:
     ]
 
 
-def _demanded(tools: Sequence[ToolSpec], question: str, answer: str) -> PlannedCall:
+def _forced_call(tools: Sequence[ToolSpec], question: str, answer: str) -> PlannedCall:
     """A call that is demanded without the rules knowing what for: of the tool that speaks to the user, or else the
     first.
     """
@@ -80,14 +80,14 @@ def _current_turn(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
     return "", ()
 
 
-def _allowed(request: ChatRequest) -> Sequence[ToolSpec]:
+def _allowed_tools(request: ChatRequest) -> Sequence[ToolSpec]:
     choice = request.tool_choice
     if choice is ToolMode.NONE:
         return ()
     return [tool for tool in request.tools if not isinstance(choice, str) or tool.name == choice]
 
 
-def _returned(messages: Sequence[Message]) -> list[CallResult]:
+def _results(messages: Sequence[Message]) -> list[CallResult]:
     """Each call since the question with its result, in order."""
     results: dict[str, ToolResult] = {}
     calls: list[ToolCall] = []

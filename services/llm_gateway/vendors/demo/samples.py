@@ -32,7 +32,7 @@ def sample(schema: Mapping[str, Any], text: str) -> Any:
 def _value(schema: Any, text: str, root: Mapping[str, Any], depth: int) -> Any:
     if not isinstance(schema, Mapping):
         return text
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     for key in _GIVEN:
         if key in schema:
             return schema[key]
@@ -42,10 +42,10 @@ def _value(schema: Any, text: str, root: Mapping[str, Any], depth: int) -> Any:
     for key in _CHOICES:
         if options := schema.get(key):
             return _value(next((o for o in options if o.get("type") != "null"), options[0]), text, root, depth + 1)
-    return _typed(schema, text, root, depth)
+    return _by_type(schema, text, root, depth)
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema with its reference followed and its `allOf` merged."""
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
@@ -57,14 +57,14 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         schema = {**{name: value for name, value in schema.items() if name != "$ref"}, **target}
     merged = dict(schema)
     for part in schema.get("allOf") or ():
-        resolved = _resolved(part, root)
+        resolved = _resolve(part, root)
         properties = {**merged.get("properties", {}), **resolved.get("properties", {})}
         required = [*merged.get("required", ()), *resolved.get("required", ())]
         merged |= {**resolved, "properties": properties, "required": required}
     return merged
 
 
-def _typed(schema: Mapping[str, Any], text: str, root: Mapping[str, Any], depth: int) -> Any:
+def _by_type(schema: Mapping[str, Any], text: str, root: Mapping[str, Any], depth: int) -> Any:
     match _type_of(schema):
         case "object":
             return _object(schema, text, root, depth)

@@ -71,11 +71,11 @@ class GoogleProvider(HttpProvider):
             {"model": resource, "content": {"parts": [{"text": text}]}, **(size if model.dimensions else {})}
             for text in texts
         ]
-        reply = await self._embedded(model, "batchEmbedContents", {"requests": requests})
+        reply = await self._post_embeddings(model, "batchEmbedContents", {"requests": requests})
         vectors = [item.get("values") or [] for item in reply.get("embeddings") or ()]
         return self._embeddings(model, texts, vectors, (reply.get("usageMetadata") or {}).get("promptTokenCount") or 0)
 
-    async def _embedded(self, model: EmbeddingModel, method: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def _post_embeddings(self, model: EmbeddingModel, method: str, body: Mapping[str, Any]) -> dict[str, Any]:
         path = await self._path(model.name, method)
         patience = self._config.stall_seconds
         return await self._transport.post(path, orjson.dumps(body), handle=model.handle, patience=patience)

@@ -7,7 +7,6 @@ documentation gives one that is accepted instead (ai.google.dev/gemini-api/docs/
 2026).
 """
 
-import base64
 import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +55,7 @@ def contents_of(messages: Sequence[Message], model: ChatModel) -> list[Content]:
     writer = _Writer(generation_of(model))
     for message in with_valid_ids(speaking, ANY):
         writer.add(message)
-    return writer.finished()
+    return writer.contents()
 
 
 class _Writer:
@@ -78,7 +77,7 @@ class _Writer:
         else:
             self._contents.append({"role": role, "parts": parts})
 
-    def finished(self) -> list[Content]:
+    def contents(self) -> list[Content]:
         contents = self._contents
         if not contents or contents[0]["role"] == "model":
             contents.insert(0, _filler("(The conversation begins earlier.)"))
@@ -96,7 +95,7 @@ class _Writer:
         signature = ""
         for part in parts:
             if signature and not isinstance(part, ToolCall):
-                yield _signed({"text": ""}, signature)
+                yield _with_signature({"text": ""}, signature)
                 signature = ""
             match part:
                 case RedactedReasoning():
@@ -104,16 +103,16 @@ class _Writer:
                 case ToolCall():
                     self._names[part.id] = part.name
                     call = {"id": part.id, "name": part.name, "args": _arguments(part)}
-                    yield _signed({"functionCall": call}, signature)
+                    yield _with_signature({"functionCall": call}, signature)
                     signature = ""
                 case Text():
                     own = own_value(GOOGLE, part.signature)
                     if part.text or own:
-                        yield _signed({"text": part.text}, own)
+                        yield _with_signature({"text": part.text}, own)
                 case Reasoning():
                     own = own_value(GOOGLE, part.signature)
                     if own is not None:
-                        yield _signed({"text": part.text, "thought": True}, own)
+                        yield _with_signature({"text": part.text, "thought": True}, own)
                 case Image():
                     yield _picture(part)
                 case ToolResult():
@@ -121,7 +120,7 @@ class _Writer:
                 case _:
                     assert_never(part)
         if signature:
-            yield _signed({"text": ""}, signature)
+            yield _with_signature({"text": ""}, signature)
 
     def _user_parts(self, parts: Iterable[Part]) -> Iterator[Content]:
         for part in parts:
@@ -169,7 +168,7 @@ def _sign(parts: list[Content]) -> None:
         first.setdefault("thoughtSignature", ANOTHERS_CALL)
 
 
-def _signed(part: Content, signature: str | None) -> Content:
+def _with_signature(part: Content, signature: str | None) -> Content:
     return {**part, "thoughtSignature": signature} if signature else part
 
 
@@ -189,6 +188,6 @@ def _arguments(call: ToolCall) -> Any:
 
 def _picture(image: Image) -> Content:
     if not image.url:
-        return {"inlineData": {"mimeType": image.media_type, "data": base64.b64encode(image.data).decode()}}
+        return {"inlineData": {"mimeType": image.media_type, "data": image.base64}}
     media_type = image.media_type or mimetypes.guess_type(urlsplit(image.url).path)[0]
     return {"fileData": {"fileUri": image.url} | ({"mimeType": media_type} if media_type else {})}

@@ -82,7 +82,7 @@ class Reader(ReplyReader):
         self._take_envelope(chunk)
         feedback = chunk.get("promptFeedback") or {}
         if reason := feedback.get("blockReason"):
-            raise self._blocked(reason, feedback.get("blockReasonMessage") or "")
+            raise self._block_error(reason, feedback.get("blockReasonMessage") or "")
         for candidate in (chunk.get("candidates") or ())[:1]:
             for part in (candidate.get("content") or {}).get("parts") or ():
                 yield from self._take_part(part)
@@ -186,7 +186,7 @@ class Reader(ReplyReader):
         self.builder.tokens.add_logprobs({"content": content})
         self.builder.tokens.ids += [one["tokenId"] for one in chosen if "tokenId" in one]
 
-    def _blocked(self, reason: str, message: str) -> LlmBadRequest:
+    def _block_error(self, reason: str, message: str) -> LlmBadRequest:
         text = f"{reason}: {message}" if message else reason
         return LlmBadRequest(
             f"{self._provider} blocked the prompt ({text}). Change what was written, or its safety_settings.",

@@ -37,8 +37,8 @@ def clean_schema(schema: Any) -> dict[str, Any]:
     """Returns the schema in that subset; one that allows anything is {}."""
     if not isinstance(schema, Mapping):
         return {}
-    schema = _merged(schema)
-    definitions = _named({**(schema.get("definitions") or {}), **(schema.get("$defs") or {})})
+    schema = _merge(schema)
+    definitions = _clean_named({**(schema.get("definitions") or {}), **(schema.get("$defs") or {})})
     result: dict[str, Any] = {"$defs": definitions} if definitions else {}
     if isinstance(target := schema.get("$ref"), str):
         # Nothing but such names may stand beside a reference.
@@ -53,7 +53,7 @@ def clean_schema(schema: Any) -> dict[str, Any]:
 def _children(schema: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if isinstance(properties := schema.get("properties"), Mapping):
-        result["properties"] = _named(properties)
+        result["properties"] = _clean_named(properties)
     if isinstance(items := schema.get("items"), Mapping):
         result["items"] = clean_schema(items)
     for name in _LISTS:
@@ -67,7 +67,7 @@ def _children(schema: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _named(schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _clean_named(schemas: Mapping[str, Any]) -> dict[str, Any]:
     return {name: clean_schema(value) for name, value in schemas.items()}
 
 
@@ -94,7 +94,7 @@ def _bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _merged(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """`allOf` as one schema of all that it lists: later ones win, properties and required ones are joined."""
     every = schema.get("allOf")
     if not isinstance(every, list):
@@ -104,7 +104,7 @@ def _merged(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     for part in (*every, own):
         if not isinstance(part, Mapping):
             continue
-        one = _merged(part)
+        one = _merge(part)
         properties = {**result.get("properties", {}), **(one.get("properties") or {})}
         required = [*dict.fromkeys((*result.get("required", ()), *(one.get("required") or ())))]
         result |= one

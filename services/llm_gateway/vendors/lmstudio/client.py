@@ -44,12 +44,12 @@ class LmStudioProvider(LocalProvider):
     async def list_models(self, timeout: float) -> Sequence[ListedModel]:
         """See Provider.list_models. Without LM Studio's own lists, OpenAI's, which tells names alone."""
         for path, read in _LISTS:
-            models = read(await self._asked(path, timeout))
+            models = read(await self._get(path, timeout))
             if models is not None:
                 return models
         return await self._openai.list_models(timeout)
 
-    async def _asked(self, path: str, timeout: float) -> Any:
+    async def _get(self, path: str, timeout: float) -> Any:
         try:
             return await self._transport.get(path, {}, timeout=timeout)
         except ModelNotFound:  # no such route

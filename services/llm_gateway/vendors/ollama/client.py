@@ -46,7 +46,7 @@ class OllamaProvider(HttpProvider):
 
     async def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""
-        with _advised(model):
+        with _with_advice(model):
             async with aclosing(super().generate(request, model, stream=stream)) as events:
                 async for event in events:
                     yield event
@@ -58,7 +58,7 @@ class OllamaProvider(HttpProvider):
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed."""
         body, patience = embed_body_of(model, texts, self._keep_alive), self._config.stall_seconds
-        with _advised(model):
+        with _with_advice(model):
             reply = await self._transport.post("/api/embed", body, handle=model.handle, patience=patience)
         return self._embeddings(model, texts, reply.get("embeddings") or [], reply.get("prompt_eval_count") or 0)
 
@@ -69,14 +69,14 @@ class OllamaProvider(HttpProvider):
         turns = asyncio.Semaphore(_SHOWN_AT_ONCE)
         try:
             async with asyncio.TaskGroup() as group:
-                listed = [group.create_task(self._listed(tag, timeout, turns)) for tag in tags]
+                listed = [group.create_task(self._model(tag, timeout, turns)) for tag in tags]
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         models = [model for task in listed if (model := task.result()) is not None]
         self._shown = {key: shown for key, shown in self._shown.items() if key in set(map(_key, tags))}
         return models
 
-    async def _listed(self, tag: Mapping[str, Any], timeout: float, turns: asyncio.Semaphore) -> ListedModel | None:
+    async def _model(self, tag: Mapping[str, Any], timeout: float, turns: asyncio.Semaphore) -> ListedModel | None:
         """Returns None for a model that was removed meanwhile."""
         key, name = _key(tag), tag["name"]
         shown = self._shown.get(key)
@@ -106,7 +106,7 @@ def _seconds_or_duration(keep_alive: str | int | None) -> str | int | None:
 
 
 @contextmanager
-def _advised(model: ChatModel | EmbeddingModel) -> Iterator[None]:
+def _with_advice(model: ChatModel | EmbeddingModel) -> Iterator[None]:
     """Adds advice for Ollama to failures that leave the block."""
     try:
         yield

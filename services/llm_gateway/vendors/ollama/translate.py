@@ -11,7 +11,6 @@ There is no choice of tools on this wire: for a named one it alone is offered, f
 turns are sent back only within a turn that calls tools, where models go on thinking.
 """
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,7 +49,7 @@ def body_of(request: ChatRequest, model: ChatModel, *, stream: bool, keep_alive:
         "shift": False,
         "options": _options(request, model, settings),
     }
-    if tools := _offered(request):
+    if tools := _tools(request):
         body["tools"] = [_tool(tool) for tool in tools]
     if request.response_format is not None:
         body["format"] = _format(request.response_format)
@@ -99,7 +98,7 @@ def _format(format: ResponseFormat) -> Any:
     return "json" if format.schema is None else format.schema
 
 
-def _offered(request: ChatRequest) -> Sequence[ToolSpec]:
+def _tools(request: ChatRequest) -> Sequence[ToolSpec]:
     choice = request.tool_choice
     if isinstance(choice, str):
         return [tool for tool in request.tools if tool.name == choice]
@@ -122,10 +121,10 @@ def _messages(request: ChatRequest) -> Iterator[dict[str, Any]]:
             names |= {part.id: part.name for part in message.parts if isinstance(part, ToolCall)}
             yield _assistant(message, with_thoughts=number > last_user)
         else:
-            yield _said(_ROLES[message.role], message.parts, request.handle)
+            yield _message(_ROLES[message.role], message.parts, request.handle)
 
 
-def _said(role: str, parts: Iterable[Part], handle: str) -> dict[str, Any]:
+def _message(role: str, parts: Iterable[Part], handle: str) -> dict[str, Any]:
     parts = list(parts)
     message_out: dict[str, Any] = {"role": role, "content": _text(parts)}
     images = [_image(part, handle) for part in parts if isinstance(part, Image)]
@@ -169,14 +168,14 @@ def _results(parts: Iterable[Part], names: Mapping[str, str], handle: str) -> It
         named = {"tool_name": names.get(part.tool_call_id, ""), "tool_call_id": part.tool_call_id}
         yield {"role": "tool", "content": _text(part.content), **named}
     if pictures:
-        yield _said("user", pictures, handle)
+        yield _message("user", pictures, handle)
 
 
 def _image(image: Image, handle: str) -> str:
     if image.url:
         message = f"{handle} takes images by value alone, as base64 data; an image with a URL must be fetched before."
         raise LlmBadRequest(message, handle=handle)
-    return base64.b64encode(image.data).decode()
+    return image.base64
 
 
 def _text(parts: Iterable[Part]) -> str:

@@ -85,10 +85,10 @@ class OpenAIProvider(HttpProvider):
             return await super().embed(model, texts)
         most = self._vendor.most_texts or len(texts)
         batches = [texts[start : start + most] for start in range(0, len(texts), most)]
-        parts = [await self._embedded(model, batch) for batch in batches]
+        parts = [await self._embed_batch(model, batch) for batch in batches]
         return Embeddings([vector for part in parts for vector in part.vectors], sum(p.prompt_tokens for p in parts))
 
-    async def _embedded(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
+    async def _embed_batch(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         body = orjson.dumps({"model": model.name, "input": list(texts), "encoding_format": "float"})
         path, patience = self._path("/embeddings", model.name), self._config.stall_seconds
         reply = await self._transport.post(path, body, handle=model.handle, patience=patience)

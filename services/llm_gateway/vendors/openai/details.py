@@ -59,7 +59,7 @@ def settle(part: Part) -> Part:
 
 
 def _line(lines: str) -> str:
-    return orjson.dumps(_merged(lines), option=orjson.OPT_SORT_KEYS).decode()
+    return orjson.dumps(_merge(lines), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -69,10 +69,10 @@ def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, 
     details = []
     for part in parts:
         if isinstance(part, Reasoning) and (lines := own_value(ORIGIN, part.signature)):
-            detail = _merged(lines)
+            detail = _merge(lines)
             detail[_TEXTS.get(detail.get("type", ""), "text")] = part.text
         elif isinstance(part, RedactedReasoning) and (lines := own_value(ORIGIN, part.data)):
-            detail = _merged(lines)
+            detail = _merge(lines)
         else:
             continue
         if detail.get("id") in ids:
@@ -81,7 +81,7 @@ def details_of(parts: Iterable[Part], ids: Mapping[str, str]) -> list[dict[str, 
     return details
 
 
-def _merged(lines: str) -> dict[str, Any]:
+def _merge(lines: str) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for line in lines.split("\n"):
         for name, value in orjson.loads(line).items():

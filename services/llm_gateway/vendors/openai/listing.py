@@ -48,13 +48,13 @@ def models_in(reply: Any, vendor: VendorProfile, provider_type: str, tier: str =
     items = reply.get("data") if isinstance(reply, Mapping) else reply
     window = vendor.tier_windows.get(tier)
     return [
-        _listed(item, provider_type, vendor, window)
+        _model(item, provider_type, vendor, window)
         for item in (items if isinstance(items, list) else ())
         if isinstance(item, Mapping) and item.get("id")
     ]
 
 
-def _listed(item: Mapping[str, Any], provider_type: str, vendor: VendorProfile, window: int | None) -> ListedModel:
+def _model(item: Mapping[str, Any], provider_type: str, vendor: VendorProfile, window: int | None) -> ListedModel:
     places = [item, *(item[name] for name in ("top_provider", "limits") if isinstance(item.get(name), Mapping))]
     thinks = {"reasoning": True} if vendor.thinkers is not None and vendor.thinkers.search(str(item["id"])) else {}
     return ListedModel(

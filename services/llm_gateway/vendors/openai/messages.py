@@ -3,7 +3,6 @@
 Thoughts of earlier turns go back where the vendor takes them, each in its own form; elsewhere they are left out.
 """
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -39,7 +38,7 @@ def messages_of(request: ChatRequest, model: ChatModel, vendor: VendorProfile, n
             result.append({"role": "assistant", "content": "."})
         result += _message(message, original, request.handle, model, vendor)
     if note:
-        result = _noted(result, note)
+        result = _with_note(result, note)
     if vendor.cache_marks is not None and vendor.cache_marks.match(model.name):
         _mark_ends(result)
     return result
@@ -133,8 +132,7 @@ def _content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
 def _content_part(part: Text | Image) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    url = part.url or f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
-    return {"type": "image_url", "image_url": {"url": url} | ({"detail": part.detail} if part.detail else {})}
+    return {"type": "image_url", "image_url": {"url": part.address} | ({"detail": part.detail} if part.detail else {})}
 
 
 def joined_text(parts: Iterable[Part]) -> str:
@@ -142,7 +140,7 @@ def joined_text(parts: Iterable[Part]) -> str:
     return "\n".join([part.text for part in parts if isinstance(part, Text)])
 
 
-def _noted(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:
+def _with_note(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:
     if messages and messages[0]["role"] == "system":
         return [{**messages[0], "content": f"{messages[0]['content']}\n\n{note}"}, *messages[1:]]
     return [{"role": "system", "content": note}, *messages]
@@ -154,10 +152,10 @@ def _mark_ends(messages: list[dict[str, Any]]) -> None:
     ends = {index for index, message in enumerate(messages) if message["role"] == "system"}
     newest = [index for index, message in enumerate(messages) if message["role"] in ("user", "tool")]
     for index in sorted(ends | set(newest[-1:])):
-        messages[index] = _marked(messages[index])
+        messages[index] = _with_mark(messages[index])
 
 
-def _marked(message: Mapping[str, Any]) -> dict[str, Any]:
+def _with_mark(message: Mapping[str, Any]) -> dict[str, Any]:
     content = message["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if not content:

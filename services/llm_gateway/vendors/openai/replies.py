@@ -195,17 +195,17 @@ def read_refusal(status: int, body: Any) -> Refusal:
     error = body.get("error")
     if not isinstance(error, dict):
         error = {**body, "message": error or body.get("message") or body.get("detail") or ""}
-    message = _worded(error.get("message") or error.get("detail") or "")
+    message = _sentence(error.get("message") or error.get("detail") or "")
     if inner := _upstream(error.get("metadata")):
         message = f"{message} ({inner})"
     kind, code = error.get("type"), error.get("code")
     return Refusal(status, message, "" if kind is None else str(kind), "" if code is None else str(code))
 
 
-def _worded(message: Any) -> str:
+def _sentence(message: Any) -> str:
     """Returns a list of faults, each with the place, as a sentence."""
     if isinstance(message, dict):
-        return _worded(message.get("detail") or message.get("message") or orjson.dumps(message).decode())
+        return _sentence(message.get("detail") or message.get("message") or orjson.dumps(message).decode())
     if isinstance(message, list):
         return "; ".join(map(_wrong, message))
     return str(message)
@@ -228,7 +228,7 @@ def _upstream(metadata: Any) -> str:
         inner = orjson.loads(raw) if isinstance(raw, str) else raw
     except orjson.JSONDecodeError:
         inner = raw
-    text = read_refusal(0, inner).message if inner else _worded(metadata.get("reasons") or "")
+    text = read_refusal(0, inner).message if inner else _sentence(metadata.get("reasons") or "")
     return ": ".join(filter(None, (str(metadata.get("provider_name") or ""), text)))
 
 

@@ -181,11 +181,11 @@ def complete_reply(generation: Generation, request: ChatRequest, vendor: VendorP
     if not strict and vendor.thoughts is not Thoughts.DETAILS:
         return generation
     originals = {tool.name: tool.parameters_json for tool in request.tools if tool.name in strict}
-    parts = [settle(_restored(part, originals)) for part in generation.message.parts]
+    parts = [settle(_restore(part, originals)) for part in generation.message.parts]
     return replace(generation, message=Message(generation.message.role, parts))
 
 
-def _restored(part: Part, originals: dict[str, str]) -> Part:
+def _restore(part: Part, originals: dict[str, str]) -> Part:
     if not isinstance(part, ToolCall) or part.name not in originals:
         return part
     return replace(part, arguments_json=restore_json(part.arguments_json, originals[part.name]))

@@ -16,9 +16,10 @@ from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.core.refusals import Caller
 from services.llm_gateway.core.reply_builder import ReplyBuilder
+from services.llm_gateway.http.errors import ReadRefusal
 from services.llm_gateway.http.exchange import Call, Exchange
 from services.llm_gateway.http.routes import Routes
-from services.llm_gateway.http.transport import ReadRefusal, Transport
+from services.llm_gateway.http.transport import Transport
 from services.llm_gateway.vendors.responses.replies import THOUGHTS_REFUSED, Reader, read_refusal
 from services.llm_gateway.vendors.responses.translate import Terms, body_of, count_body_of, message_items
 from services.llm_gateway.vendors.responses.websocket import Socket, SocketLost, Sockets
@@ -62,13 +63,13 @@ class Responses:
         while True:
             body = body_of(request, model, self._origin, terms)
             try:
-                async with aclosing(self._called(request, body, stream=stream)) as events:
+                async with aclosing(self._send(request, body, stream=stream)) as events:
                     async for event in events:
                         delivered = True
                         yield event
                 return
             except LlmBadRequest as error:
-                conceded = _conceded(terms, error.message)
+                conceded = _concede(terms, error.message)
                 if delivered or conceded == terms:
                     raise
                 terms = conceded
@@ -87,7 +88,7 @@ class Responses:
         await self._sockets.close()
         await self._transport.close()
 
-    def _called(self, request: ChatRequest, body: dict[str, Any], *, stream: bool) -> AsyncGenerator[Event, None]:
+    def _send(self, request: ChatRequest, body: dict[str, Any], *, stream: bool) -> AsyncGenerator[Event, None]:
         config = self._config
         by_socket = request.websocket or bool(config.options.get("websocket"))
         # Recordings are of HTTP.
@@ -121,7 +122,9 @@ class Responses:
                 return
             except SocketLost:
                 if delivered:
-                    raise self._transport.incomplete("closed the connection in the middle", request.handle) from None
+                    raise self._transport.errors.incomplete(
+                        "closed the connection in the middle", request.handle
+                    ) from None
         async with aclosing(self._over_http(request, body, stream=stream)) as events:
             async for event in events:
                 yield event
@@ -135,7 +138,7 @@ class Responses:
         reader = Reader(ReplyBuilder(), self._origin, request)
 
         async def prepare() -> Call:
-            connect = partial(self._received, socket, patience, request.handle)
+            connect = partial(self._receive, socket, patience, request.handle)
             return Call(self._path, socket.message(body), reader, True, connect=connect)
 
         is_kept = False
@@ -154,7 +157,7 @@ class Responses:
             if not is_kept:
                 self._sockets.drop(request.run_key, socket)
 
-    async def _received(
+    async def _receive(
         self, socket: Socket, patience: float, handle: str, message: bytes
     ) -> AsyncGenerator[bytes, None]:
         """Yields the events that answer the message. Raises SocketLost, also for an error that another connection would
@@ -167,7 +170,7 @@ class Responses:
                         raise SocketLost(code)
                     yield data
         except TimeoutError as error:
-            raise self._transport.silent(patience, handle) from error
+            raise self._transport.errors.silence(patience, handle) from error
 
 
 def _error_code(data: bytes) -> str:
@@ -178,7 +181,7 @@ def _error_code(data: bytes) -> str:
     return str(error.get("code")) if isinstance(error, Mapping) else ""
 
 
-def _conceded(terms: Terms, refusal: str) -> Terms:
+def _concede(terms: Terms, refusal: str) -> Terms:
     """Returns the terms without the one that this refusal is about."""
     if terms.thoughts and THOUGHTS_REFUSED in refusal:
         return replace(terms, thoughts=False)

@@ -5,7 +5,6 @@ see origins.py); those of another, and those that no text or call of the same me
 such a request is refused.
 """
 
-import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -171,8 +170,7 @@ def _content(parts: Iterable[Part]) -> list[dict[str, Any]]:
 def _content_part(part: Text | Image) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "input_text", "text": part.text}
-    url = part.url or f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
-    return {"type": "input_image", "image_url": url, "detail": part.detail or "auto"}
+    return {"type": "input_image", "image_url": part.address, "detail": part.detail or "auto"}
 
 
 def _tool(tool: ToolSpec, strict: str | None) -> dict[str, Any]:

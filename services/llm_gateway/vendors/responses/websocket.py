@@ -130,7 +130,7 @@ class Sockets:
         self._busy.add(key)
         socket = None
         try:
-            socket = await self._kept(key, fresh=fresh) or await self._opened()
+            socket = await self._reuse(key, fresh=fresh) or await self._open()
         finally:
             if socket is None:
                 self._busy.discard(key)
@@ -155,7 +155,7 @@ class Sockets:
         await asyncio.gather(*self._closing)
         await self._opener.close()
 
-    async def _kept(self, key: str, *, fresh: bool) -> Socket | None:
+    async def _reuse(self, key: str, *, fresh: bool) -> Socket | None:
         socket = self._idle.pop(key, None)
         if socket is None:
             return None
@@ -169,7 +169,7 @@ class Sockets:
             return None
         return socket
 
-    async def _opened(self) -> Socket | None:
+    async def _open(self) -> Socket | None:
         if time.monotonic() < self._refused_until or not self._has_room():
             return None
         route = await self._routes.find("GET", self._path, b"")

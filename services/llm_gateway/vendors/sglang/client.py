@@ -72,12 +72,14 @@ class SglangProvider(LocalProvider):
     async def _parsers(self, settings: Mapping[str, Any]) -> Parsers:
         names = {}
         for name in ("tool_call_parser", "reasoning_parser"):
-            names[name] = settings.get(name) or self._config.options.get(name) or (await self._told()).get(name) or ""
+            names[name] = (
+                settings.get(name) or self._config.options.get(name) or (await self._server_info()).get(name) or ""
+            )
         return Parsers(names["tool_call_parser"], names["reasoning_parser"])
 
     async def _formatter(self, request: ChatRequest, *, reads_calls: bool) -> Formatter:
         option = self._config.options.get("chat_template")
-        template = "" if option else (await self._told()).get("chat_template")
+        template = "" if option else (await self._server_info()).get("chat_template")
         value = option or (template if template in FORMATS else "")
         if not value:
             known = ", ".join(sorted(FORMATS))
@@ -95,7 +97,7 @@ class SglangProvider(LocalProvider):
             self._formatters[value, reads_calls] = formatter
         return formatter
 
-    async def _told(self) -> Mapping[str, Any]:
+    async def _server_info(self) -> Mapping[str, Any]:
         """Returns the arguments the server was started with; none where only its administrator may see them."""
         if self._server is None:
             try:

@@ -1,4 +1,9 @@
-"""Readers of /generate: one finds the calls in the text itself, one has the server's parsers find them."""
+"""Readers of /generate: one finds the calls in the text itself, one has the server's parsers find them.
+
+Text is streamed up to the mark at which a reply may begin to be a tool call (MARKS, by the names of SGLang's parsers);
+the rest waits for the server's parser, which reads whole replies alone. Of a parser that is not there nothing is known,
+and the whole reply waits.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +13,53 @@ from services.llm_gateway.core.chat import ChatRequest, Delta
 from services.llm_gateway.core.refusals import status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
-from services.llm_gateway.vendors.sglang.parsers import MARKS, Held
 from services.llm_gateway.vendors.sglang.replies import GenerateEvents, abort_reason
 from services.llm_gateway.vendors.sglang.translate import parse_calls_body_of, separate_body_of
 from services.llm_gateway.vendors.text.rendering import Prompt, offered_tools
 from services.llm_gateway.vendors.text.text_reply import TextReply, call_id
-from services.llm_gateway.vendors.text.tool_text import Piece, TextPiece, ThoughtPiece, ToolText
+from services.llm_gateway.vendors.text.tool_text import OPEN, Piece, TextPiece, ThoughtPiece, ToolText, certain
+
+_DEEPSEEK = "<\uff5ctool\u2581calls\u2581begin\uff5c>"
+MARKS: Mapping[str, str] = {
+    "deepseekv3": _DEEPSEEK,
+    "deepseekv31": _DEEPSEEK,
+    "glm": OPEN,
+    "glm45": OPEN,
+    "glm47": OPEN,
+    "hermes": OPEN,
+    "kimi_k2": "<|tool_calls_section_begin|>",
+    "mistral": "[TOOL_CALLS]",
+    "qwen": OPEN,
+    "qwen25": OPEN,
+    "qwen3_coder": OPEN,
+}
+
+
+class Held:
+    """The text of one reply: the part that may be streamed, and all of it."""
+
+    def __init__(self, mark: str | None) -> None:
+        self._mark = mark
+        self._waiting = ""
+        self._stopped = mark is None
+        self.text = ""
+        self.streamed = ""
+
+    def feed(self, text: str) -> str:
+        """Returns the part of it that is certainly no call."""
+        self.text += text
+        if self._stopped or self._mark is None:
+            return ""
+        before, mark, _ = (self._waiting + text).partition(self._mark)
+        self._stopped = bool(mark)
+        free, self._waiting = (before, "") if mark else certain(before, self._mark)
+        self.streamed += free
+        return free
+
+    def rest(self, parsed: str) -> str:
+        """Returns the part of the text, as the parser left it, that has not been streamed."""
+        return parsed[len(self.streamed) :] if parsed.startswith(self.streamed) else ""
+
 
 # (path, body) -> the reply.
 Ask = Callable[[str, bytes], Awaitable[Mapping[str, Any]]]
@@ -80,9 +126,9 @@ class ParsedReader(_Reader):
         self._thoughts = None if parsers.reasoning or prompt.opening else ToolText(calls=False)
 
     def _take_text(self, text: str) -> Iterator[Delta]:
-        yield from self._shown([TextPiece(text)] if self._thoughts is None else self._thoughts.feed(text))
+        yield from self._deltas([TextPiece(text)] if self._thoughts is None else self._thoughts.feed(text))
 
-    def _shown(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
+    def _deltas(self, pieces: Iterable[Piece]) -> Iterator[Delta]:
         for piece in pieces:
             if isinstance(piece, ThoughtPiece):
                 yield self.builder.add_reasoning("thoughts", piece.text)
@@ -91,7 +137,7 @@ class ParsedReader(_Reader):
 
     async def last(self) -> Sequence[Delta]:
         """Has the server's parsers read the text; returns what they find. Raises LlmError."""
-        deltas = list(self._shown(self._thoughts.close() if self._thoughts else ()))
+        deltas = list(self._deltas(self._thoughts.close() if self._thoughts else ()))
         text = self._opening + self._held.text
         if self._parsers.reasoning and text:
             reply = await self._ask("/separate_reasoning", separate_body_of(text, self._parsers.reasoning))

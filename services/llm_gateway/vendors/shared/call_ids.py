@@ -79,17 +79,17 @@ def _rewritten(messages: Sequence[Message], shape: IdShape) -> Iterator[Message]
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, ToolCall):
-                id = _unused(part.id, shape, used)
+                id = _unused_id(part.id, shape, used)
                 waiting.setdefault(part.id, deque()).append(id)
                 parts.append(replace(part, id=id))
             elif isinstance(part, ToolResult):
-                parts.append(replace(part, tool_call_id=_answered(part.tool_call_id, shape, waiting, answered)))
+                parts.append(replace(part, tool_call_id=_answer_id(part.tool_call_id, shape, waiting, answered)))
             else:
                 parts.append(part)
         yield replace(message, parts=parts)
 
 
-def _unused(id: str, shape: IdShape, used: set[str]) -> str:
+def _unused_id(id: str, shape: IdShape, used: set[str]) -> str:
     chosen, again = id, 0
     while chosen in used or shape.pattern.fullmatch(chosen) is None:
         chosen = shape.made_of(f"{again}:{id}")
@@ -98,7 +98,7 @@ def _unused(id: str, shape: IdShape, used: set[str]) -> str:
     return chosen
 
 
-def _answered(id: str, shape: IdShape, waiting: dict[str, deque[str]], answered: dict[str, str]) -> str:
+def _answer_id(id: str, shape: IdShape, waiting: dict[str, deque[str]], answered: dict[str, str]) -> str:
     """Returns the new id of the call that this result answers; a second result, or one without a call, gets the last or
     its own.
     """

@@ -30,7 +30,7 @@ def restore_json(arguments_json: str, parameters_json: str) -> str:
 
 def restore(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
     """Returns the value without the nulls that stand for optional properties left out."""
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     if isinstance(value, list):
         items = next((one["items"] for one in (schema, *_alternatives(schema, root)) if "items" in one), None)
         return [restore(item, items, root) for item in value]
@@ -45,7 +45,7 @@ def restore(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
     }
 
 
-def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     schema = unwrap(schema)
     for _ in range(_MOST_REFERENCES):
         if not isinstance(schema, Mapping) or "$ref" not in schema:
@@ -65,13 +65,13 @@ def _branch(schema: Mapping[str, Any], value: Mapping[str, Any], root: Mapping[s
 
 def _alternatives(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for choice in schema.get("anyOf") or schema.get("oneOf") or ():
-        resolved = _resolved(choice, root)
+        resolved = _resolve(choice, root)
         yield resolved
         yield from _alternatives(resolved, root)
 
 
 def _takes_null(schema: Any, root: Mapping[str, Any]) -> bool:
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     if schema.get("nullable") is True or None in schema.get("enum", ()) or schema.get("const", "") is None:
         return True
     if any(_takes_null(choice, root) for choice in schema.get("anyOf") or schema.get("oneOf") or ()):

@@ -66,7 +66,7 @@ class Format:
     alternates: bool = False
 
 
-def _marked(before: str, end: str, model: str = "assistant", **fields: Any) -> Format:
+def _format_of(before: str, end: str, model: str = "assistant", **fields: Any) -> Format:
     """A format whose turns all begin with the role's name; `before` has a place for it."""
     names = {role: before.format(role) for role in ("system", "user", model)}
     opening = names[model]
@@ -74,12 +74,12 @@ def _marked(before: str, end: str, model: str = "assistant", **fields: Any) -> F
 
 
 FORMATS: Mapping[str, Format] = {
-    "chatml": _marked("<|im_start|>{}\n", "<|im_end|>\n"),
-    "llama3": _marked("<|start_header_id|>{}<|end_header_id|>\n\n", "<|eot_id|>", begin="<|begin_of_text|>"),
+    "chatml": _format_of("<|im_start|>{}\n", "<|im_end|>\n"),
+    "llama3": _format_of("<|start_header_id|>{}<|end_header_id|>\n\n", "<|eot_id|>", begin="<|begin_of_text|>"),
     "mistral": Format(
         ("", "\n\n"), ("[INST] ", " [/INST]"), (" ", "</s>"), "", "<s>", ("</s>",), has_system=False, alternates=True
     ),
-    "gemma": _marked(
+    "gemma": _format_of(
         "<start_of_turn>{}\n", "<end_of_turn>\n", "model", begin="<bos>", has_system=False, alternates=True
     ),
 }
@@ -174,10 +174,10 @@ def names_of_calls(request: ChatRequest) -> Mapping[str, str]:
 
 def text_of(message: Message, handle: str) -> str:
     """Returns its text. Raises LlmImagesUnsupported."""
-    return _joined(message.parts, handle)
+    return _join(message.parts, handle)
 
 
-def _joined(parts: Sequence[Any], handle: str) -> str:
+def _join(parts: Sequence[Any], handle: str) -> str:
     if any(isinstance(part, Image) for part in parts):
         raise LlmImagesUnsupported(f"{handle} is asked by a prompt of text, which holds no images.", handle=handle)
     return "\n".join(part.text for part in parts if isinstance(part, Text))
@@ -222,7 +222,7 @@ def _written(call: ToolCall) -> str:
 def _content(part: Any, handle: str) -> str:
     if not isinstance(part, ToolResult):
         raise LlmBadRequest("a tool message may hold tool results only", handle=handle)
-    return _joined(part.content, handle)
+    return _join(part.content, handle)
 
 
 def _result(part: Any, names: Mapping[str, str], handle: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from services.common.self_limits import limit_self
+from services.common.process_limits import limit_self
 
 MEMORY_BYTES = 512 * 1024 * 1024
 LONGEST_PROMPT = 16 * 1024 * 1024
@@ -32,7 +32,7 @@ def _limit() -> None:
 
 
 @lru_cache(maxsize=8)
-def _compiled(source: str) -> jinja2.Template:
+def _compile(source: str) -> jinja2.Template:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )
@@ -55,7 +55,7 @@ def render(template: str, context: Mapping[str, Any]) -> dict[str, str]:
     """The answer to one request."""
     try:
         pieces, size = [], 0
-        for piece in _compiled(template).generate(**context):
+        for piece in _compile(template).generate(**context):
             size += len(piece)
             if size > LONGEST_PROMPT:
                 return {"error": f"the prompt has more than {LONGEST_PROMPT:,} characters"}

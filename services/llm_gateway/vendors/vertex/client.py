@@ -78,12 +78,12 @@ class VertexProvider(GoogleProvider):
         if "gemini" in model.name:
             config = {"embedContentConfig": size} if size else {}
             requests = [{"content": {"role": "user", "parts": [{"text": text}]}, **config} for text in texts]
-            reply = await self._embedded(model, "batchEmbedContents", {"requests": requests})
+            reply = await self._post_embeddings(model, "batchEmbedContents", {"requests": requests})
             items = reply.get("embeddings") or ()
             tokens = (reply.get("usageMetadata") or {}).get("promptTokenCount")
         else:
             body = {"instances": [{"content": text} for text in texts], "parameters": size}
-            reply = await self._embedded(model, "predict", body)
+            reply = await self._post_embeddings(model, "predict", body)
             items, tokens = [item.get("embeddings") or {} for item in reply.get("predictions") or ()], None
         if tokens is None:
             tokens = sum(int((item.get("statistics") or {}).get("token_count") or 0) for item in items)
@@ -119,14 +119,14 @@ class _Access:
         if self._config.replay_from:
             return ""
         if self._tokens is None:
-            credentials = await self._found()
+            credentials = await self._load()
             self._tokens = self._tokens or Tokens(credentials.fetch)
         return await self._tokens.get()
 
     async def project(self) -> str:
         """Returns the project to which calls are billed. Raises ProviderInvalid and LlmAuthentication."""
         option = str(self._config.options.get("project") or "")
-        project = option or ("" if self._config.replay_from else (await self._found()).project)
+        project = option or ("" if self._config.replay_from else (await self._load()).project)
         if _PROJECT.fullmatch(project) is None:
             raise ProviderInvalid(
                 f"{self._config.name} has no project of Google Cloud ({project!r}); set GOOGLE_CLOUD_PROJECT, or the "
@@ -135,7 +135,7 @@ class _Access:
             )
         return project
 
-    async def _found(self) -> Credentials:
+    async def _load(self) -> Credentials:
         async with self._lock:
             if self._credentials is None:
                 self._credentials = await credentials_of(self._config, self._http)

@@ -59,7 +59,7 @@ class Tokens:
         left = self._expires_at - time.monotonic()
         if left < _EARLY_SECONDS and self._fetching is None:
             self._fetching = asyncio.create_task(self._renew())
-            self._fetching.add_done_callback(self._told)
+            self._fetching.add_done_callback(self._on_renewed)
         if left <= 0 and self._fetching is not None:
             await asyncio.shield(self._fetching)
         return self._value
@@ -68,7 +68,7 @@ class Tokens:
         token = await self._fetch()
         self._value, self._expires_at = token.value, time.monotonic() + token.seconds
 
-    def _told(self, task: asyncio.Task[None]) -> None:
+    def _on_renewed(self, task: asyncio.Task[None]) -> None:
         self._fetching = None
         if not task.cancelled() and (error := task.exception()) is not None:
             # Callers that waited get it raised; while the old token serves, the next call tries again.
@@ -93,11 +93,11 @@ async def credentials_of(config: ProviderConfig, http: httpx2.AsyncClient) -> Cr
     """
     key = "" if config.api_key == NO_KEY else config.api_key.strip()
     if key.startswith("{"):
-        return _account(config, http, _parsed(config, key))
+        return _account(config, http, _parse(config, key))
     if config.organization_id is not None:
         # Nobody speaks with the operator's credentials.
-        raise _refused(config, "it needs the JSON of a service account's key")
-    info = _parsed(config, await asyncio.to_thread(_file_text, config, key)) if key else {}
+        raise _refusal(config, "it needs the JSON of a service account's key")
+    info = _parse(config, await asyncio.to_thread(_file_text, config, key)) if key else {}
     if info.get("type") == SERVICE_ACCOUNT:
         return _account(config, http, info)
     return await asyncio.to_thread(_default, config)
@@ -106,11 +106,11 @@ async def credentials_of(config: ProviderConfig, http: httpx2.AsyncClient) -> Cr
 def _account(config: ProviderConfig, http: httpx2.AsyncClient, info: dict[str, Any]) -> Credentials:
     # Other kinds name files, commands and addresses of the machine.
     if info.get("type") != SERVICE_ACCOUNT or not all(info.get(name) for name in ("client_email", "token_uri")):
-        raise _refused(config, "that JSON is not a service account's key")
+        raise _refusal(config, "that JSON is not a service account's key")
 
     async def fetch() -> Token:
         assertion = await asyncio.to_thread(_assertion, config, info)
-        return await _exchanged(config, http, str(info["token_uri"]), assertion)
+        return await _exchange(config, http, str(info["token_uri"]), assertion)
 
     return Credentials(fetch, str(info.get("project_id") or ""))
 
@@ -124,11 +124,11 @@ def _assertion(config: ProviderConfig, info: dict[str, Any]) -> str:
             signer, {**claims, "iat": now, "exp": now + _ASSERTION_SECONDS}
         )
     except (ValueError, google.auth.exceptions.GoogleAuthError):
-        raise _refused(config, "the service account's private key cannot be read") from None
+        raise _refusal(config, "the service account's private key cannot be read") from None
     return signed.decode()
 
 
-async def _exchanged(config: ProviderConfig, http: httpx2.AsyncClient, url: str, assertion: str) -> Token:
+async def _exchange(config: ProviderConfig, http: httpx2.AsyncClient, url: str, assertion: str) -> Token:
     form = {"grant_type": _GRANT, "assertion": assertion}
     try:
         response = await http.post(url, data=form, timeout=_PATIENCE)
@@ -148,7 +148,7 @@ async def _exchanged(config: ProviderConfig, http: httpx2.AsyncClient, url: str,
         raise LlmServerError(sentence, provider=config.name, status=response.status_code)
     if not response.is_success or not reply.get("access_token"):
         reason = reply.get("error_description") or reply.get("error") or "it gave no reason"
-        raise _refused(config, f"the token is refused: {reason}", response.status_code)
+        raise _refusal(config, f"the token is refused: {reason}", response.status_code)
     return Token(str(reply["access_token"]), float(reply.get("expires_in") or _ASSERTION_SECONDS))
 
 
@@ -161,7 +161,7 @@ def _default(config: ProviderConfig) -> Credentials:
     try:
         credentials, project = google.auth.default(scopes=[_SCOPE])
     except google.auth.exceptions.GoogleAuthError as error:
-        raise _refused(config, f"there are no application default credentials ({error})") from error
+        raise _refusal(config, f"there are no application default credentials ({error})") from error
 
     def refreshed() -> Token:
         try:
@@ -170,7 +170,7 @@ def _default(config: ProviderConfig) -> Credentials:
             sentence = f"{config.name} gets no token: {error}. Check the network."
             raise LlmConnection(sentence, provider=config.name) from error
         except google.auth.exceptions.GoogleAuthError as error:
-            raise _refused(config, f"the token is refused: {error}") from error
+            raise _refusal(config, f"the token is refused: {error}") from error
         left = (
             (credentials.expiry.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds() if credentials.expiry else 0.0
         )
@@ -186,19 +186,19 @@ def _file_text(config: ProviderConfig, path: str) -> str:
     try:
         return Path(path).read_text()
     except (OSError, ValueError) as error:
-        raise _refused(config, f"{path} cannot be read ({type(error).__name__})") from error
+        raise _refusal(config, f"{path} cannot be read ({type(error).__name__})") from error
 
 
-def _parsed(config: ProviderConfig, text: str) -> dict[str, Any]:
+def _parse(config: ProviderConfig, text: str) -> dict[str, Any]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):
-        raise _refused(config, "its key is not a JSON object")
+        raise _refusal(config, "its key is not a JSON object")
     return value
 
 
-def _refused(config: ProviderConfig, what: str, status: int | None = None) -> LlmAuthentication:
+def _refusal(config: ProviderConfig, what: str, status: int | None = None) -> LlmAuthentication:
     sentence = f"{config.name} cannot authenticate at Google Cloud: {what}. Check {config.key_setting}."
     return LlmAuthentication(sentence, provider=config.name, status=status)

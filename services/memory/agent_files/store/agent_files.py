@@ -7,8 +7,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.refusals import Refused
 from services.common.errors import FailedPrecondition, NotFound
-from services.common.refusals import Refused
 from services.memory.agent_files.model import FileLimits, FileRange, Opening
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord
@@ -138,7 +138,7 @@ class PostgresAgentFiles(AgentFileReads):
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_LOCK, organization_id, agent_id)
             paths = await _ready(connection, organization_id, agent_id, ids)
-            opened = [_opened(row) for row in await connection.fetch(_OPEN_NOW, organization_id, agent_id)]
+            opened = [_open_file(row) for row in await connection.fetch(_OPEN_NOW, organization_id, agent_id)]
             closed = files_to_close(opened, ids, 0 if close_others else limits.most_open)
             await connection.execute(_CLOSE, organization_id, agent_id, [one.file_id for one in closed])
             await connection.execute(_OPEN, organization_id, agent_id, *_windows(ranges), limits.view_chars)
@@ -201,5 +201,5 @@ def _windows(ranges: Sequence[FileRange]) -> tuple[list[UUID], list[int], list[i
     )
 
 
-def _opened(row: Any) -> OpenFile:
+def _open_file(row: Any) -> OpenFile:
     return OpenFile(row["file_id"], row["path"], row["accessed_at"].timestamp())

@@ -8,8 +8,8 @@ import asyncpg
 from sqlalchemy import Row, Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.core.paging import Page, PageOf
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
 from services.memory.agent_files.model import AgentFile, Piece
 from services.memory.agent_files.store.views import CHAR_LIMIT, PAGES, PAGES_AS_JSON, view_of_row
 from services.memory.agent_files.tables import agent_files

@@ -72,12 +72,12 @@ def view_of_row(row: Mapping[str, Any], pages: Sequence[Sequence[Any]] | None) -
 
 def _directory(values: Sequence[Any]) -> Directory:
     name, description, instructions, count, opened, others = values
-    files = [_opened(name, *one) for one in opened or ()]
+    files = [_open_file(name, *one) for one in opened or ()]
     files += [DirectoryFile(UUID(one[0]), f"{name}/{one[1]}", one[2], False) for one in others or ()]
     return Directory(name, description or "", instructions or "", tuple(files), count)
 
 
-def _opened(
+def _open_file(
     folder: str,
     file_id: str,
     name: str,

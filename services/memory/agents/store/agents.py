@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.purging import purge_rows
+from services.common.purge import purge_rows
 from services.memory.agent_files.store.views import DIRECTORIES, directories_of
 from services.memory.agents.model import AgentMemory
 from services.memory.archives.model import Archive

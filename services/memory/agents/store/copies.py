@@ -213,7 +213,7 @@ class PostgresCopies:
         async with self._pool.acquire() as connection:
             return await _then(connection, organization_id, versions)
 
-    async def create_attached(
+    async def create_and_attach(
         self,
         organization_id: UUID,
         agent_id: UUID,

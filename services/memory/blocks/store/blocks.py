@@ -7,8 +7,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.statements import Statement
 from services.common.errors import Aborted, AlreadyExists, NotFound
-from services.common.statements import Statement
 from services.memory.agent_tools.model import ValueChange
 from services.memory.blocks.model import (
     Block,

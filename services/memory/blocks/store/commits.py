@@ -8,9 +8,9 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.records import columns
+from services.common.core.statements import Statement
 from services.common.errors import AlreadyExists
-from services.common.records import columns
-from services.common.statements import Statement
 from services.memory.agent_tools.model import ValueChange, ValueEdit
 from services.memory.agent_tools.store import id_text
 from services.memory.blocks.model import Block, Operation, Origin, Restoration
@@ -121,7 +121,7 @@ async def commit_values(
     connection: Any, organization_id: UUID, changes: Sequence[ValueChange]
 ) -> list[list[Block] | None]:
     """See `BlockStore.commit_values`; on a pool or within a transaction."""
-    edits = [_edit_values(change.before, number, edit) for change in changes for number, edit in _numbered(change)]
+    edits = [_edit_values(change.before, number, edit) for change in changes for number, edit in _with_versions(change)]
     try:
         values = arrays(map(_change_values, changes)) | arrays(edits)
         done = await connection.fetch(*_COMMIT_VALUES.bind(organization_id=organization_id, **values))
@@ -131,7 +131,7 @@ async def commit_values(
     return [_blocks(change, times[change.before.id]) if change.before.id in times else None for change in changes]
 
 
-def _numbered(change: ValueChange) -> Iterable[tuple[int, ValueEdit]]:
+def _with_versions(change: ValueChange) -> Iterable[tuple[int, ValueEdit]]:
     """Returns the edits with their versions."""
     return enumerate(change.edits, start=change.before.version + 1)
 
@@ -178,7 +178,7 @@ def _blocks(change: ValueChange, updated_at: datetime) -> list[Block]:
             last_updated_by_id=edit.origin.actor_id,
             updated_at=updated_at - timedelta(microseconds=newest - version),
         )
-        for version, edit in _numbered(change)
+        for version, edit in _with_versions(change)
     ]
 
 

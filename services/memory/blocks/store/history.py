@@ -7,8 +7,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.records import record
 from services.common.errors import NotFound
-from services.common.records import record
 from services.memory.blocks.model import BlockVersion, Operation
 from services.memory.sql.rows import whole
 

@@ -7,14 +7,13 @@ from sqlalchemy import ColumnElement, and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import keyset
+from services.common.core.paging import Page, PageBy, PageOf
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageBy, PageOf
-from services.memory.blocks.model import Block, BlockList, BlockVersion
+from services.memory.blocks.model import Block, BlockList, BlockVersion, version_bounds
 from services.memory.blocks.store.blocks import no_such_block
 from services.memory.blocks.store.history import version_of_row
 from services.memory.blocks.store.rows import block_of_row
 from services.memory.blocks.tables import agent_blocks, block_history, block_identities, blocks
-from services.memory.core.paging import version_bounds
 from services.memory.sql.columns import by_key
 from services.memory.sql.pages import with_values
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.common.records import names_in, record
+from services.common.core.records import names_in, record
 from services.memory.blocks.model import Block, BlockSettings
 from services.memory.blocks.tables import blocks
 from services.memory.sql.columns import select_list

@@ -7,11 +7,10 @@ removed lines stand, and these must be found exactly once.
 from dataclasses import dataclass
 from itertools import pairwise
 
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.memory.blocks.model import Operation
-from services.memory.core.editing.edits import Edit, refuse_line_numbers
-from services.memory.core.editing.occurrences import count_and_lines, starts
+from services.memory.core.editing.edits import Edit, count_and_lines, refuse_line_numbers, starts
 
 _SHOWN = 200
 

@@ -9,10 +9,30 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.memory.blocks.model import LARGEST_LIMIT, Block, Operation
-from services.memory.core.editing.occurrences import count_and_lines, starts
+
+# Of a text that occurs more often, nobody needs to know how often.
+_MOST = 20
+
+
+def starts(value: str, old: str) -> list[int]:
+    """Returns where `old` begins, also overlapping: each is a place that the model may mean. A few at most."""
+    places: list[int] = []
+    at = value.find(old)
+    while at >= 0 and len(places) <= _MOST:
+        places.append(at)
+        at = value.find(old, at + 1)
+    return places
+
+
+def count_and_lines(value: str, places: list[int]) -> str:
+    """Returns the number and lines of the places, for a sentence."""
+    times = f"{len(places)} times" if len(places) <= _MOST else f"more than {_MOST} times"
+    lines = ", ".join(str(value.count("\n", 0, start) + 1) for start in places[:_MOST])
+    return f"{times} (on lines {lines})"
+
 
 # A value up to this long is shown whole to the model after an edit, otherwise the lines around the change.
 _SHOWN_WHOLE = 2_000
@@ -105,7 +125,7 @@ def rewrite(value: str, text: str, *, trusted: bool = False) -> Edit:
     return _edit("", text, "", Operation.REWRITE)
 
 
-def edited(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]:
+def apply_edit(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, Edit]:
     """Returns the block after a tool's edit. Raises Refused when it is read-only or would be over its limit."""
     if block.read_only:
         raise Refused("TOOL_REFUSED", f'The memory block "{block.label}" is read-only; tools cannot change it.')

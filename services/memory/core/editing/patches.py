@@ -14,8 +14,8 @@ from functools import partial
 from typing import Literal
 from uuid import UUID
 
-from services.common.refusals import Refused
-from services.common.storable import storable
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import diffs, edits
@@ -73,7 +73,7 @@ def parts(patch: str) -> list[Part]:
         elif result:
             _add(result[-1], line)
         elif line.strip():
-            raise _refused(f"the line {line[:80]!r} stands before the first header")
+            raise _refusal(f"the line {line[:80]!r} stands before the first header")
     return result
 
 
@@ -83,7 +83,7 @@ def _add(part: Part, line: str) -> None:
     elif part.kind == "Update" and part.move_to is None and (move := _MOVE.match(line)):
         part.move_to = move[1]
     else:
-        raise _refused(f"the header {line[:80]!r} has no meaning there")
+        raise _refusal(f"the header {line[:80]!r} has no meaning there")
 
 
 def plan(parts: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -> Plan:
@@ -103,7 +103,7 @@ def plan(parts: Sequence[Part], memory: AgentMemory, mint: Callable[[], UUID]) -
             result.detached.append(block.id)
             result.messages.append(f'The memory block "{block.label}" was removed from your memory.')
         else:
-            after = _updated(result, block, part)
+            after = _update(result, block, part)
             _check_free(after.label, present, result)
             present[after.label] = result.edited[after.id] = after
     return result
@@ -115,7 +115,7 @@ def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -
     while lines and not lines[-1]:
         lines.pop()
     if wrong := [line for line in lines if not line.startswith("+")]:
-        raise _refused(f'every line of an added block begins with "+"; this one does not: {wrong[0][:80]!r}')
+        raise _refusal(f'every line of an added block begins with "+"; this one does not: {wrong[0][:80]!r}')
     value = "\n".join(line[1:] for line in lines)
     edits.refuse_line_numbers("patch", value)
     draft = validate(BlockDraft(id=block_id, label=part.label, value=value))
@@ -123,13 +123,13 @@ def _create(plan: Plan, present: dict[str, Block], part: Part, block_id: UUID) -
     plan.messages.append(f'The memory block "{draft.label}" was created ({len(value)} of {draft.limit} characters).')
 
 
-def _updated(plan: Plan, block: Block, part: Part) -> Block:
+def _update(plan: Plan, block: Block, part: Part) -> Block:
     """Returns the block with the part's diff and label."""
     if any(line.strip() for line in part.lines):
-        block, edit = edits.edited(block, partial(diffs.patch, diff="\n".join(part.lines)))
+        block, edit = edits.apply_edit(block, partial(diffs.patch, diff="\n".join(part.lines)))
         plan.messages.append(edits.report(block, edit))
     elif part.move_to is None:
-        raise _refused(f'the part about the block "{block.label}" changes nothing')
+        raise _refusal(f'the part about the block "{block.label}" changes nothing')
     if part.move_to is not None:
         plan.messages.append(f'The memory block "{block.label}" is now labelled "{part.move_to}".')
         block = validate(replace(block, label=part.move_to))
@@ -139,22 +139,22 @@ def _updated(plan: Plan, block: Block, part: Part) -> Block:
 def refuse_read_only(block: Block) -> None:
     """Raises Refused."""
     if block.read_only:
-        raise _refused(f'the memory block "{block.label}" is read-only; tools cannot change it')
+        raise _refusal(f'the memory block "{block.label}" is read-only; tools cannot change it')
 
 
 def refuse_unowned(block: Block, memory: AgentMemory) -> None:
     """Raises Refused where an agent may not rename or detach a block."""
     refuse_read_only(block)
     if block.id in memory.isolated_block_ids:
-        raise _refused(
+        raise _refusal(
             f'the memory block "{block.label}" belongs to this conversation alone and keeps its label while that lasts'
         )
 
 
 def _check_free(label: str, present: dict[str, Block], plan: Plan) -> None:
     if label in present or any(draft.label == label for draft in plan.created):
-        raise _refused(f'there is another memory block "{label}"')
+        raise _refusal(f'there is another memory block "{label}"')
 
 
-def _refused(why: str) -> Refused:
+def _refusal(why: str) -> Refused:
     return Refused("TOOL_REFUSED", f"Nothing was changed: {why}.")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.files.model import TextPage
 
 LONGEST_PATTERN = 1_000

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 
 class FileFormat(StrEnum):

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from html import unescape
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.core.file_text.names import LONGEST_NAME, normal_form
 
 _CLOSE = 5

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 LONGEST_NAME = 255
 # A name stands in prompts and in lists of one line each, and shall look like what it is: no marks of direction.

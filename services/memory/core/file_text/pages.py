@@ -91,7 +91,7 @@ def _page_end(lines: list[str]) -> int:
     return len(lines)
 
 
-def joined(pages: Iterable[TextPage]) -> str:
+def join_pages(pages: Iterable[TextPage]) -> str:
     """Returns the whole text again."""
     parts: list[str] = []
     for page in pages:

@@ -49,7 +49,7 @@ def view_of(window: Window, pages: Iterable[TextPage]) -> View:
     room = window.char_limit - len(_header(window.line_count, window.line_count, window.line_count)) - _NOTE
     lines: list[str] = []
     number = first - 1
-    for number, line in _numbered(pages, first, end):
+    for number, line in _numbered_lines(pages, first, end):
         room -= len(line) + 1
         if room < 0:
             if lines:
@@ -75,7 +75,7 @@ def _note(last: int, end: int, window: Window) -> list[str]:
     ]
 
 
-def _numbered(pages: Iterable[TextPage], first: int, end: int) -> Iterable[tuple[int, str]]:
+def _numbered_lines(pages: Iterable[TextPage], first: int, end: int) -> Iterable[tuple[int, str]]:
     for page in pages:
         for number, line in enumerate(page.text.split("\n"), start=page.first_line):
             if number > end:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from services.common.paging import Page, PageBy, PageOf
+from services.common.core.paging import Page, PageBy, PageOf
 from services.memory.agent_tools.model import ValueChange
 from services.memory.blocks.model import (
     Block,

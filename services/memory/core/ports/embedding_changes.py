@@ -71,7 +71,7 @@ class ChangeStore(ModelAlternatives, Protocol):
         Raises NotFound (ARCHIVE_NOT_FOUND), and what `decide` raises.
         """
 
-    async def failed(self, organization_id: UUID, change: EmbeddingChange, error: str) -> None:
+    async def record_failure(self, organization_id: UUID, change: EmbeddingChange, error: str) -> None:
         """Shows why the change does not go on."""
 
     async def set_model(self, organization_id: UUID, change: EmbeddingChange, model_id: int) -> None:
@@ -91,7 +91,7 @@ class ChangeStore(ModelAlternatives, Protocol):
     def lock(self, organization_id: UUID, change: EmbeddingChange) -> AbstractAsyncContextManager[LockedChange | None]:
         """Keeps insertions out; None when the change does not run."""
 
-    async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:
+    async def needs_index(self, organization_id: UUID, change: EmbeddingChange) -> bool:
         """Returns whether searches would become slow without an index of the new vectors, which is asked for then."""
 
     async def erase(self, organization_id: UUID, change: EmbeddingChange, start: UUID, limit: int) -> UUID | None:

@@ -1,4 +1,4 @@
-"""Rankings of passages, and the samples they need."""
+"""Rankings of passages, the samples they need, and the peer that embeds texts."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -34,3 +34,13 @@ class SampleStore(Protocol):
 
     async def take(self, organization_id: UUID, scope_id: UUID) -> None:
         """Takes one of an archive, or of all of the tenant, in the place of the last. A sample of nothing is none."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    async def embed(self, handle: str, texts: Sequence[str], seconds: float) -> list[list[float]]:
+        """Returns one vector per text, all of one length, by that model. Raises LociError, also after `seconds`."""
+
+    async def check(self, handle: str, seconds: float) -> None:
+        """Raises NotFound (MODEL_NOT_FOUND) for a handle that is not configured."""

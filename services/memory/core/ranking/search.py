@@ -1,14 +1,14 @@
 """Hybrid search: how the answers of several searches become one. Pure.
 
 Text is ranked by BM25 over the archives searched, vectors by cosine, and the ranks are fused
-(`services/common/ranking.py`).
+(`services/common/core/ranking.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from services.common.ranking import any_of, reciprocal_ranks
+from services.common.core.ranking import any_of, reciprocal_ranks
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.passages.model import Passage
 

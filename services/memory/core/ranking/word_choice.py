@@ -23,7 +23,7 @@ def most_candidates(limit: int, *, filtered: bool) -> int:
     return max(_MOST_CANDIDATES, 4 * limit) * (_FILTERED if filtered else 1)
 
 
-def most_chosen(passages: int) -> int:
+def most_selected(passages: int) -> int:
     """Returns up to how many passages a filter may leave for all of them to be looked at."""
     return min(_MOST_CHOSEN, passages)
 

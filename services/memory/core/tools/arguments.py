@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from services.common.refusals import Refused
-from services.common.storable import storable_json
+from services.common.core.refusals import Refused
+from services.common.core.storable import storable_json
 from services.memory.core.rules import JsonObject
 
 _KINDS = {

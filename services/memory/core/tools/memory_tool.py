@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import edits, patches
@@ -96,7 +96,7 @@ def _create(memory: AgentMemory, draft: BlockDraft) -> Plan:
 
 
 def _delete(memory: AgentMemory, label: str) -> Plan:
-    block = _find_owned(memory, label)
+    block = _find_renamable(memory, label)
     message = f'The memory block "{label}" was detached: it is not part of your memory any more.'
     return Plan(detached=[block.id], messages=[message])
 
@@ -112,7 +112,7 @@ def _rename(arguments: Arguments) -> Callable[[AgentMemory], Plan]:
 
 
 def _plan_rename(memory: AgentMemory, label: str, new: str | None, description: str | None) -> Plan:
-    block = _find(memory, label) if new is None else _find_owned(memory, label)
+    block = _find(memory, label) if new is None else _find_renamable(memory, label)
     messages = []
     after = block
     if new is not None:
@@ -135,7 +135,7 @@ def _find(memory: AgentMemory, label: str) -> Block:
     raise edits.unknown_label(label, (block.label for block in memory.blocks))
 
 
-def _find_owned(memory: AgentMemory, label: str) -> Block:
+def _find_renamable(memory: AgentMemory, label: str) -> Block:
     block = _find(memory, label)
     patches.refuse_unowned(block, memory)
     return block

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.statements import Statement
 from services.common.errors import NotFound
-from services.common.statements import Statement
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import LockedChange
 from services.memory.embedding_changes.model import (
@@ -27,7 +27,7 @@ from services.memory.embedding_changes.model import (
     Target,
     TextToEmbed,
     TextVector,
-    switch,
+    switch_change,
 )
 from services.memory.embedding_changes.store import vectors
 from services.memory.jobs.store import add_job
@@ -125,7 +125,7 @@ class PostgresEmbeddingChanges:
                 await add_job(connection, organization_id, JOB_KIND, str(archive_id))
         return change
 
-    async def failed(self, organization_id: UUID, change: EmbeddingChange, error: str) -> None:
+    async def record_failure(self, organization_id: UUID, change: EmbeddingChange, error: str) -> None:
         error = error.replace("\0", "")[:_LONGEST_ERROR]
         await self._pool.execute(_FAILED, organization_id, change.archive_id, change.id, error)
 
@@ -166,8 +166,8 @@ class PostgresEmbeddingChanges:
             else:
                 yield _LockedChange(connection, organization_id, _change(row), _now(archive))
 
-    async def index_wanted(self, organization_id: UUID, change: EmbeddingChange) -> bool:
-        return await vectors.index_wanted(self._pool, organization_id, change)
+    async def needs_index(self, organization_id: UUID, change: EmbeddingChange) -> bool:
+        return await vectors.needs_index(self._pool, organization_id, change)
 
     async def erase(self, organization_id: UUID, change: EmbeddingChange, start: UUID, limit: int) -> UUID | None:
         return await vectors.erase(self._pool, organization_id, change, start, limit)
@@ -204,7 +204,7 @@ class _LockedChange:
         after = self._change.after
         where = (self._organization_id, self._change.archive_id)
         await self._connection.execute(_SWITCH, *where, after.embedding, after.model_id)
-        change = switch(self._change, self._now)
+        change = switch_change(self._change, self._now)
         await self._connection.execute(*_update(self._organization_id, change))
 
 

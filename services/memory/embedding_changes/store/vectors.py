@@ -132,7 +132,7 @@ async def walk(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChang
 
 
 async def lacking(connection: Any, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[UUID]:
-    """See Held."""
+    """See LockedChange."""
     await connection.execute("SET LOCAL enable_nestloop = off; SET LOCAL plan_cache_mode = force_custom_plan")
     rows = await connection.fetch(_LACKING, organization_id, change.archive_id, change.after.model_id, limit)
     await connection.execute("SET LOCAL enable_nestloop = on")
@@ -192,7 +192,7 @@ async def alternatives(
     ]
 
 
-async def index_wanted(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChange) -> bool:
+async def needs_index(pool: asyncpg.Pool, organization_id: UUID, change: EmbeddingChange) -> bool:
     """See ChangeStore."""
     where = (organization_id, change.archive_id, change.after.model_id)
     dimensions = await pool.fetchval(_DIMENSIONS, *where, vector_indexes.LEAST_VECTORS)

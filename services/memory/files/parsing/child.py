@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from services.common.self_limits import limit_self
+from services.common.process_limits import limit_self
 from services.memory.core.file_text.kinds import FileFormat, SplitMode
 from services.memory.core.file_text.pages import LONGEST_TEXT, pages_of, storable
 from services.memory.files.parsing.splitting import cuts

@@ -6,12 +6,12 @@ from typing import Any
 import mammoth
 
 from services.memory.files.parsing.html import markdown
-from services.memory.files.parsing.office_zip import checked
+from services.memory.files.parsing.office_zip import open_checked
 
 
 def read(data: bytes) -> Iterator[str]:
     """Returns the document without its pictures. Raises Unreadable."""
-    stream = checked(data, "word/document.xml", "DOCX")
+    stream = open_checked(data, "word/document.xml", "DOCX")
     converted = mammoth.convert_to_html(stream, convert_image=mammoth.images.img_element(_no_picture))
     yield markdown(converted.value)
 

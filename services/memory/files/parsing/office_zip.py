@@ -13,7 +13,7 @@ _MOST_ENTRIES = 20_000
 _LEGACY = b"\xd0\xcf\x11\xe0"
 
 
-def checked(data: bytes, part: str, noun: str) -> io.BytesIO:
+def open_checked(data: bytes, part: str, noun: str) -> io.BytesIO:
     """Returns the file, ready to be opened. part: what a `noun` has in it. Raises Unreadable."""
     if data.startswith(_LEGACY):
         raise Unreadable(f"it is protected by a password or of the format before 2007; save it as a {noun} file")

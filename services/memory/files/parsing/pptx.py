@@ -6,12 +6,12 @@ from typing import Any
 from pptx import Presentation
 from pptx.enum.shapes import MSO_SHAPE_TYPE
 
-from services.memory.files.parsing.office_zip import checked
+from services.memory.files.parsing.office_zip import open_checked
 
 
 def read(data: bytes) -> Iterator[str]:
     """Returns the slides in order. Raises Unreadable."""
-    presentation = Presentation(checked(data, "ppt/presentation.xml", "PPTX"))
+    presentation = Presentation(open_checked(data, "ppt/presentation.xml", "PPTX"))
     for number, slide in enumerate(presentation.slides, 1):
         title = slide.shapes.title
         named = " ".join(title.text.split()) if title is not None else ""

@@ -5,12 +5,12 @@ from typing import Any
 
 import openpyxl
 
-from services.memory.files.parsing.office_zip import checked
+from services.memory.files.parsing.office_zip import open_checked
 
 
 def read(data: bytes) -> Iterator[str]:
     """Yields values, not formulas. Leaves out rows and cells that are empty at the end. Raises Unreadable."""
-    stream = checked(data, "xl/workbook.xml", "XLSX")
+    stream = open_checked(data, "xl/workbook.xml", "XLSX")
     workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
     for sheet in workbook.worksheets:
         yield f"## {sheet.title}\n\n"

@@ -7,9 +7,9 @@ import asyncpg
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.common.core.paging import Page, PageOf
 from services.common.keyset import Keyset
-from services.common.paging import Page, PageOf
-from services.memory.core.file_text.pages import joined
+from services.memory.core.file_text.pages import join_pages
 from services.memory.files.model import FILE_JOB, File, FileStatus, subject_of
 from services.memory.files.store.rows import (
     FILE_COLUMNS,
@@ -102,7 +102,7 @@ class PostgresFiles:
     async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
         if await self._pool.fetchval(_BYTES, organization_id, file_id) > most_bytes:
             return None
-        return joined([page_of_row(row) for row in await self._pool.fetch(_PAGES, organization_id, file_id)])
+        return join_pages([page_of_row(row) for row in await self._pool.fetch(_PAGES, organization_id, file_id)])
 
     async def delete(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> None:
         async with self._pool.acquire() as connection, connection.transaction():

@@ -7,7 +7,7 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.common.statements import Statement
+from services.common.core.statements import Statement
 from services.common.vectors import encode
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.errors import FileConflict, ModelConflict

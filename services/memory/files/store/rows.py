@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
+from services.common.core.records import record
 from services.common.errors import NotFound
-from services.common.records import record
 from services.memory.files.model import File, FileStatus, TextPage
 from services.memory.files.tables import file_pages, files
 from services.memory.sql.columns import select_list

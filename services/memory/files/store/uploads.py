@@ -61,7 +61,7 @@ class PostgresUploads:
             if not await connection.fetchval(_FOLDER, organization_id, upload.folder_id):
                 raise no_such_folder(upload.folder_id)
             while True:
-                existing = await _known(connection, organization_id, upload)
+                existing = await _existing(connection, organization_id, upload)
                 if existing is not None:
                     return existing, False
                 name = upload.name
@@ -76,7 +76,7 @@ class PostgresUploads:
                             await delete_file(connection, organization_id, upload.folder_id, named["id"])
                         case OnDuplicate.SUFFIX:
                             name = await _free_name(connection, organization_id, upload)
-                if await _inserted(connection, organization_id, user_id, upload, name):
+                if await _insert(connection, organization_id, user_id, upload, name):
                     break
             if not await withdraw_job(connection, organization_id, UPLOAD_JOB, str(upload.upload_id)):
                 raise Aborted("the upload took too long and was dropped; repeat it", reason="FILE_INVALID")
@@ -95,7 +95,7 @@ class PostgresUploads:
             part += 1
 
 
-async def _known(connection: Any, organization_id: UUID, upload: Upload) -> File | None:
+async def _existing(connection: Any, organization_id: UUID, upload: Upload) -> File | None:
     """Returns the file that this upload made already. Raises AlreadyExists for an id that is another file's."""
     row = await connection.fetchrow(_KNOWN, organization_id, upload.id)
     if row is None and upload.is_retry:
@@ -111,7 +111,7 @@ async def _free_name(connection: Any, organization_id: UUID, upload: Upload) -> 
     return free_name(upload.name, {row["name"] for row in rows})
 
 
-async def _inserted(connection: Any, organization_id: UUID, user_id: UUID, upload: Upload, name: str) -> bool:
+async def _insert(connection: Any, organization_id: UUID, user_id: UUID, upload: Upload, name: str) -> bool:
     """Returns False where another upload was faster to take this name, or this id."""
     values = (name, upload.name, upload.media_type, upload.size, upload.sha256, upload.upload_id, user_id)
     return await connection.fetchval(_NEW, organization_id, upload.id, upload.folder_id, *values) is not None

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.statements import Statement
+from services.common.core.statements import Statement
 from services.common.vectors import encode
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
@@ -119,14 +119,14 @@ async def insert_passages(
         raise ArchiveConflict
     drafted, with_vector = {draft.id: draft for draft in new.drafts}, set(ids)
     return {
-        row["id"]: _stored(
+        row["id"]: _passage_of(
             drafted[row["id"]], row, new.archive_id, user_id, embedded.embedding if row["id"] in with_vector else None
         )
         for row in added
     }
 
 
-def _stored(draft: PassageDraft, row: Any, archive_id: UUID, user_id: UUID, embedding: str | None) -> Passage:
+def _passage_of(draft: PassageDraft, row: Any, archive_id: UUID, user_id: UUID, embedding: str | None) -> Passage:
     return Passage(
         id=draft.id,
         archive_id=archive_id,

@@ -7,8 +7,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.core.paging import Page, PageOf
 from services.common.keyset import Keyset, ordered
-from services.common.paging import Page, PageOf
 from services.memory.archives.model import Archive, ArchiveList
 from services.memory.archives.store import archive_of_row
 from services.memory.archives.tables import agent_archives, archives, embedding_models

@@ -1,6 +1,6 @@
 """Rows of passages as values, and the columns that they need."""
 
-from services.common.records import record
+from services.common.core.records import record
 from services.memory.passages.model import FilePiece, Passage
 from services.memory.passages.tables import passages
 from services.memory.sql.columns import select_list

@@ -1,4 +1,4 @@
-"""Passages ranked by their words; services/common/candidates.py says which of them are looked at."""
+"""Passages ranked by their words; services/common/core/candidates.py says which of them are looked at."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common import words
-from services.common.candidates import Candidates, candidates, rarest, weight, widened
-from services.common.ranking import all_of, any_of, frequency_thresholds, quoted
+from services.common.core import words
+from services.common.core.candidates import Candidates, candidates, rarest, weight, widened
+from services.common.core.ranking import all_of, any_of, frequency_thresholds, quoted
 from services.memory.core.ranking.search import RankedPassage, Scope, scope_lexemes, tsquery
 from services.memory.core.ranking.word_choice import (
     MOST_EXACT,
@@ -18,7 +18,7 @@ from services.memory.core.ranking.word_choice import (
     count_before_filter,
     count_limit,
     most_candidates,
-    most_chosen,
+    most_selected,
 )
 from services.memory.passages.model import PassageFilter
 from services.memory.search.store.filters import Selection, select_by_filter
@@ -26,9 +26,9 @@ from services.memory.search.store.word_samples import SampleRequests, frequencie
 from services.memory.search.store.word_statements import (
     SETTINGS,
     matching,
-    matching_of_chosen,
     matching_of_newest,
-    ranked,
+    matching_of_selection,
+    rank_statement,
 )
 from services.memory.sql.statements import Values
 
@@ -87,7 +87,7 @@ class WordSearch:
     async def among_all(self, lexemes: Sequence[str]) -> Sequence[Any]:
         """Ranks all passages that have a word. How many have which comes out of that."""
         values = self._values(dict.fromkeys(lexemes))
-        return await self._ranked([matching(self._within(any_of(lexemes)), None, values)], len(lexemes), values)
+        return await self._rank([matching(self._within(any_of(lexemes)), None, values)], len(lexemes), values)
 
     async def among_some(self, shares: Mapping[str, float]) -> Sequence[Any]:
         """Ranks those that may be the best; when these are few, more; when the filter leaves few, those."""
@@ -95,8 +95,8 @@ class WordSearch:
         part = self.scope.whole
         countable = count_limit(part.passages)
         selection = await select_by_filter(self.connection, self.organization_id, part, self.filters, countable)
-        if selection is not None and selection.passages <= most_chosen(part.passages):
-            return await self._among_chosen(selection, shares)
+        if selection is not None and selection.passages <= most_selected(part.passages):
+            return await self._among_selection(selection, shares)
         most = most_candidates(self.limit, filtered=selection is not None)
         selected = None if selection is None else selection.passages
         enough = count_before_filter(self.limit, part.passages, selected)
@@ -105,7 +105,7 @@ class WordSearch:
         if len(rows) >= self.limit // 2 or first.whole == shares.keys():
             return rows
         if selection is not None and selection.passages < countable:
-            return await self._among_chosen(selection, shares)
+            return await self._among_selection(selection, shares)
         return await self._among(widened(shares, part.passages, most=most), shares, most)
 
     async def _among(self, some: Candidates, shares: Mapping[str, float], most: int) -> Sequence[Any]:
@@ -120,15 +120,15 @@ class WordSearch:
                 sources.append(matching_of_newest(query, MOST_NEWEST, self.scope.whole, values))
             else:
                 sources.append(matching(self._within(query), most, values))
-        return await self._ranked(sources, len(shares), values)
+        return await self._rank(sources, len(shares), values)
 
-    async def _among_chosen(self, selection: Selection, shares: Mapping[str, float]) -> Sequence[Any]:
+    async def _among_selection(self, selection: Selection, shares: Mapping[str, float]) -> Sequence[Any]:
         values = self._values({word: self._weight(share) for word, share in shares.items()})
         keys = selection.sql(self.filters, self.scope.whole, values)
-        return await self._ranked([matching_of_chosen(any_of(shares), keys, values)], len(shares), values)
+        return await self._rank([matching_of_selection(any_of(shares), keys, values)], len(shares), values)
 
-    async def _ranked(self, sources: list[str], terms: int, values: Values) -> Sequence[Any]:
-        statement = ranked(sources, terms, self.scope.whole, self.filters, values)
+    async def _rank(self, sources: list[str], terms: int, values: Values) -> Sequence[Any]:
+        statement = rank_statement(sources, terms, self.scope.whole, self.filters, values)
         rows: Sequence[Any] = await self.connection.fetch(statement, *values.all)
         return rows
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.ranking import quoted
+from services.common.core.ranking import quoted
 from services.memory.core.ranking.search import Part
 from services.memory.core.ranking.word_samples import (
     FEWEST_PASSAGES,

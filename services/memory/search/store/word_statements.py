@@ -5,7 +5,7 @@ $1 is the tenant, $2 the archives (null: all), $3 what tells apart how often a w
 the query's words (null: as many passages as are found), $7 these words as queries, $8 how many results are wanted.
 """
 
-from services.common.ranking import BM25_B, BM25_K1
+from services.common.core.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
 from services.memory.search.store.filters import COLUMNS, newest, within
@@ -55,16 +55,16 @@ def matching_of_newest(query: str, most: int, part: Part, values: Values) -> str
     return _OF_NEWEST.format(columns=COLUMNS, newest=newest(part, values.add(most)), query=values.add(query))
 
 
-def matching_of_chosen(query: str, chosen: str, values: Values) -> str:
+def matching_of_selection(query: str, chosen: str, values: Values) -> str:
     """Returns those that match of the passages whose keys a statement gives."""
     return _OF_CHOSEN.format(columns=COLUMNS, chosen=chosen, query=values.add(query))
 
 
-def ranked(sources: list[str], words: int, part: Part, filters: PassageFilter, values: Values) -> str:
+def rank_statement(sources: list[str], words: int, part: Part, filters: PassageFilter, values: Values) -> str:
     """Returns the best by BM25 among the candidates of all sources, of which none may give what another does."""
     numbers = range(1, words + 1)
     return _RANKED.format(
-        filters=_is_wanted(filters, values),
+        filters=_filter_condition(filters, values),
         within=within(part),
         sources="\n    UNION ALL ".join(sources),
         k1=BM25_K1,
@@ -76,7 +76,7 @@ def ranked(sources: list[str], words: int, part: Part, filters: PassageFilter, v
     )
 
 
-def _is_wanted(filters: PassageFilter, values: Values) -> str:
+def _filter_condition(filters: PassageFilter, values: Values) -> str:
     """Returns the filter on the passage itself, which is at hand."""
     conditions = []
     if filters.tags:

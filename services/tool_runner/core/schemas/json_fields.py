@@ -2,7 +2,7 @@
 
 import json
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 
 def json_object(text: str, name: str) -> str:

@@ -41,8 +41,8 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
             f'tool does. Add one, for example """Say what {function.name} does."""',
         )
     parsed = parse_docstring(docstring)
-    given = check_args_schema(args_schema) if args_schema else None
-    parameters = given or _parameters(function, parsed, SourceNames(module))
+    own_schema = check_args_schema(args_schema) if args_schema else None
+    parameters = own_schema or _parameters(function, parsed, SourceNames(module))
     schema = {"name": function.name, "description": parsed.description, "parameters": parameters}
     check_schema(schema)
     return schema

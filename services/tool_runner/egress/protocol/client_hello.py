@@ -56,8 +56,8 @@ def _hello(data: bytes) -> bytes | None:
         place, records = place + 5 + size, records + 1
         if message and message[0] != _CLIENT_HELLO:
             raise NotTls
-        if len(message) >= 4 and len(message) - 4 >= (wanted := int.from_bytes(message[1:4], "big")):
-            return bytes(message[4 : 4 + wanted])
+        if len(message) >= 4 and len(message) - 4 >= (length := int.from_bytes(message[1:4], "big")):
+            return bytes(message[4 : 4 + length])
     if len(data) > place and data[place] != HANDSHAKE:
         raise NotTls
     return None

@@ -25,5 +25,5 @@ def split(environment: Mapping[str, str], policy: Policy) -> tuple[dict[str, str
         for name, rule in policy.secrets.items()
         if environment.get(name)
     }
-    shown = {name: held[name].placeholder if name in held else value for name, value in environment.items()}
-    return shown, tuple(held.values())
+    variables = {name: held[name].placeholder if name in held else value for name, value in environment.items()}
+    return variables, tuple(held.values())

@@ -57,10 +57,10 @@ def authority(host: str, port: int, *, tls: bool) -> bytes:
 
 def forward_headers(headers: Iterable[tuple[bytes, bytes]], drop: Collection[bytes] = ()) -> Headers:
     """Headers without those of one hop, those that `Connection` names, and `drop`; names in lower case."""
-    given = [(name.lower(), value) for name, value in headers]
-    named = {token.strip().lower() for name, value in given if name == b"connection" for token in value.split(b",")}
+    pairs = [(name.lower(), value) for name, value in headers]
+    named = {token.strip().lower() for name, value in pairs if name == b"connection" for token in value.split(b",")}
     gone = _HOP | (named - _FRAMING) | set(drop)
-    return [(name, value) for name, value in given if name not in gone]
+    return [(name, value) for name, value in pairs if name not in gone]
 
 
 def is_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -86,15 +86,15 @@ def with_secrets(target: bytes, headers: Headers, secrets: Sequence[HeldSecret])
     for secret, value in values:
         for form in (value, quote(value, safe="").encode(), quote(value).encode()):
             masks[form] = secret.placeholder.encode()
-    given = [(name, _replace(name, value, values, masks)) for name, value in headers]
+    pairs = [(name, _replace(name, value, values, masks)) for name, value in headers]
     for secret, value in values:
         if secret.rule.header:
             name = secret.rule.header.encode()
             text = secret.rule.format.replace("{}", value.decode("latin-1")).encode("latin-1")
-            given = [*((other, kept) for other, kept in given if other != name), (name, text)]
+            pairs = [*((other, kept) for other, kept in pairs if other != name), (name, text)]
     for secret, value in values:
         target = target.replace(secret.placeholder.encode(), quote(value, safe=":").encode())
-    return Outgoing(target, given, {value: shown for value, shown in masks.items() if len(value) >= _LEAST_MASKED})
+    return Outgoing(target, pairs, {value: shown for value, shown in masks.items() if len(value) >= _LEAST_MASKED})
 
 
 def mask_headers(headers: Iterable[tuple[bytes, bytes]], masks: Mapping[bytes, bytes]) -> Headers:
@@ -121,16 +121,16 @@ def _value(secret: HeldSecret) -> bytes:
     return value
 
 
-def _replace(name: bytes, given: bytes, values: Sequence[tuple[HeldSecret, bytes]], masks: dict[bytes, bytes]) -> bytes:
-    scheme, text = _decode(name, given)
+def _replace(name: bytes, pairs: bytes, values: Sequence[tuple[HeldSecret, bytes]], masks: dict[bytes, bytes]) -> bytes:
+    scheme, text = _decode(name, pairs)
     if _PLACEHOLDER not in text:
-        return given
+        return pairs
     for secret, value in values:
         text = text.replace(secret.placeholder.encode(), value)
     if not scheme:
         return text
     encoded = base64.b64encode(text)
-    masks[encoded] = given.partition(b" ")[2].strip()
+    masks[encoded] = pairs.partition(b" ")[2].strip()
     return scheme + b" " + encoded
 
 

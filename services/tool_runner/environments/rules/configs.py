@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.requirements import parse_npm, parse_pip
 
 TYPES = ("local", "e2b", "modal")
@@ -47,8 +47,8 @@ def check_config(text: str) -> str:
     if not isinstance(config, dict):
         raise _invalid("config must be a JSON object")
     for name, problem in _MEMBERS.items():
-        if config.get(name) is not None and (said := problem(config[name])):
-            raise _invalid(f"config.{name} {said}")
+        if config.get(name) is not None and (problem_text := problem(config[name])):
+            raise _invalid(f"config.{name} {problem_text}")
     _check_requirements(config)
     return text or "{}"
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.environments.model import Draft
 
 MOST_VARIABLES = 256

@@ -36,16 +36,16 @@ class Inputs:
         self, organization_id: UUID, ids: tuple[UUID, ...], parameters: Schema, arguments: dict[str, Any]
     ) -> CallFiles:
         """Finds the files of a call; a call without files costs no statement."""
-        wanted, problems = list(ids), []
+        file_ids, problems = list(ids), []
         for place, text in file_references(parameters, arguments):
             try:
-                wanted.append(from_public("execfile", text))
+                file_ids.append(from_public("execfile", text))
             except InvalidArgument as error:
                 problems.append(f"{place}: must be the id of a file: {error.message}")
-        if problems or not wanted:
+        if problems or not file_ids:
             return CallFiles(arguments, {}, tuple(problems))
-        found = {file.id: file for file in await self._store.find(organization_id, wanted)}
-        missing = [file_id for file_id in dict.fromkeys(wanted) if file_id not in found]
+        found = {file.id: file for file in await self._store.find(organization_id, file_ids)}
+        missing = [file_id for file_id in dict.fromkeys(file_ids) if file_id not in found]
         problems = [f"there is no file {to_public('execfile', file_id)}" for file_id in missing[:5]]
         size = sum(file.size for file in found.values())
         if len(found) > MOST_FILES or size > MOST_BYTES:
@@ -53,7 +53,7 @@ class Inputs:
             problems.append(f"{most}, not {len(found)} files and {size} bytes")
         if problems:
             return CallFiles(arguments, {}, tuple(problems))
-        names = input_paths(found[file_id] for file_id in wanted)
+        names = input_paths(found[file_id] for file_id in file_ids)
         paths = {to_public("execfile", file_id): f"{INPUTS}/{name}" for file_id, name in names.items()}
         return CallFiles(replace_references(parameters, arguments, lambda text: paths[text.lower()]), names)
 

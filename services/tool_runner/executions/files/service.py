@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from uuid import UUID
 
+from services.common.core.paging import PageOf
+from services.common.core.refusals import Refused
 from services.common.errors import NotFound
 from services.common.ids import uuid7
-from services.common.paging import PageOf
-from services.common.refusals import Refused
 from services.tool_runner.core.job import MIB
 from services.tool_runner.core.model import KeptFile, NewFile
 from services.tool_runner.executions.files.rules.names import check_name

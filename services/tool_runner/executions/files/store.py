@@ -5,7 +5,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.paging import PageBy, PageOf, cut
+from services.common.core.paging import PageBy, PageOf, cut
 from services.tool_runner.core.model import KeptFile, NewFile
 from services.tool_runner.database import DatabasePool, Where
 from services.tool_runner.executions import rows

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.job import Language
 from services.tool_runner.mcp_servers.model import INVALID
 
@@ -79,11 +79,11 @@ def _npm(words: Sequence[str]) -> Program:
     packages, rest = _options(words, ("-p", "--package"))
     if not rest and not packages:
         raise _refusal("npx: it names no package")
-    spec, wanted = (packages[0], rest[0] if rest else "") if packages else (rest[0], "")
+    spec, program = (packages[0], rest[0] if rest else "") if packages else (rest[0], "")
     name, version = _npm_parts(spec)
     needed = [{"name": name, "version": version}, *(_package_name(*_npm_parts(other)) for other in packages[1:])]
     # Node takes the words behind the program for its own arguments; "--" ends its options.
-    argv = ("node", "-e", _RUN_NODE, "--", name, wanted, *rest[1:])
+    argv = ("node", "-e", _RUN_NODE, "--", name, program, *rest[1:])
     return Program(argv, Language.NODE, json.dumps(needed))
 
 

@@ -132,11 +132,11 @@ def _v2_roots(mount: Path) -> dict[str, Path]:
     """Returns a folder of our own below the root group, with the controllers handed down to it."""
     try:
         have = set((mount / "cgroup.controllers").read_text().split())
-        wanted = [controller for controller in _CONTROLLERS if controller in have]
+        controllers = [controller for controller in _CONTROLLERS if controller in have]
         home = mount / "loci.sandboxes"
         home.mkdir(exist_ok=True)
         for folder in (mount, home):
-            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in wanted))
+            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in controllers))
     except OSError:
         return {}
-    return dict.fromkeys(wanted, home)
+    return dict.fromkeys(controllers, home)

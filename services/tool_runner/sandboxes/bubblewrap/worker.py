@@ -70,10 +70,10 @@ class BubblewrapWorker:
         await self._kill()
         status = await self._child.wait()
         os.set_blocking(self._started.errors, False)
-        said = ""
+        problem = ""
         with contextlib.suppress(BlockingIOError):
-            said = os.read(self._started.errors, _CHUNK).decode("utf-8", "replace").strip()
-        return said or f"bwrap ended, with exit status {status}"
+            problem = os.read(self._started.errors, _CHUNK).decode("utf-8", "replace").strip()
+        return problem or f"bwrap ended, with exit status {status}"
 
     async def ran_out_of_memory(self) -> bool:
         """See `ports.Worker`."""

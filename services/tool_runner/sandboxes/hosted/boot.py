@@ -32,9 +32,9 @@ class Part:
 
     def read(self, size: int = 1 << 20) -> bytes:
         """Returns up to `size` bytes, fewer only at the end."""
-        wanted, read = min(size, self._left), b""
-        while len(read) < wanted:
-            piece = os.read(self._descriptor, wanted - len(read))
+        size_wanted, read = min(size, self._left), b""
+        while len(read) < size_wanted:
+            piece = os.read(self._descriptor, size_wanted - len(read))
             if not piece:
                 sys.exit("the runner was gone before all its files had come")
             read += piece

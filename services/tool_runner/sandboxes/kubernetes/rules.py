@@ -74,8 +74,8 @@ def choose(pods: Sequence[Pod], leases: Mapping[str, Lease], tenant: str, *, sha
         )
     usable = [pod for pod in pods if pod.ready and pod.address and not pod.leaving]
     idle = [pod for pod in usable if not leases.get(pod.name, Lease("")).busy]
-    for wanted in (tenant, ""):
-        if mine := next((pod for pod in idle if leases.get(pod.name, Lease("")).tenant == wanted), None):
+    for owner in (tenant, ""):
+        if mine := next((pod for pod in idle if leases.get(pod.name, Lease("")).tenant == owner), None):
             return Use(mine)
     if idle:
         return Recycle(idle[0])

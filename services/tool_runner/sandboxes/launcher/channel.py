@@ -22,7 +22,7 @@ _COMPLAINT_BYTES = 2000
 
 
 class Channel:
-    """From OPEN to CLOSED; `serve` is its life, `given`, `widen` and `close` are what the runner's frames do to it."""
+    """From OPEN to CLOSED; `serve` is its life, `feed`, `widen` and `close` are what the runner's frames do to it."""
 
     def __init__(self, number: int, work: Work, send: Callable[[bytes], None]) -> None:
         self._number = number

@@ -169,11 +169,11 @@ class Engine:
     def _build(self, name: str, base: str, key: str, archive: Path) -> None:
         with tempfile.TemporaryFile() as context:
             _write_context(context, _LAYER_DOCKERFILE.format(base=base), archive)
-            said = self._api.build(
+            messages = self._api.build(
                 fileobj=context, custom_context=True, tag=name, labels={LAYER_LABEL: key}, network_mode="none",
                 rm=True, forcerm=True, decode=True, timeout=_BUILD_SECONDS,
             )  # fmt: skip
-            for line in said:
+            for line in messages:
                 if "error" in line:
                     raise DockerException(line["error"])
 

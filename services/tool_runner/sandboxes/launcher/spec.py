@@ -52,13 +52,13 @@ def layer_image(key: str, base: str) -> str:
 
 
 def container_config(
-    image: str, machine: str, asked: ContainerRequest, owner: str, runtime: str = ""
+    image: str, machine: str, request: ContainerRequest, owner: str, runtime: str = ""
 ) -> dict[str, Any]:
     """Returns the body of `POST /containers/create` (Docker Engine API 1.41). `machine`: `uname -m` of its host."""
-    tmpfs = f"rw,nosuid,nodev,noexec,uid=65534,gid=65534,mode=1777,size={asked.disk}"
+    tmpfs = f"rw,nosuid,nodev,noexec,uid=65534,gid=65534,mode=1777,size={request.disk}"
     return {
         "Image": image,
-        "Entrypoint": [*_COMMAND, asked.language, "--memory", str(asked.memory)],
+        "Entrypoint": [*_COMMAND, request.language, "--memory", str(request.memory)],
         "Cmd": [],
         "Env": _ENVIRONMENT,
         "User": _UNPRIVILEGED,
@@ -83,11 +83,11 @@ def container_config(
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges", "seccomp=" + json.dumps(container_profile(machine))],
             "Tmpfs": dict.fromkeys(("/work", "/tmp", "/inputs"), tmpfs),
-            "ShmSize": asked.disk,
-            "Memory": asked.memory,
-            "MemorySwap": asked.memory,
-            "PidsLimit": asked.processes,
-            "NanoCpus": int(asked.cpus * 1e9),
+            "ShmSize": request.disk,
+            "Memory": request.memory,
+            "MemorySwap": request.memory,
+            "PidsLimit": request.processes,
+            "NanoCpus": int(request.cpus * 1e9),
             "OomScoreAdj": 500,
             "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
             "LogConfig": {"Type": "none"},

@@ -33,9 +33,9 @@ class Work:
 
         Raises SandboxUnavailable, NoLayer, and KeyError or TypeError for fields that are none.
         """
-        asked = read_request(fields)
+        request = read_request(fields)
         engine = await self._connect_engine()
-        return await self._in(self._starts, lambda: engine.start(asked) if is_wanted() else None)
+        return await self._in(self._starts, lambda: engine.start(request) if is_wanted() else None)
 
     async def remove(self, container: Container) -> None:
         """Kills and removes it."""

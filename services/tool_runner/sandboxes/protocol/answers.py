@@ -88,9 +88,9 @@ class CallAnswer:
         if body[:NONCE_BYTES] != self._nonce:
             raise BadWorker("the sandbox answered without the nonce of its job")
         files = tuple(File(name, bytes(content)) for name, content in self._files.items())
-        said = _parse(body[NONCE_BYTES:])
-        printed = self.so_far(said.reason)
-        return replace(said, stdout=printed.stdout, stderr=printed.stderr, files=files)
+        result = _parse(body[NONCE_BYTES:])
+        printed = self.so_far(result.reason)
+        return replace(result, stdout=printed.stdout, stderr=printed.stderr, files=files)
 
 
 def is_file_name(name: str) -> bool:

@@ -81,8 +81,8 @@ class Keeper:
 
     def _answer(self, job: dict[str, Any], outcome: Outcome) -> None:
         limits = job["limits"]
-        made = files.ProducedFiles(limits["files"], limits["file_bytes"])
-        for name, file in made.walk(files.WORK, self._known) if job["mode"] != "process" else ():
+        produced = files.ProducedFiles(limits["files"], limits["file_bytes"])
+        for name, file in produced.walk(files.WORK, self._known) if job["mode"] != "process" else ():
             self._wire.send(frames.FILE, name.encode())
             while chunk := file.read(frames.CHUNK):
                 self._wire.send(frames.DATA, chunk)
@@ -91,7 +91,7 @@ class Keeper:
         if job["session"]:
             files.clear()
             self._warm()
-        answer = outcome | {"files_dropped": made.dropped}
+        answer = outcome | {"files_dropped": produced.dropped}
         self._wire.send(frames.ANSWER, job["nonce"].encode(), frame(answer)[4:])
 
     def _wait(self, doors: list[Door], seconds: float | None, call: Call | None = None) -> None:

@@ -30,8 +30,8 @@ def _call(job: dict[str, Any], state: State) -> Any:
     names, needed = _parameters(function)
     # An argument that may be left out and has no default is None (Optional[T]).
     missing = dict.fromkeys(needed)
-    given = {"agent_state": state.value} if "agent_state" in names and state.value is not None else {}
-    return _await_result(function(**(missing | as_annotated(function, job["arguments"]) | given)))
+    injected = {"agent_state": state.value} if "agent_state" in names and state.value is not None else {}
+    return _await_result(function(**(missing | as_annotated(function, job["arguments"]) | injected)))
 
 
 def _parameters(function: Any) -> tuple[list[str], list[str]]:

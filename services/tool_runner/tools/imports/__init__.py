@@ -1,6 +1,6 @@
 """Tools of other libraries, made ours from their own descriptions: none of those libraries is imported here. Pure."""
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.model import JsonObject
 from services.tool_runner.tools.imports import composio, langchain
 from services.tool_runner.tools.imports.definition import ImportedTool

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.model import JsonObject, ToolChanges, ToolType
 
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 48, 20_000

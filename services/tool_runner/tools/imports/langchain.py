@@ -75,8 +75,8 @@ def {name}(**arguments):
 
 def import_class(definition: JsonObject) -> ImportedTool:
     """Raises Refused (TOOL_SCHEMA_INVALID), naming the member."""
-    made = _check(definition, "", 0)
-    of_class = made["class"]
+    example = _check(definition, "", 0)
+    of_class = example["class"]
     name = function_name(member(definition, "name", str, "") or of_class)
     parameters = parameters_of(definition, "args_schema")
     return ImportedTool(
@@ -86,10 +86,10 @@ def import_class(definition: JsonObject) -> ImportedTool:
         parameters=parameters or _one_text(),
         source_code=_SOURCE.format(
             name=name,
-            definition=literal(made),
+            definition=literal(example),
             given="arguments" if parameters is not None else f'arguments["{_ONE_TEXT}"]',
         ),
-        packages=_packages(definition, made),
+        packages=_packages(definition, example),
         tags=("langchain",),
     )
 
@@ -121,10 +121,10 @@ def _check_nested(value: Any, where: str, depth: int) -> None:
             _check_nested(part, where, depth + 1)
 
 
-def _packages(definition: JsonObject, made: JsonObject) -> tuple[JsonObject, ...]:
+def _packages(definition: JsonObject, example: JsonObject) -> tuple[JsonObject, ...]:
     """Returns those that LangChain's own modules come from, then those that are named; a name's last entry holds."""
     found: dict[str, JsonObject] = {}
-    for name in sorted({module.partition(".")[0].replace("_", "-") for module in _modules(made)}):
+    for name in sorted({module.partition(".")[0].replace("_", "-") for module in _modules(example)}):
         if name.startswith("langchain"):
             found[name] = {"name": name}
     for entry in member(definition, "packages", list, []):

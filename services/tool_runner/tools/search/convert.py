@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_service_pb
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.model import Tool
 from services.tool_runner.tools.convert import clean, tool_message, tool_type
 from services.tool_runner.tools.search.model import DEFAULT_RESULTS, Mode, Place, ToolQuery, to_embed

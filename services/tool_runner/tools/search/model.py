@@ -8,9 +8,9 @@ from enum import Enum
 from math import hypot, isfinite
 from uuid import UUID
 
-from services.common.ranking import reciprocal_ranks
-from services.common.refusals import Refused
-from services.common.words import to_find
+from services.common.core.ranking import reciprocal_ranks
+from services.common.core.refusals import Refused
+from services.common.core.words import to_find
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.storable import storable
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.ranking import BM25_B, BM25_K1
+from services.common.core.ranking import BM25_B, BM25_K1
 from services.tool_runner.core.model import Tool
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.rows import TOOL_COLUMNS

@@ -18,8 +18,8 @@ def _request(query: Query, key: str) -> Request:
     if query.with_text:
         contents["text"] = True
     body = {"query": query.text, "type": "auto", "numResults": min(query.most, _MOST), "contents": contents}
-    given = {name: value for name, value in options.items() if value}
-    return Request("/search", {"x-api-key": key}, json=body | given)
+    members = {name: value for name, value in options.items() if value}
+    return Request("/search", {"x-api-key": key}, json=body | members)
 
 
 def _hits(answer: JsonObject) -> list[Hit]:

@@ -16,8 +16,8 @@ def _request(query: Query, key: str) -> Request:
         "include_raw_content": "markdown" if query.with_text else "",
     }
     body: JsonObject = {"query": query.text, "max_results": min(query.most, _MOST)}
-    given = {name: value for name, value in options.items() if value}
-    return Request("/search", {"Authorization": f"Bearer {key}"}, json=body | given)
+    members = {name: value for name, value in options.items() if value}
+    return Request("/search", {"Authorization": f"Bearer {key}"}, json=body | members)
 
 
 def _hits(answer: JsonObject) -> list[Hit]:

@@ -24,10 +24,10 @@ from services.agent.recall.filling import VectorFiller
 from services.agent.recall.searching import Search
 from services.agent.resources.agents.eraser import PostgresEraser
 from services.common.context import current_or_none
-from services.common.counter import StatementCounter
 from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, NotFound, Unavailable
 from services.common.ids import uuid7
+from services.common.statement_counter import StatementCounter
 from tests.integration.agent.world import ORGANIZATION, World, text, world_on
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -16,10 +16,10 @@ from loci.common.v1.page_pb2 import PageRequest
 from services.agent.resources.checkpoints.model import CheckpointKind, CheckpointRef
 from services.agent.resources.checkpoints.ports import NewRewind
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
-from services.common.counter import StatementCounter
 from services.common.database import open_pool
 from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, Unavailable
 from services.common.ids import from_public, to_public, uuid7
+from services.common.statement_counter import StatementCounter
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, block
 from tests.integration.agent.travel_world import TravelWorld, travel_world
 

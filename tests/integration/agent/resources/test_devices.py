@@ -23,6 +23,7 @@ from services.agent.resources.devices.ports import (
     Source,
 )
 from services.agent.resources.devices.store import PostgresDevices
+from services.common.core.paging import Page
 from services.common.database import open_pool
 from services.common.engine import make_engine
 from services.common.errors import (
@@ -34,7 +35,6 @@ from services.common.errors import (
     Unavailable,
 )
 from services.common.ids import uuid7
-from services.common.paging import Page
 
 ORGANIZATION, USER = uuid7(), uuid7()
 

@@ -13,9 +13,9 @@ from loci.common.v1.page_pb2 import PageRequest
 from services.agent.core.messages import Call, Text, parts_to_json
 from services.agent.core.page_tokens import Place
 from services.agent.resources.messages.history import BEGINNING, END, between
+from services.common.core.paging import Page
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.paging import Page
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, block
 from tests.page_requests import paged
 

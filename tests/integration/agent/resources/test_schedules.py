@@ -18,11 +18,11 @@ from services.agent.core.messages import Message, Text
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, NewSchedule, Schedule, ScheduleTime
 from services.agent.resources.schedules.scheduler import Scheduler
 from services.agent.resources.schedules.store import PostgresSchedules
+from services.common.core.paging import Page
+from services.common.core.refusals import Refused
 from services.common.engine import make_engine
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
-from services.common.paging import Page
-from services.common.refusals import Refused
 from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, world_on
 
 LONG_AGO = timedelta(days=365)

@@ -12,9 +12,9 @@ from services.agent.core.facts import RunStatus, StopReason
 from services.agent.core.messages import Call, Text
 from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, PeerLost, Reply
 from services.agent.core.stored_stream import last_position
-from services.common.counter import StatementCounter
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
+from services.common.statement_counter import StatementCounter
 from tests.integration.agent.world import ORGANIZATION, World, calls, end, says, shown, text, world_on
 
 

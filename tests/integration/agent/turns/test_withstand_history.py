@@ -13,8 +13,8 @@ from services.agent.core.facts import RunStatus
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import WINDOW_MESSAGES
 from services.agent.postgres.rows import input_rows
-from services.common.counter import StatementCounter
 from services.common.ids import uuid7
+from services.common.statement_counter import StatementCounter
 from tests.integration.agent.world import ORGANIZATION, World, end, text, world_on
 
 # How long the windows are that a compaction moved.

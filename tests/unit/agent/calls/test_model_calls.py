@@ -47,7 +47,7 @@ class Stream:
             yield event
 
     def cancel(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
 
 class Channel:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.agent.core.page_tokens import Place, place_of, place_token
-from services.common.paging import Moment, Page, checked_size, cut, moment_of, moment_token
-from services.common.refusals import Refused
+from services.common.core.paging import Moment, Page, checked_size, cut, moment_of, moment_token
+from services.common.core.refusals import Refused
 
 ONE = UUID(int=1)
 

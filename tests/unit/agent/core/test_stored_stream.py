@@ -145,7 +145,7 @@ def test_too_much_is_cut_at_its_end_and_the_next_message_is_kept(monkeypatch: py
 def read(
     place: ReaderPosition, frames: Sequence[stored_stream.Frame], events: Sequence[Event]
 ) -> list[tuple[int, str]]:
-    """What a reader is told: sequence, and text or kind."""
+    """Returns what a reader gets: sequence, and text or kind."""
     return [(event.sequence, _shown(event)) for event in place.news(place.merged(frames, events))]
 
 

@@ -68,7 +68,7 @@ def played(agent: Settings, script: list[Script]) -> tuple[Player, Played]:
 
 
 def first(one: Played) -> tuple[Message, ...]:
-    """What the run began with."""
+    """Returns the settings that the run began with."""
     ids = {fact_message.id for fact in one.facts if (fact_message := getattr(fact, "message", None)) is not None}
     return tuple(each for each in one.start.history if each.run_id == one.turn.run_id and each.id not in ids)
 

@@ -61,7 +61,7 @@ def players(draw: st.DrawFn) -> Player:
 
 
 def check(player: Player, played: Played) -> None:
-    """What holds after every run."""
+    """Checks what holds after every run."""
     history = played.turn.history
     assert played.turn.step <= STEPS
     assert sound(sendable(history))

@@ -238,7 +238,7 @@ def test_providers() -> None:
     given = row(PROVIDERS, id=identifier("provider", 1), name="mine", provider_type="openai", provider_category="byok")
     made = providers.provider(given, "key", "")
     assert not isinstance(made, Skip)
-    assert (made.id, made.name, made.settings.api_key) == (identifier("provider", 1), "mine", "key")
+    assert (made.id, made.provider.name, made.provider.api_key) == (identifier("provider", 1), "mine", "key")
     assert isinstance(providers.provider({**given, "provider_type": "carrier"}, "", ""), Skip)
     assert not providers.is_byok({**given, "provider_category": "base"})
 

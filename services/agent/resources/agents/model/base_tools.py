@@ -51,25 +51,25 @@ _GOING_ON = frozenset(
 
 
 def has_base_rules(agent_type: str) -> bool:
-    """Whether agents of this type have rules about their base tools unless their client says otherwise."""
+    """Returns whether agents of this type have rules about their base tools unless their client says otherwise."""
     return agent_type != LETTA_V1_AGENT
 
 
 def with_base_rules(rules: Sequence[ToolRule], tool_names: Iterable[str]) -> tuple[ToolRule, ...]:
-    """The rules and those of the base tools among `tool_names`, but for tools whose end the rules speak of."""
+    """Returns the rules and those of the base tools among `tool_names`, but for tools whose end the rules speak of."""
     ruled = {rule.tool_name for rule in rules if isinstance(rule, ExitLoop | ContinueLoop)}
     added = (_base_rule(name) for name in tool_names if name not in ruled)
     return (*rules, *(rule for rule in added if rule is not None))
 
 
 def with_approvals(rules: Sequence[ToolRule], tool_names: Iterable[str]) -> tuple[ToolRule, ...]:
-    """The rules, by which now also calls of these tools wait for approval."""
+    """Returns the rules, by which now also calls of these tools wait for approval."""
     waiting = {rule.tool_name for rule in rules if isinstance(rule, RequiresApproval)}
     return (*rules, *(RequiresApproval(name) for name in dict.fromkeys(tool_names) if name not in waiting))
 
 
 def without_approval(rules: Sequence[ToolRule], tool_name: str) -> tuple[ToolRule, ...]:
-    """The rules, by which no call of this tool waits for approval."""
+    """Returns the rules, by which no call of this tool waits for approval."""
     return tuple(rule for rule in rules if not (isinstance(rule, RequiresApproval) and rule.tool_name == tool_name))
 
 

@@ -11,8 +11,8 @@ from services.agent.core.rules.rule_json import rules_from_json
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.agent.resources.agents.model.base_tools import BASE_TOOLS
-from services.common.refusals import Refused
-from services.common.storable import parsed
+from services.common.core.refusals import Refused
+from services.common.core.storable import parsed
 
 MOST_TOOLS = 1_000
 MOST_RULES = 1_000
@@ -98,7 +98,7 @@ def _check_settings(values: SettingValues) -> None:
 
 
 def _is_response_format(value: Any) -> bool:
-    """Whether models can be asked to answer so; null and an empty object ask for nothing."""
+    """Returns whether models can be asked to answer so; null and an empty object ask for nothing."""
     match value:
         case None | {"type": "text" | "json_object"}:
             return True

@@ -15,5 +15,5 @@ Swallow Tern Thistle Walnut Willow Wren Yarrow
 
 
 def random_name() -> str:
-    """Two words, for example "QuietOtter"; not unique."""
+    """Returns two words, for example "QuietOtter"; not unique."""
     return random.choice(_FIRST.split()) + random.choice(_SECOND.split())

@@ -21,7 +21,7 @@ from services.agent.resources.agents.model.instructions import INSTRUCTIONS
 from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.groups.model import Group
 from services.agent.resources.identities.model import Identity
-from services.common.file_limits import file_limits
+from services.common.core.file_limits import file_limits
 
 # Beyond this a model's window is left unused unless the client asks for it: long prompts are slow and dear.
 LARGEST_DEFAULT_WINDOW = 128_000
@@ -155,7 +155,7 @@ def change(before: AgentSettings, values: SettingValues, *, window: int, default
 
 
 def with_tools(settings: AgentSettings, tool_ids: Iterable[UUID]) -> AgentSettings:
-    """`settings` with these tools. Raises Refused (AGENT_INVALID)."""
+    """Returns `settings` with these tools. Raises Refused (AGENT_INVALID)."""
     tool_ids = unique(tool_ids)
     check_tools(tool_ids)
     return replace(settings, tool_ids=tool_ids)
@@ -180,7 +180,7 @@ def settings_of(agent: Agent) -> Settings:
 
 
 def unique(ids: Iterable[UUID]) -> tuple[UUID, ...]:
-    """The ids in order, each once."""
+    """Returns the ids in order, each once."""
     return tuple(dict.fromkeys(ids))
 
 

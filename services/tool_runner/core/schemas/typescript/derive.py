@@ -67,8 +67,8 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
             f"{where}: function {function.name!r} has no JSDoc comment: the model reads it to know what the tool does. "
             f"Add one above it, for example /** Say what {function.name} does. */",
         )
-    given = check_args_schema(args_schema) if args_schema else None
-    parameters = given or _parameters(function, doc, SourceNames(tree.root_node))
+    own_schema = check_args_schema(args_schema) if args_schema else None
+    parameters = own_schema or _parameters(function, doc, SourceNames(tree.root_node))
     schema = {"name": function.name, "description": doc.description, "parameters": parameters}
     check_schema(schema)
     return schema
@@ -135,8 +135,8 @@ def _parameters(function: Function, doc: Doc, names: SourceNames) -> Schema:
 def _may_be_left_out(parameter: _Parameter, doc: Doc) -> bool:
     if parameter.optional or (parameter.type is not None and admits_nothing(parameter.type)):
         return True
-    said = doc.parameters.get(parameter.name)
-    return parameter.type is None and said is not None and said.optional
+    doc_parameter = doc.parameters.get(parameter.name)
+    return parameter.type is None and doc_parameter is not None and doc_parameter.optional
 
 
 def _schema(where: str, parameter: _Parameter, doc: Doc, names: SourceNames) -> Schema:
@@ -155,10 +155,10 @@ def _schema(where: str, parameter: _Parameter, doc: Doc, names: SourceNames) -> 
 
 def _jsdoc_type(doc: Doc, name: str) -> Node | None:
     """Returns the type that a comment gives, for JavaScript."""
-    said = doc.parameters.get(name)
-    if said is None or not said.type:
+    doc_parameter = doc.parameters.get(name)
+    if doc_parameter is None or not doc_parameter.type:
         return None
-    tree = parse(f"type T = {said.type};")
+    tree = parse(f"type T = {doc_parameter.type};")
     declared = tree.root_node.named_children
     if tree.root_node.has_error or len(declared) != 1:
         return None
@@ -166,8 +166,8 @@ def _jsdoc_type(doc: Doc, name: str) -> Node | None:
 
 
 def _with_description(where: str, name: str, schema: Schema, doc: Doc) -> Schema:
-    said = doc.parameters[name].text if name in doc.parameters else ""
-    description = said or schema.get("description")
+    doc_parameter = doc.parameters[name].text if name in doc.parameters else ""
+    description = doc_parameter or schema.get("description")
     if not description:
         raise SchemaError(
             "PARAMETER_WITHOUT_DESCRIPTION",

@@ -74,8 +74,8 @@ def _commonjs_exports(statement: Node, comment: str) -> Iterator[Function]:
         inner = _function_in(part if part.type == "method_definition" else part.child_by_field_name("value"))
         if inner is not None:
             before = part.prev_named_sibling
-            said = text_of(before) if before is not None and before.type == "comment" else comment
-            yield Function(_name(part) or text_of(part.child_by_field_name("key") or part), inner, said, True)
+            doc = text_of(before) if before is not None and before.type == "comment" else comment
+            yield Function(_name(part) or text_of(part.child_by_field_name("key") or part), inner, doc, True)
 
 
 def _exports(statement: Node) -> Iterator[tuple[str, str]]:

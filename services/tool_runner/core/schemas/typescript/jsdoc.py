@@ -56,8 +56,8 @@ def _parameter(text: str) -> dict[str, Parameter]:
     if not match:
         return {}
     optional = rest.startswith("[") or written.endswith("=")
-    said = " ".join(match["text"].split())
-    return {match["name"].split(".")[-1]: Parameter(said, _as_typescript(written), optional)}
+    description = " ".join(match["text"].split())
+    return {match["name"].split(".")[-1]: Parameter(description, _as_typescript(written), optional)}
 
 
 def _type_in_braces(text: str) -> tuple[str, str]:

@@ -63,23 +63,24 @@ class SourceNames:
 
     def _parameters(self, declaration: Node, arguments: list[Node]) -> dict[str, Schema]:
         """Returns what the type parameters of a declaration are here."""
-        wanted = declaration.child_by_field_name("type_parameters")
+        type_parameters = declaration.child_by_field_name("type_parameters")
         frame: dict[str, Schema] = {}
-        for place, parameter in enumerate(named_children(wanted) if wanted else []):
+        for place, parameter in enumerate(named_children(type_parameters) if type_parameters else []):
             name, default = parameter.child_by_field_name("name"), parameter.child_by_field_name("value")
-            given = arguments[place] if place < len(arguments) else default and named_children(default)[0]
-            if name is None or given is None:
+            argument = arguments[place] if place < len(arguments) else default and named_children(default)[0]
+            if name is None or argument is None:
                 raise unsupported_type(
                     declaration.child_by_field_name("name") or declaration, "which needs its type arguments"
                 )
-            frame[text_of(name)] = type_schema(given, self)
+            frame[text_of(name)] = type_schema(argument, self)
         return frame
 
     def _of(self, name: str) -> Schema:
         parts = [(node, self._declaration(node)) for node, _ in self._declared[name]]
         schema = parts[0][1] if len(parts) == 1 else merge(parts)
-        said = next((text for _, comment in self._declared[name] if (text := parse_doc(comment).description)), "")
-        return schema | {"description": said} if said else schema
+        comments = (parse_doc(comment).description for _, comment in self._declared[name])
+        description = next(filter(None, comments), "")
+        return schema | {"description": description} if description else schema
 
     def _declaration(self, node: Node) -> Schema:
         if node.type == "enum_declaration":

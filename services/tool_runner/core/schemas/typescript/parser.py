@@ -58,11 +58,11 @@ def string_of(node: Node) -> str:
     if "\\" not in text:
         return text
     pieces = text.split("\\")
-    said = [pieces[0]]
+    texts = [pieces[0]]
     escapes = iter(pieces[1:])
     for piece in escapes:
         if not piece:  # a backslash that stands for itself: what follows it is as written
-            said.append("\\" + next(escapes, ""))
+            texts.append("\\" + next(escapes, ""))
         else:
-            said.append({"n": "\n", "t": "\t", "r": "\r"}.get(piece[0], piece[0]) + piece[1:])
-    return "".join(said)
+            texts.append({"n": "\n", "t": "\t", "r": "\r"}.get(piece[0], piece[0]) + piece[1:])
+    return "".join(texts)

@@ -88,8 +88,8 @@ def _identifier_schema(node: Node, arguments: list[Node], names: Names) -> Schem
         return {"type": "array", "items": type_schema(arguments[0], names)}
     if len(arguments) == 2 and name == "Record":
         return _record(arguments[0], type_schema(arguments[1], names), names)
-    if (made := _utility_type(name, arguments, names)) is not None:
-        return made
+    if (utility := _utility_type(name, arguments, names)) is not None:
+        return utility
     raise unsupported_type(node)
 
 
@@ -99,9 +99,9 @@ def _record(key: Node, value: Schema, names: Names) -> Schema:
         raise unsupported_type(key, "which cannot be the keys of an object in JSON")
     if "enum" not in keys:
         return {"type": "object", "additionalProperties": value}
-    wanted = [str(each) for each in keys["enum"]]
-    names.spend(len(wanted))
-    return {"type": "object", "properties": dict.fromkeys(wanted, value), "required": wanted}
+    names_kept = [str(each) for each in keys["enum"]]
+    names.spend(len(names_kept))
+    return {"type": "object", "properties": dict.fromkeys(names_kept, value), "required": names_kept}
 
 
 def _utility_type(name: str, arguments: list[Node], names: Names) -> Schema | None:
@@ -238,8 +238,8 @@ def object_schema(body: Node, names: Names) -> Schema:
                 continue
             case "property_signature":
                 name, found = _property(part, names)
-                said = parse_doc(comment).description
-                properties[name] = found | ({"description": said} if said else {})
+                description = parse_doc(comment).description
+                properties[name] = found | ({"description": description} if description else {})
                 if not _is_optional(part):
                     required.append(name)
             case "index_signature":

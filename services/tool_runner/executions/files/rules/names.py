@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from uuid import UUID
 
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 from services.tool_runner.core.model import KeptFile
 
 INPUTS = "/inputs"

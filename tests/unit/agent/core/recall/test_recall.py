@@ -24,8 +24,8 @@ from services.agent.core.recall.query import (
 )
 from services.agent.core.recall.texts import to_embed, to_look_for, to_search, unit_vector
 from services.agent.core.recall.vector_choice import by_index, candidates, most_read
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
-from services.common.refusals import Refused
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 AGENT, CONVERSATION = UUID(int=10), UUID(int=11)

@@ -33,7 +33,7 @@ Summariser = Callable[[SummaryRequest], str | None]
 
 
 def words(sent: list[Message]) -> list[str]:
-    """What is said to the model, without the ids of calls."""
+    """Returns the messages to the model, without the ids of calls."""
     return [f"{each.role} {text_of(each)}" for each in sent]
 
 

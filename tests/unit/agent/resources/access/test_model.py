@@ -24,7 +24,7 @@ from services.agent.resources.access.model import (
     new_token,
     right_of,
 )
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

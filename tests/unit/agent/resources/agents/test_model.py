@@ -22,8 +22,8 @@ from services.agent.resources.agents.model.settings import (
     change,
     with_tools,
 )
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
-from services.common.refusals import Refused
 
 DEFAULTS = Defaults("loci/demo", "loci/hash")
 ONE, TWO = UUID(int=1), UUID(int=2)

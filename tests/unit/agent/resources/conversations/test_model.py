@@ -19,8 +19,8 @@ from services.agent.resources.conversations.model import (
     check_labels,
     window_model,
 )
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
-from services.common.refusals import Refused
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -7,8 +7,8 @@ import pytest
 
 from loci.agent.v1.group_pb2 import Group
 from services.agent.resources.groups.convert import drafts
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
-from services.common.refusals import Refused
 
 
 def test_what_is_stored() -> None:

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from services.agent.resources.groups.model import GroupSettings, change, check
-from services.common.drafts import Draft
-from services.common.refusals import Refused
+from services.common.core.drafts import Draft
+from services.common.core.refusals import Refused
 
 ONE, TWO, BLOCK = UUID(int=1), UUID(int=2), UUID(int=3)
 

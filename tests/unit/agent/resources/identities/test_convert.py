@@ -7,8 +7,8 @@ import pytest
 
 from loci.agent.v1.identity_pb2 import Identity
 from services.agent.resources.identities.convert import drafts
+from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
-from services.common.refusals import Refused
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 

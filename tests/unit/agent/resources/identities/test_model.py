@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from services.agent.resources.identities.model import merge_properties, properties
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from services.agent.core.messages import Call, Image, Message, Part, Reasoning, Return, Role, Text
 from services.agent.resources.messages.model import Kind, edit
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 CALL = Call("key", "call_1", "look", "{}")

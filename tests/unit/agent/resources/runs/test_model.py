@@ -12,7 +12,7 @@ from services.agent.resources.runs.model import asked_at, nanoseconds, spans_of,
 from services.agent.resources.runs.ports import RunSteps, StoredRun
 from services.agent.resources.steps.model import with_tags
 from services.agent.resources.steps.ports import StepView
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = 1_000_000_000

@@ -6,7 +6,7 @@ import pytest
 
 from services.agent.core.zones import zone
 from services.agent.resources.schedules.model import FURTHEST, check_cron, check_time, next_time, pause
-from services.common.refusals import Refused
+from services.common.core.refusals import Refused
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 

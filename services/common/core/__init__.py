@@ -1,0 +1,1 @@
+"""Values and rules that services share: they neither wait nor do I/O."""

@@ -1,0 +1,57 @@
+"""Ranking by words, and one order out of several rankings. Pure.
+
+Text is ranked by BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009) in SQL; vectors by
+cosine. Their scores cannot be compared, so ranks are: reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR
+2009) adds 1 / (60 + rank) over the lists in which something stands.
+"""
+
+from collections.abc import Hashable, Iterable
+from itertools import accumulate, pairwise
+from math import pi
+from typing import TypeVar
+
+RRF_K = 60
+BM25_K1 = 1.2
+BM25_B = 0.75
+_MOST_FREQUENCY = 32
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def reciprocal_ranks(rankings: Iterable[Iterable[Key]]) -> dict[Key, float]:
+    """Returns the sum of 1 / (60 + rank) of everything that stands in a list; each list is best first, without
+    duplicates.
+    """
+    scores: dict[Key, float] = {}
+    for ranking in rankings:
+        for rank, key in enumerate(ranking, 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (RRF_K + rank)
+    return scores
+
+
+def any_of(lexemes: Iterable[str]) -> str:
+    """Returns "has one of the lexemes" in tsquery's notation; of none, an empty text."""
+    joined = " | ".join(map(quoted, lexemes))
+    return joined and f"({joined})"
+
+
+def all_of(lexemes: Iterable[str]) -> str:
+    """Returns "has every one of the lexemes" in tsquery's notation."""
+    return " & ".join(map(quoted, lexemes))
+
+
+def quoted(lexeme: str) -> str:
+    """Returns a lexeme as a tsquery."""
+    escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def frequency_thresholds() -> list[float]:
+    """Returns bounds between the values that ts_rank gives for a word occurring 1, 2, ... 32 times.
+
+    With all weights 1 and one word, ts_rank is the sum of 1/j^2 for j up to the number of occurrences, over
+    pi^2/6: strictly rising, so `width_bucket(rank, thresholds) + 1` is that number. It is the only cheap
+    way to it in SQL.
+    """
+    ranks = [total * 6 / pi**2 for total in accumulate(1 / j**2 for j in range(1, _MOST_FREQUENCY + 1))]
+    return [(low + high) / 2 for low, high in pairwise(ranks)]

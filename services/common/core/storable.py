@@ -1,0 +1,36 @@
+"""Texts and JSON of clients, models and tools, made storable for Postgres. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+
+def storable(text: str) -> str:
+    """Returns the text without NUL characters (as the reference) and with "?" for each half of a surrogate pair."""
+    text = text.replace("\0", "")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def storable_json(value: Any) -> Any:
+    """Returns the same of all names and texts in a JSON value."""
+    match value:
+        case str():
+            return storable(value)
+        case Mapping():
+            return {storable(name): storable_json(each) for name, each in value.items()}
+        case list() | tuple():
+            return [storable_json(each) for each in value]
+        case _:
+            return value
+
+
+def parsed(text: str) -> Any:
+    """Returns a client's JSON as it can be stored. Raises ValueError."""
+    value = orjson.loads(text)
+    try:
+        # orjson writes less deeply nested data than it reads.
+        stored = orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        raise ValueError(str(error)) from None
+    return storable_json(value) if b"\\u0000" in stored else value

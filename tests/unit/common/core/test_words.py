@@ -1,0 +1,70 @@
+"""How texts become words, in scripts with and without spaces."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.common.core import words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("?! --", []),
+        ("Hello, World_Wide 42!", ["hello", "world", "wide", "42"]),
+        ("don't x-ray ada@lovelace.org", ["don", "t", "x", "ray", "ada", "lovelace", "org"]),
+        ("Zürich CAFÉ naïve Fluß", ["zurich", "cafe", "naive", "fluss"]),
+        ("cafe\u0301", ["cafe"]),
+        ("Ｆｕｌｌ ﬁne", ["full", "fine"]),
+        ("ПРИВЕТ мир", ["привет", "мир"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("東京", ["東", "東京", "京"]),
+        ("東京x y", ["東", "東京", "京", "x", "y"]),
+        ("한국", ["한", "한국", "국"]),
+        ("a" * 101, ["a" * 100]),
+    ],
+)
+def test_words_of_a_text(text: str, expected: list[str]) -> None:
+    assert words.to_index(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("the cat, the dog", ["the", "cat", "dog"]), ("東京", ["東京"]), ("漢", ["漢"]), ("CAFÉ", ["cafe"])],
+)
+def test_words_of_a_query(text: str, expected: list[str]) -> None:
+    assert words.to_find(text) == expected
+
+
+def test_a_query_has_a_most_of_words() -> None:
+    assert len(words.to_find(" ".join(f"w{number}" for number in range(1_000)))) == 64
+
+
+@given(st.text(max_size=200))
+def test_what_a_text_is_asked_by_is_among_its_words(text: str) -> None:
+    assert set(words.to_find(text)) <= set(words.to_index(text))
+
+
+def test_a_long_text_is_cut_into_pieces_between_words() -> None:
+    text = "two words\n" * 20_000
+    assert words.to_index(text) == ["two", "words"] * 20_000
+
+
+def test_many_texts_have_the_words_of_each() -> None:
+    texts = ["two words"] * 1_000 + ["漢字" * 10_000, "", "x" * 5_000]
+    assert words.all_to_index(texts) == [words.to_index(text) for text in texts]
+
+
+async def test_a_loop_goes_on_while_long_texts_are_cut() -> None:
+    """It wakes up some 150 times; without pauses, some 30 times."""
+    text = "some words of a language " * 40_000
+    work = asyncio.gather(*(asyncio.to_thread(words.to_index, text) for _ in range(2)))
+    steps = 0
+    while not work.done():
+        await asyncio.sleep(0.001)
+        steps += 1
+    assert [len(found) for found in await work] == [200_000, 200_000]
+    assert steps > 60

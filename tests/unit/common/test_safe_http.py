@@ -1,0 +1,164 @@
+"""Which addresses of users may be called."""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from services.common.core.addresses import AddressRefused, is_public
+from services.common.dns import resolve
+from services.common.safe_http import OutwardTransport, check_url
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8.8.8.8",
+        "1.1.1.1",
+        "2001:4860:4860::8888",
+        "::ffff:8.8.8.8",  # mapped
+        "2002:808:808::",  # 6to4
+        "64:ff9b::808:808",  # NAT64
+    ],
+)
+def test_public(address: str) -> None:
+    assert is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "0.0.0.0",
+        "10.0.0.1",
+        "100.64.0.1",  # carrier-grade NAT
+        "127.0.0.1",
+        "127.255.255.254",
+        "169.254.169.254",  # the metadata of clouds
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.8",
+        "192.0.2.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::7f00:1",  # IPv4-compatible
+        "::ffff:0.0.0.0",
+        "::ffff:10.0.0.1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::1",  # NAT64 of a local operator
+        "2001::1",  # Teredo
+        "2001:db8::1",
+        "2002:7f00:1::",
+        "2002:a00:1::1",
+        "fc00::1",
+        "fd12:3456::1",
+        "fe80::1",
+        "fec0::1",
+        "ff02::1",
+    ],
+)
+def test_not_public(address: str) -> None:
+    assert not is_public(ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com",
+        "https://example.com:8443/hook?key=1#part",
+        "https://EXAMPLE.com./hook",
+        "https://bücher.example/hook",
+        "https://under_score.example",
+        "https://8.8.8.8/hook",
+        "https://[2001:4860:4860::8888]/hook",
+        # No name, but not to be told from one before it is resolved.
+        "https://2130706433/",
+    ],
+)
+def test_urls_that_may_be_called(url: str) -> None:
+    assert check_url(url, allow_private=False).scheme == "https"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("", "must begin with https://"),
+        ("example.com", "must begin with https://"),
+        ("https://", "must begin with https:// and name a host"),
+        ("https:///hook", "must begin with https:// and name a host"),
+        ("ftp://example.com", "must begin with https://"),
+        ("file:///etc/passwd", "must begin with https://"),
+        ("javascript:alert(1)", "must begin with https://"),
+        ("http://example.com", "must begin with https://"),
+        ("http://localhost:8080", "must begin with https://"),
+        ("https://user:secret@example.com", "user name or password"),
+        ("https://user@example.com", "user name or password"),
+        ("https://example.com\\@127.0.0.1/", "user name or password"),
+        ("https://a b/", "is not the name of a host"),
+        ("https://a..b/", "is not the name of a host"),
+        ("https://-a.example/", "is not the name of a host"),
+        (f"https://{'a' * 64}.example/", "is not the name of a host"),
+        ("https://exa\nmple.com", "this is not a URL"),
+        ("https://0177.0.0.1/", "this is not a URL"),
+        ("https://example.com:0/", "is not a port"),
+        ("https://example.com:65536/", "is not a port"),
+        ("https://example.com:x/", "this is not a URL"),
+        (f"https://example.com/{'a' * 2_048}", "longer than 2048 characters"),
+        ("https://localhost/", "is not a public address"),
+        ("https://api.localhost./", "is not a public address"),
+        ("https://127.0.0.1/", "is not a public address"),
+        ("https://[::1]/", "is not a public address"),
+        ("https://[::ffff:10.0.0.1]/", "is not a public address"),
+        ("https://[fe80::1%25eth0]/", "is not a"),
+        ("https://169.254.169.254/latest/meta-data", "LOCI_ALLOW_PRIVATE_URLS=1"),
+    ],
+)
+def test_urls_that_may_not_be_called(url: str, why: str) -> None:
+    with pytest.raises(AddressRefused, match=re.escape(why)):
+        check_url(url, allow_private=False)
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1/", "http://127.0.0.1/", "http://[::1]:81/", "https://10.0.0.1/"])
+def test_private_urls_where_they_are_allowed(url: str) -> None:
+    assert str(check_url(url, allow_private=True)) == url
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://example.com/", "https://user:secret@127.0.0.1/"])
+def test_what_stays_refused_where_private_urls_are_allowed(url: str) -> None:
+    with pytest.raises(AddressRefused):
+        check_url(url, allow_private=True)
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "127.1", "localhost.localdomain.invalid"])
+async def test_a_name_is_judged_by_what_it_resolves_to(host: str) -> None:
+    transport = OutwardTransport(allow_private=False)
+    with pytest.raises(httpx.ConnectError, match=r"is not a public address|cannot be resolved"):
+        await transport.handle_async_request(httpx.Request("GET", f"https://{host}/"))
+    await transport.aclose()
+
+
+async def test_names_that_are_never_resolved_keep_nobody_else_from_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def never(*_: Any, **__: Any) -> list[Any]:
+        answered.wait(10)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", never)
+    asking = [asyncio.create_task(resolve(f"n{number}.test")) for number in range(40)]
+    await asyncio.sleep(0.1)
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 2) == 7
+    answered.set()
+    assert await asyncio.gather(*asking) == [[]] * 40
