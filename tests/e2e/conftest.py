@@ -23,7 +23,7 @@ class Providers:
     anthropic: AnthropicServer
 
     def environment(self) -> dict[str, str]:
-        """What points a stack at them."""
+        """Returns the settings that point a stack at them."""
         return {
             "OPENAI_API_KEY": "sk-test",
             "OPENAI_BASE_URL": self.openai.base_url,

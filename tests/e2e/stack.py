@@ -88,19 +88,19 @@ class Stack:
             time.sleep(0.05)
 
     def is_ready(self) -> bool:
-        """Whether the supervisor has said that all is up."""
+        """Returns whether the supervisor has reported that all is up."""
         return self.output().count("Loci is ready") > self._readied
 
     _readied = 0
 
     def output(self) -> str:
-        """What the supervisor printed."""
+        """Returns the supervisor's output."""
         with suppress(FileNotFoundError):
             return (self.home.parent / "output").read_text(errors="replace")
         return ""
 
     def runs(self) -> bool:
-        """Whether it was started and not stopped since."""
+        """Returns whether it was started and not stopped since."""
         return self._supervisor is not None and self._supervisor.poll() is None
 
     @property

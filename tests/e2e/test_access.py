@@ -42,7 +42,7 @@ def keyed() -> Iterator[Stack]:
 
 
 def loci(stack: Stack, *arguments: str) -> str:
-    """What the command prints."""
+    """Runs `loci`; returns its output."""
     environment = stack.environment | {"PYTHONPATH": f"{ROOT}:{ROOT / 'gen'}", "LOCI_BASE_URL": stack.url}
     done = subprocess.run(
         [sys.executable, "-m", "cli", *arguments],
@@ -271,7 +271,7 @@ def test_a_deleted_tenant_is_locked_out(keyed: Stack) -> None:
 
 
 def furnish_more(tenant: Tenant) -> None:
-    """What hangs on no agent, in every service."""
+    """Creates, in every service, objects that belong to no agent."""
     sdk = tenant.sdk
     archive = sdk.archives.create(name="letters", embedding="loci/hash")
     sdk.archives.passages.create(archive.id, text="Dear Ada.", tags=["letter"])
@@ -301,7 +301,7 @@ def furnish_more(tenant: Tenant) -> None:
 
 
 async def rows_of(stack: Stack, *organizations: str, at_once: bool = False) -> list[dict[str, int]]:
-    """How many rows a tenant has in each table of every schema. at_once: its orders do not wait for their time."""
+    """Counts a tenant's rows in each table of every schema. at_once: its orders do not wait for their time."""
     home = Home(stack.home)
     superuser = url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
     connection = await asyncpg.connect(superuser)

@@ -30,7 +30,7 @@ def note(text: str, call_id: str = "") -> ToolCall:
 
 
 def human(client: Any, agent_id: str) -> str:
-    """What the agent knows of its user."""
+    """Returns the block about the user."""
     value: str = client.agents.blocks.retrieve("human", agent_id=agent_id).value
     return value
 

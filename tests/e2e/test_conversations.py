@@ -37,7 +37,7 @@ def say(client: Any, conversation_id: str, text: str, **options: Any) -> str:
 
 
 def said(client: Any, conversation_id: str, **options: Any) -> list[str]:
-    """What the user said in a conversation, oldest first."""
+    """Returns the user's messages of a conversation, oldest first."""
     page = client.conversations.messages.list(conversation_id, order="asc", limit=100, **options)
     return [message.content for message in page if message.message_type == "user_message"]
 
@@ -50,7 +50,7 @@ def human_of(client: Any, conversation_id: str) -> str:
 
 
 def together(*calls: Callable[[], str]) -> list[str]:
-    """What calls return that begin at the same moment."""
+    """Makes calls that begin at the same moment; returns their results."""
     barrier = threading.Barrier(len(calls))
 
     def call(made: Callable[[], str]) -> str:

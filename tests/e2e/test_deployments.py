@@ -1,4 +1,4 @@
-"""What is made from templates one by one, listed and deleted by its deployment id; agents.create from a template."""
+"""Objects made from templates one by one, listed and deleted by deployment id; agents.create from a template."""
 
 from typing import Any
 

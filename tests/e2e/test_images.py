@@ -95,7 +95,7 @@ def address(pods: Network) -> str:
 
 
 def healthy(pods: Network) -> bool:
-    """What the gateway's probe asks."""
+    """Asks as the gateway's probe does."""
     try:
         return httpx.get(f"{address(pods)}/v1/health/", timeout=2).is_success
     except httpx.TransportError:
@@ -103,7 +103,7 @@ def healthy(pods: Network) -> bool:
 
 
 def probe(pods: Network, pod: str) -> bool:
-    """What the pod's gRPC probe asks."""
+    """Asks as the pod's gRPC probe does."""
     with grpc.insecure_channel(f"127.0.0.1:{pods.port(pod, 50051)}") as channel:
         try:
             stub: Any = health_pb2_grpc.HealthStub(channel)

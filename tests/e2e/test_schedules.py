@@ -22,7 +22,7 @@ def soon(seconds: float = 0.4) -> Any:
 
 
 def said(client: Any, agent_id: str) -> list[str]:
-    """What was said to an agent, oldest first."""
+    """Returns the user's messages to an agent, oldest first."""
     messages = client.agents.messages.list(agent_id, order="asc", limit=1000)
     return [each.content for each in messages if each.message_type == "user_message"]
 

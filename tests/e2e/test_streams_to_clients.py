@@ -46,7 +46,7 @@ def agent_id(stack: Stack) -> str:
 
 
 def text(told: list[Frame]) -> str:
-    """What the agent said."""
+    """Returns the agent's text."""
     contents = [json.loads(frame.data) for frame in told if frame.data != "[DONE]"]
     return "".join(one["content"] for one in contents if one["message_type"] == "assistant_message")
 
@@ -120,7 +120,7 @@ def test_a_reader_that_does_not_read_holds_nobody_up(stack: Stack, agent_id: str
 
 
 def _body(answer: bytes) -> bytes:
-    """What is there of a chunked body."""
+    """Returns the part of a chunked body that has come."""
     _, _, rest = answer.partition(b"\r\n\r\n")
     body = b""
     while b"\r\n" in rest:

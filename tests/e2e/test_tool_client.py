@@ -129,7 +129,7 @@ def https(context: ssl.SSLContext) -> Iterator[int]:
 
 
 def returned(reply: Any) -> str:
-    """What the tool returned."""
+    """Returns the tool's return."""
     found = next(one for one in reply.messages if one.message_type == "tool_return_message")
     if "which is not in this sandbox" in str(found.tool_return):
         pytest.skip("the sandbox that this machine has lacks letta-client; `make sandbox-image` makes one that has it")

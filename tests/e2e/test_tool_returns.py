@@ -1,4 +1,4 @@
-"""What tools return, through the official client: pictures, and texts that no window shows whole."""
+"""Returns of tools, through the official client: pictures, and texts longer than any window."""
 
 import orjson
 import pytest

@@ -70,7 +70,7 @@ LANGCHAIN = {
 
 
 class Weather(BaseHTTPRequestHandler):
-    """Tells what it was asked, with what key."""
+    """A weather service that answers with the query and its key."""
 
     def do_GET(self) -> None:
         key = self.headers["x-api-key"]
@@ -84,7 +84,7 @@ class Weather(BaseHTTPRequestHandler):
     keys: ClassVar[list[str]] = []
 
     def log_message(self, *said: Any) -> None:
-        """Nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ class Collector:
                     self.spans.append((service, span.name, span.trace_id.hex()))
 
     def of(self, trace_id: str) -> Counter[tuple[str, str]]:
-        """How often each service recorded each span in a trace."""
+        """Counts the spans of each service and name in a trace."""
         return Counter((service, name) for service, name, trace in self.spans if trace == trace_id)
 
 

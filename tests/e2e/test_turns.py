@@ -19,7 +19,7 @@ TOOLS: list[Any] = [
 
 
 def approval(call_id: str) -> Any:
-    """What the client's tool returned."""
+    """Returns the return of the client's tool."""
     answer = {"type": "tool", "tool_call_id": call_id, "tool_return": "a.txt", "status": "success"}
     return {"type": "approval", "approvals": [answer]}
 

@@ -1,4 +1,4 @@
-"""What a Loci must withstand: providers that hang, readers that stop reading, crowds, and messages of megabytes."""
+"""Troubles that Loci must withstand: providers that hang, readers that stop reading, crowds, messages of megabytes."""
 
 import asyncio
 import shutil
@@ -94,7 +94,7 @@ def processes_named(name: str) -> list[int]:
 
 
 def uses_containers(stack: Stack) -> bool:
-    """Whether an engine answers, which then has the tools of this stack."""
+    """Returns whether an engine answers, which then has the tools of this stack."""
     if stack.environment.get("LOCI_SANDBOX") == "bubblewrap" or shutil.which("docker") is None:
         return False
     version = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
@@ -188,7 +188,7 @@ def test_a_reader_that_stops_reading(stack: Stack, openai_fake: OpenAIServer) ->
 
 
 def spoken(stream: str) -> str:
-    """What the agent says in a stream; of several starts the last."""
+    """Returns the agent's text in a stream; of several starts the last."""
     frames = [orjson.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
     return "".join(frame["content"] for frame in frames if frame["message_type"] == "assistant_message")
 
@@ -207,7 +207,7 @@ def take_notes(seen: Seen) -> Reply:
 
 
 async def crowd(stack: Stack, agent_id: str) -> None:
-    """As many conversations as that, each with one thing to say."""
+    """Has the crowd's conversations, each with one message, AT_ONCE at a time."""
     places = asyncio.Semaphore(AT_ONCE)
     async with httpx.AsyncClient(base_url=stack.url, timeout=60) as client:
 
@@ -223,7 +223,7 @@ async def crowd(stack: Stack, agent_id: str) -> None:
 
 
 async def versions(stack: Stack, block_id: str) -> int:
-    """How many versions of a block there are."""
+    """Counts the versions of a block."""
     home = Home(stack.home)
     superuser = url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
     connection = await asyncpg.connect(superuser)

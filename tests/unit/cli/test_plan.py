@@ -1,4 +1,4 @@
-"""What each process is told, and what it is not."""
+"""The environment of each process, and the secrets it does not get."""
 
 from __future__ import annotations
 

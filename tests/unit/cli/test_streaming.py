@@ -137,7 +137,7 @@ class Losing(httpx.SyncByteStream):
 
 
 class Server:
-    """Tells the words, and is lost after so many bytes, once for each of `cuts`."""
+    """A server that streams the words, and breaks off after so many bytes, once for each of `cuts`."""
 
     def __init__(self, *cuts: int, error: type[httpx.TransportError] | None = httpx.ReadError) -> None:
         self.cuts, self.error = list(cuts), error
