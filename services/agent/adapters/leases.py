@@ -163,7 +163,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     """Returns a run that another owner drove: its turn is the fold of its facts."""
     ids = (run["organization_id"], run["id"])
     here = (run["organization_id"], run["conversation_id"])
-    shown, head = await window(connection, *here), await connection.fetchrow(sql.HEAD, *here)
+    history, head = await window(connection, *here), await connection.fetchrow(sql.HEAD, *here)
     rows = await connection.fetch(sql.RUN_MESSAGES, *ids)
     brought = {
         number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])
@@ -174,7 +174,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     ]
     first = facts[0]
     assert isinstance(first, UserSpoke)
-    before = tuple(message for message in shown if message.run_id != run["id"])
+    before = tuple(message for message in history if message.run_id != run["id"])
     turn = reduce(evolve, facts[1:], begin_turn(run["id"], first.settings, before, first.messages))
     prompt = None if _has_stale_prompt(facts) else await connection.fetchrow(sql.RUN_PROMPT, *ids)
     return replace(
