@@ -131,28 +131,30 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     silent = is_silent(options, messages)
     before = await fitting_window(connection, organization_id, conversation_id, messages, silent=silent)
     head = await connection.fetchrow(
-        sql.BEGIN_HEAD,
-        organization_id,
-        conversation_id,
-        run_id,
-        run["agent_id"],
-        len(messages),
-        options_to_json(options),
+        *sql.BEGIN_HEAD.bind(
+            organization_id=organization_id,
+            conversation_id=conversation_id,
+            run_id=run_id,
+            agent_id=run["agent_id"],
+            messages=len(messages),
+            options=options_to_json(options),
+        )
     )
     if head is None:
         raise RunCannotBegin(CANCELLED)
     await connection.execute(
-        sql.FIRST_FACT,
-        organization_id,
-        run_id,
-        run["fence"],
-        head["body"],
-        input_rows(messages),
-        head["log_id"],
-        head["first_seq"],
-        SCHEMA_VERSION,
-        run["agent_id"],
-        conversation_id,
+        *sql.FIRST_FACT.bind(
+            organization_id=organization_id,
+            conversation_id=conversation_id,
+            run_id=run_id,
+            agent_id=run["agent_id"],
+            fence=run["fence"],
+            schema_version=SCHEMA_VERSION,
+            settings=head["body"],
+            messages=input_rows(messages),
+            log_id=head["log_id"],
+            first_seq=head["first_seq"],
+        )
     )
     owned = _owned_run(run, begin_turn(run_id, settings_from_body(head["body"]), before, messages))
     counted = TokenCounts(head["estimated_tokens"], head["reported_tokens"])

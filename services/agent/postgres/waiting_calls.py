@@ -92,7 +92,8 @@ async def decline(
         pending.step_id,
     )
     rows = input_rows([returns])
-    await connection.execute(sql.DECLINE, organization_id, conversation_id, pending.run_id, list(waits), rows)
+    ids = {"organization_id": organization_id, "conversation_id": conversation_id, "run_id": pending.run_id}
+    await connection.execute(*sql.DECLINE.bind(**ids, declined_ids=list(waits), messages=rows))
     return waits
 
 
@@ -111,7 +112,8 @@ async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id
         return
     parts = decline_calls(history, pending, _ELSEWHERE)
     returns = Message(uuid7(), "tool", parts, datetime.now(UTC), None, pending.step_id)
-    await connection.execute(sql.DECLINE, organization_id, conversation_id, None, [], input_rows([returns]))
+    ids = {"organization_id": organization_id, "conversation_id": conversation_id, "run_id": None}
+    await connection.execute(*sql.DECLINE.bind(**ids, declined_ids=[], messages=input_rows([returns])))
 
 
 async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> bool:
