@@ -67,7 +67,7 @@ class Compactor:
 
     async def perform(self, turn: Turn, action: Compact) -> AsyncGenerator[Compacting | Fact]:
         """Yields an event that it begins, where there is something to do, then the fact that came of it."""
-        # What is summarised is what the model was shown, and so is what is measured.
+        # The summary stands for what the model saw, and so do the measures.
         turn = replace(turn, history=with_clamped_returns(turn.history, turn.settings.context_window_limit))
         step = step_id(turn.run_id, turn.step)
         settings, ready = _settings(turn), await self._ready(turn, step)

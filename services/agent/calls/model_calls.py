@@ -49,14 +49,14 @@ _LOST = Unavailable("The model gateway cannot be reached; send the message again
 
 @dataclass
 class TurnContext:
-    """The prompt, tools and window of a run, each asked for once, and the estimates that came of them."""
+    """The memory, tools and recalled passages of a run, each asked for once, the prompt of them, and token counts."""
 
     view: "asyncio.Future[MemoryView]"
     tools: "asyncio.Future[tuple[ToolInfo, ...]]"
     recalled: "asyncio.Future[tuple[str, ...]] | None" = None
     prompt: Prompt | None = None
     counted: TokenCounts = field(default_factory=TokenCounts)
-    # What the model was shown when it replied last; nothing where another owner asked it.
+    # The messages that the model saw when it replied last; none where another owner asked it.
     seen: Sequence[Message] = ()
 
     def window(self, tokens: int) -> int:
@@ -117,7 +117,7 @@ class ModelCalls:
         self._stream = stream
 
     async def perform(self, turn: Turn, action: CallModel) -> AsyncGenerator[Delta | Abandoned | Fact]:
-        """Deltas, then the fact that came of the call."""
+        """Yields deltas, then the fact that came of the call."""
         first, step = action.attempt, step_id(turn.run_id, action.step)
         if first > 1:
             yield Abandoned(self._positions.next(), step, None, first - 1)

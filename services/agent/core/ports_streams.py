@@ -99,7 +99,7 @@ class Notifier(Protocol):
 
 
 class NoPeers:
-    """There are no other replicas, or they cannot be told."""
+    """No other replicas, or none that notices can reach."""
 
     def __init__(self) -> None:
         self.on_notice: Callable[[Notice, UUID], None] = lambda notice, subject_id: None

@@ -44,7 +44,7 @@ async def fitting_window(
 ) -> tuple[Message, ...]:
     """Returns the window of a conversation, which an input fits. `silent`: it says nothing; see facts.is_silent.
 
-    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated.
+    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), DuplicateRequest.
     """
     history = await window(connection, organization_id, conversation_id)
     verdict = check_input(history, messages, silent=silent)

@@ -81,7 +81,7 @@ def settings_to_json(settings: CompactionSettings, *, agent_model: str) -> dict[
 
 
 def prompt_for(settings: CompactionSettings, mode: Mode) -> str:
-    """Returns what a summariser in `mode` is told. A prompt of the agent's own holds for every mode."""
+    """Returns the instructions for a summariser in `mode`. A prompt of the agent's own holds for every mode."""
     if settings.prompt:
         return settings.prompt
     older = {Mode.PARTIAL_EVICT: Mode.SLIDING_WINDOW, Mode.STATIC_BUFFER: Mode.SLIDING_WINDOW}

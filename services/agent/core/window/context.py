@@ -152,7 +152,7 @@ def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: 
 
 
 def fully_seen_ids(seen: Iterable[Message], stored: Iterable[Message]) -> tuple[UUID, ...]:
-    """Returns the ids of the stored messages of which a model was shown every word."""
+    """Returns the ids of the stored messages that a model saw whole."""
     words = {searchable(part) for message in seen for part in message.parts} | {""}
     return tuple(message.id for message in stored if all(searchable(part) in words for part in message.parts))
 
@@ -163,7 +163,7 @@ def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Mess
 
 
 def brings_pictures(history: Iterable[Message], run_id: UUID) -> bool:
-    """Returns whether the run brought pictures that are shown."""
+    """Returns whether the run brought pictures that the model would see."""
     return any(message.run_id == run_id and in_words(message) != message for message in history)
 
 
