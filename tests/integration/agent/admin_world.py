@@ -402,7 +402,7 @@ async def admin_world(
         stream_keep=timedelta(hours=1),
     )
     await peer_server.start()
-    await built.tenure.start()
+    await built.lease_keeper.start()
     for server in built.servers:
         await server.start()
     try:
@@ -414,7 +414,7 @@ async def admin_world(
     finally:
         for server in built.servers:
             await server.stop(1)
-        await built.tenure.stop()
+        await built.lease_keeper.stop()
         await peer_server.stop(1)
         await channel.close()
         await peer_channel.close()

@@ -69,7 +69,7 @@ async def fill(service: AdminWorld) -> None:
     """Makes all vectors that are missing."""
     filler = service.built.filler
     assert isinstance(filler, VectorFiller)
-    filler._heard.clear()
+    filler._unread.clear()
     await service.pool.execute("UPDATE agent.vector_sweep SET log_id = organization_id, next_at = now()")
     while await filler.round():
         pass

@@ -162,8 +162,8 @@ async def test_every_message_gets_its_vector_once_whoever_dies(world: World) -> 
     # What comes later is found by its mark, and costs one message.
     later = await tell(world, ("assistant", "A hound."))
     one = filler(world, embedder)
-    one.hear(ORGANIZATION, world.agent_id)
-    one._heard = dict.fromkeys(one._heard, (0.0, 0.0))
+    one.note(ORGANIZATION, world.agent_id)
+    one._unread = dict.fromkeys(one._unread, (0.0, 0.0))
     await world.pool.execute("UPDATE agent.vector_sweep SET next_at = now() + interval '1 hour'")
     assert await one.round()
     assert await vectors(world) >= set(later)
@@ -308,9 +308,9 @@ async def test_a_turn_pays_nothing_for_vectors(world: World) -> None:
     embedder = Concepts()
     background = filler(world, embedder)
     async with world.replica() as replica:
-        replica.worker.spoke = background.hear
+        replica.worker.on_run_end = background.note
         replica.models.replies = [text("The sea."), text("A dog.")]
         await replica.send(world.request("The ocean?"))
-        assert background._heard.keys() == {(ORGANIZATION, world.agent_id)}
+        assert background._unread.keys() == {(ORGANIZATION, world.agent_id)}
     await fill(world, embedder)
     assert len(await vectors(world)) == 2

@@ -61,7 +61,7 @@ class Planned:
 
     def clock(self, replica: Replica) -> Scheduler:
         """Its clock."""
-        return Scheduler(self.due(replica), replica.worker.succeed, run_timeout=60)
+        return Scheduler(self.due(replica), replica.worker.on_successor, run_timeout=60)
 
     async def get(self, schedule_id: UUID) -> Schedule:
         """As it is now."""

@@ -504,8 +504,8 @@ async def test_a_cancel_reaches_the_driver_elsewhere(world: World) -> None:
 async def test_many_notices_go_in_few_messages(world: World) -> None:
     ids, heard = [uuid7() for _ in range(1_000)], set()
     one, other = PostgresNotices(world.url), PostgresNotices(world.url)
-    other.heard = lambda notice, subject_id: heard.add((notice, subject_id))
-    one.heard = lambda notice, subject_id: heard.add((notice, UUID(int=0)))
+    other.on_notice = lambda notice, subject_id: heard.add((notice, subject_id))
+    one.on_notice = lambda notice, subject_id: heard.add((notice, UUID(int=0)))
     tasks = [asyncio.create_task(each.run()) for each in (one, other)]
     await asyncio.gather(one.connected(), other.connected())
     for each in (*ids, *ids):
