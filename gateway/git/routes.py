@@ -10,7 +10,7 @@ from gateway.resources.agents.routes import fetch
 from gateway.rest.services import Loci
 from services.common.errors import NotFound
 from services.common.ids import from_public
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 
 router = APIRouter()
 
@@ -29,7 +29,7 @@ async def serve_git(path: str, request: Request, loci: Loci, service: str = "") 
         raise InvalidRequest(f"`service`: {UPLOAD} or {RECEIVE}; a git of 2009 or later asks for them", "service")
     from_public("agent", address.agent_id)
     agent = await fetch(loci, address.agent_id)
-    serving = await imported("gateway.git.serving")
+    serving = await import_lazily("gateway.git.serving")
     if refs:
         return _answer(await serving.advertise(loci, agent, service), f"{service}-advertisement")
     encoding = request.headers.get("content-encoding", "").strip().lower()

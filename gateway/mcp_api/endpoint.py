@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from starlette.types import Receive, Scope, Send
 
 from gateway.rest.services import Services
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -36,7 +36,7 @@ class McpEndpoint:
     async def _started(self) -> "StreamableHTTPSessionManager":
         async with self._starting:
             if self._manager is None:
-                await imported("gateway.mcp_api.agents")
+                await import_lazily("gateway.mcp_api.agents")
                 from gateway.mcp_api import agents  # noqa: PLC0415 - 36 MB that few gateways need
 
                 manager = agents.manager(self._loci)

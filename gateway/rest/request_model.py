@@ -21,7 +21,7 @@ from pydantic import Field as ModelField
 
 from gateway.rest.body import Body, Json, given
 from loci.common.v1 import field_pb2
-from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, settable
+from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, settable_fields
 
 _INT32 = (-(2**31), 2**31 - 1)
 _TYPES: Mapping[int, Any] = {
@@ -58,7 +58,7 @@ class RequestModel(Body):
         cls.resource = of
         descriptor: Any = of.DESCRIPTOR
         own = dict(cls.__annotations__)
-        for each in settable(descriptor, when).values():
+        for each in settable_fields(descriptor, when).values():
             name = each.rest_name
             if name in own or name in leave:
                 continue

@@ -21,7 +21,7 @@ from gateway.turns.sse import SseRenderer
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_service_pb2
 from services.common.errors import LociError
-from services.common.interruption import Stopped, unless
+from services.common.interruption import Interrupted, run_unless
 
 T = TypeVar("T")
 
@@ -190,8 +190,8 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T 
     """Returns the result of `work`; None when the client leaves before, and then `work` is cancelled."""
     gone = asyncio.create_task(_disconnected(request))
     try:
-        return await unless(gone, work)
-    except Stopped:
+        return await run_unless(gone, work)
+    except Interrupted:
         return None
     finally:
         gone.cancel()

@@ -115,7 +115,7 @@ _SERVICES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class AgentProcess:
     """Servers, bound and not started, and what runs beside them. Start the tenure before, stop it after them."""
 
     servers: Sequence[Server]
@@ -145,7 +145,7 @@ def build(
     notifier: Notifier,
     stream_keep: timedelta,
     message_vectors: bool = True,
-) -> Built:
+) -> AgentProcess:
     """Raises SettingsError where an address cannot be used."""
     states = StoredAgentStates(stores.agents, peers.memory, peers.tools)
     ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states)
@@ -244,4 +244,4 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return Built(servers, tenure, deliveries, callback_deliveries, recorder, filler, scheduler, devices)
+    return AgentProcess(servers, tenure, deliveries, callback_deliveries, recorder, filler, scheduler, devices)

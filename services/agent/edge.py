@@ -41,7 +41,7 @@ class Edge:
 
         Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID), PermissionDenied (ROLE_NOT_PERMITTED).
         """
-        shown = _shown(metadata)
+        shown = _credential(metadata)
         if shown.startswith(_CREDENTIALS):
             return self._signer.signed(await self._known(shown, method))
         if self._require_key:
@@ -63,7 +63,7 @@ class Edge:
         return CallContext(known.organization_id, known.user_id, known.role, AUDIENCE)
 
 
-def _shown(metadata: Sequence[tuple[str, str | bytes]]) -> bytes:
+def _credential(metadata: Sequence[tuple[str, str | bytes]]) -> bytes:
     for name, value in metadata:
         if name == "authorization":
             scheme, _, shown = (value.encode() if isinstance(value, str) else value).partition(b" ")

@@ -122,7 +122,7 @@ class RunEffects:
         measured.metrics.clear()
         events: list[Event] = []
         for fact, sequence in zip(facts, sequences, strict=True):
-            events += _shown(fact, sequence)
+            events += _events_of(fact, sequence)
             if isinstance(fact, RunEnded):
                 events.append(self._ended(turn, fact, sequence, stored))
         return stored.cancel_requested, events
@@ -156,7 +156,7 @@ class RunEffects:
         )
 
 
-def _shown(fact: Fact, sequence: int) -> list[MessagePiece]:
+def _events_of(fact: Fact, sequence: int) -> list[MessagePiece]:
     match fact:
         case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
             return show(message, sequence)

@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 from services.agent.core.events import Event, Transient
 from services.agent.core.facts import Action, Fact, Failure
-from services.agent.core.turn import CANCELLED, Turn, decide, evolve, follows
-from services.common.interruption import Stopped, unless
+from services.agent.core.turn import CANCELLED, Turn, decide, evolve, next_fact
+from services.common.interruption import Interrupted, run_unless
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
         action, fact = decide(turn), None
         happenings = effects.perform(turn, action)
         if turn.interruption is None:
-            happenings = until(effects.interruption, happenings)
+            happenings = take_until(effects.interruption, happenings)
         async with aclosing(happenings):
             async for happened in happenings:
                 if isinstance(happened, Transient):
@@ -59,21 +59,21 @@ async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
 async def settle(turn: Turn, fact: Fact, effects: Effects) -> tuple[Turn, list[Event]]:
     """Stores a fact, together with those that follow from it alone: the end of the run, a reminder."""
     facts: tuple[Fact, ...] = ()
-    next_fact: Fact | None = fact
-    while next_fact is not None:
-        turn, facts = evolve(turn, next_fact), (*facts, next_fact)
-        next_fact = follows(turn)
+    following: Fact | None = fact
+    while following is not None:
+        turn, facts = evolve(turn, following), (*facts, following)
+        following = next_fact(turn)
     cancel_requested, events = await effects.commit(turn, facts)
     return (replace(turn, interruption=CANCELLED) if cancel_requested else turn), events
 
 
-async def until(stop: asyncio.Future[Failure], items: AsyncGenerator[T]) -> AsyncGenerator[T]:
+async def take_until(stop: asyncio.Future[Failure], items: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """Yields the items up to the moment when `stop` is done; the rest is closed, not awaited."""
     async with aclosing(items) as source:
         while not stop.done():
             try:
-                item = await unless(stop, anext(source, None))
-            except Stopped:
+                item = await run_unless(stop, anext(source, None))
+            except Interrupted:
                 return
             if item is None:
                 return

@@ -78,7 +78,7 @@ class _MultiCallable:
             timeout = call_context.time_remaining()
         call = self._inner(request, timeout=timeout, metadata=_with_headers(metadata, span), **options)
         if span is not None:
-            call.add_done_callback(_Ended(span))
+            call.add_done_callback(_SpanEnd(span))
         return call
 
 
@@ -94,7 +94,7 @@ def _with_headers(given: Any, span: Span | None) -> list[tuple[str, Any]]:
     return headers
 
 
-class _Ended:
+class _SpanEnd:
     """Ends a CLIENT span when its call is done."""
 
     def __init__(self, span: Span) -> None:

@@ -29,7 +29,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.common.v1 import field_pb2
 from services.common.core.drafts import Draft
-from services.common.core.storable import parsed, storable
+from services.common.core.storable import parse_storable, storable
 from services.common.errors import InvalidArgument
 from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, names_in
 from services.common.ids import from_public, to_public
@@ -288,7 +288,7 @@ def _json_parser(field: Field, hint: Any, refuse: Refuse) -> Parser:
 
     def parse(text: str) -> Any:
         try:
-            value = parsed(text or _EMPTY_JSON[kind])
+            value = parse_storable(text or _EMPTY_JSON[kind])
         except ValueError as error:
             raise refuse(field.name, f"must be {noun}; {error}") from None
         if expected and not isinstance(value, expected[0]) and not (value is None and not text):

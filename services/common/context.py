@@ -235,7 +235,7 @@ def use_context(context: CallContext, *, signer: Signer | None = None) -> Iterat
 
 
 @contextmanager
-def shared() -> Iterator[None]:
+def run_independent() -> Iterator[None]:
     """Makes the current context current without its run, where it is signed here: for calls whose peer asks for none.
 
     Runs then share their caller's token, which the peer has verified before; one of their own costs 0.2 ms to verify.

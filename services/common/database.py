@@ -16,7 +16,7 @@ import orjson
 
 from services.common.errors import Unavailable
 from services.common.settings import SettingsError
-from services.common.statement_counter import ConnectionCounter, CountedStatement
+from services.common.statement_counter import ConnectionCounter, CountingStatement
 from services.common.statement_counter import StatementCounter as StatementCounter
 
 _NOT_YET = (
@@ -68,7 +68,7 @@ class Connection(asyncpg.Connection):  # type: ignore[misc]
     async def prepare(self, query: str, **options: Any) -> Any:
         """Prepares as asyncpg does, and counts here, because asyncpg's query log misses such statements."""
         statement = await super().prepare(query, **options)
-        return statement if self.counted is None else CountedStatement(statement, query, self.counted)
+        return statement if self.counted is None else CountingStatement(statement, query, self.counted)
 
     def count(self, counter: StatementCounter) -> None:
         """Tells `counter` of every statement from now on; call it outside of a transaction."""
@@ -177,7 +177,7 @@ def is_lost(error: BaseException | None) -> bool:
 
 
 @asynccontextmanager
-async def reached(whose: str) -> AsyncIterator[None]:
+async def database_guard(whose: str) -> AsyncIterator[None]:
     """Raises Unavailable where work in this block cannot reach the database of `whose` ("the tool runner")."""
     try:
         yield

@@ -21,7 +21,7 @@ _ID_BYTES = 4
 _NONCE_BYTES = 12
 
 
-class Unreadable(Exception):
+class UnreadableSecret(Exception):
     """A sealed value that none of the keys opens, or that was sealed for something else."""
 
 
@@ -42,12 +42,12 @@ class Sealer:
         start = len(_VERSION) + _ID_BYTES
         cipher = self._ciphers.get(sealed[len(_VERSION) : start])
         if sealed[: len(_VERSION)] != _VERSION or cipher is None:
-            raise Unreadable(f"it was sealed with another key than those of {ENCRYPTION_KEY}")
+            raise UnreadableSecret(f"it was sealed with another key than those of {ENCRYPTION_KEY}")
         nonce, text = sealed[start : start + _NONCE_BYTES], sealed[start + _NONCE_BYTES :]
         try:
             return cipher.decrypt(nonce, text, belongs_to.encode())
         except (InvalidTag, ValueError):
-            raise Unreadable("it was damaged, or sealed for something else") from None
+            raise UnreadableSecret("it was damaged, or sealed for something else") from None
 
 
 def sealer_from(env: Env) -> Sealer:

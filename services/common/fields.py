@@ -63,7 +63,7 @@ def fields_of(descriptor: Descriptor) -> Mapping[str, Field]:
     return {each.name: each for each in fields}
 
 
-def settable(descriptor: Descriptor, when: When) -> Mapping[str, Field]:
+def settable_fields(descriptor: Descriptor, when: When) -> Mapping[str, Field]:
     """Returns those that a client may set on this occasion."""
     return {name: each for name, each in fields_of(descriptor).items() if each.is_settable(when)}
 

@@ -30,7 +30,7 @@ from services.common.errors import (
     from_rpc,
     to_status,
 )
-from services.common.method_table import Handler, Methods
+from services.common.method_table import Handler, MethodTable
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Guard:
         self._verifier = verifier
         self._edge_authenticate = edge_authenticate
 
-    def registrar(self, methods: Methods) -> "Registrar":
+    def registrar(self, methods: MethodTable) -> "Registrar":
         """Returns the server for a generated `add_XServicer_to_server`, whose handlers come to `methods` guarded."""
         return Registrar(self, methods)
 
@@ -85,7 +85,7 @@ class Guard:
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
             try:
                 await self._enter(metadata, context, method)
-                return _written(await behaviour(request, context), write)
+                return _serialize(await behaviour(request, context), write)
             except grpc.aio.BaseError:
                 raise  # gRPC's own: aborted already, or the caller has gone
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is becomes a status
@@ -138,7 +138,7 @@ _MAKERS: Mapping[tuple[bool, bool], Callable[..., Any]] = {
 class Registrar:
     """The two methods of a server that generated `add_XServicer_to_server` functions call."""
 
-    def __init__(self, guard: Guard, methods: Methods) -> None:
+    def __init__(self, guard: Guard, methods: MethodTable) -> None:
         self._guard = guard
         self._methods = methods
 
@@ -151,7 +151,7 @@ class Registrar:
         """Does nothing: these are the same handlers once more, unguarded."""
 
 
-def _written(answer: Any, write: Callable[[Any], bytes] | None) -> bytes:
+def _serialize(answer: Any, write: Callable[[Any], bytes] | None) -> bytes:
     """Returns the answer's bytes; an answer that is too large is an error of its own.
 
     gRPC would treat it as a bug of the service, with a stack trace in the log.

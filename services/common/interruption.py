@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Stopped(Exception):
+class Interrupted(Exception):
     """The other thing happened first."""
 
 
-async def unless(stop: "asyncio.Future[Any]", work: Awaitable[T]) -> T:
+async def run_unless(stop: "asyncio.Future[Any]", work: Awaitable[T]) -> T:
     """Returns what `work` gives.
 
     When `stop` is done before, `work` is cancelled, and Stopped is raised once it has ended.
@@ -32,5 +32,5 @@ async def unless(stop: "asyncio.Future[Any]", work: Awaitable[T]) -> T:
                 stop.remove_done_callback(end)
     except TimeoutError:
         if scope.expired():
-            raise Stopped from None
+            raise Interrupted from None
         raise

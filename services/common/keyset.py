@@ -39,7 +39,7 @@ class Keyset:
         self, connection: AsyncConnection, query: Select[Any], page: Page, organization_id: UUID
     ) -> PageOf[Row[Any]]:
         """Returns the rows of `query` on one page; `query` selects the id and the time. Raises as `bounds`."""
-        query = self.ordered(query.where(*await self.bounds(connection, page, organization_id)), page)
+        query = self.order_by_scan(query.where(*await self.bounds(connection, page, organization_id)), page)
         return self.cut((await connection.execute(query)).all(), page)
 
     async def bounds(
@@ -62,12 +62,12 @@ class Keyset:
             bounds.append(place < tuple_(*end) if page.ascending else place > tuple_(*end))
         return bounds
 
-    def ordered(self, query: Select[Any], page: Page) -> Select[Any]:
+    def order_by_scan(self, query: Select[Any], page: Page) -> Select[Any]:
         """Returns the query in the order of the page's scan, with one row more than fits."""
-        return ordered(query, page, self.times, self.table.c.id)
+        return order_by_scan(query, page, self.times, self.table.c.id)
 
     def cut(self, rows: Sequence[Row[Any]], page: Page, time: str = "") -> PageOf[Row[Any]]:
-        """Returns the page of what an `ordered` query found; `time` is the time's name in the rows."""
+        """Returns the page of what an `order_by_scan` query found; `time` is the time's name in the rows."""
         name = time or self.times.name
         return cut(rows, page, lambda row: moment_token(Moment(row._mapping[name], row.id)))
 
@@ -87,12 +87,12 @@ class Keyset:
         return Moment(*row)
 
 
-def ordered(query: Select[Any], page: PageBy[Any], *columns: ColumnElement[Any]) -> Select[Any]:
+def order_by_scan(query: Select[Any], page: PageBy[Any], *columns: ColumnElement[Any]) -> Select[Any]:
     """Returns the query in the order of the page's scan by these columns, with one row more than fits."""
-    return query.order_by(*directed(*columns, ascending=page.scan_ascending)).limit(page.size + 1)
+    return query.order_by(*sort_columns(*columns, ascending=page.scan_ascending)).limit(page.size + 1)
 
 
-def directed(*columns: Any, ascending: bool) -> list[Any]:
+def sort_columns(*columns: Any, ascending: bool) -> list[Any]:
     """Returns columns to sort by, all in one direction."""
     return [column.asc() if ascending else column.desc() for column in columns]
 
@@ -113,6 +113,6 @@ async def values(
         query = query.where(value < high)
     if query_text:
         query = query.where(column.icontains(query_text, autoescape=True))
-    query = query.order_by(*directed(value, ascending=page.scan_ascending)).limit(page.size)
+    query = query.order_by(*sort_columns(value, ascending=page.scan_ascending)).limit(page.size)
     rows = (await connection.scalars(query)).all()
     return tuple(reversed(rows)) if page.backwards else tuple(rows)

@@ -8,7 +8,7 @@ import grpc
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
-class Methods(grpc.GenericRpcHandler):
+class MethodTable(grpc.GenericRpcHandler):
     """Finds the handler of a call by its path; generated `add_XServicer_to_server` functions take it for a server.
 
     grpc.aio's own table of registered methods waits for each of them apart: with every call the event loop takes up

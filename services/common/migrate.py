@@ -61,7 +61,7 @@ def read_revisions(versions: Path) -> dict[str, str | None]:
     """Returns revision -> down_revision of every file in `versions`, read as text; ValueError for one without."""
     revisions: dict[str, str | None] = {}
     for path in sorted(versions.glob("[!_]*.py")):
-        values = _assigned(path)
+        values = _assignments(path)
         if "revision" not in values or "down_revision" not in values:
             raise ValueError(f"{path.name} does not assign revision and down_revision")
         revisions[str(values["revision"])] = values["down_revision"]
@@ -76,7 +76,7 @@ def head_of(revisions: dict[str, str | None]) -> str:
     return heads.pop()
 
 
-def _assigned(path: Path) -> dict[str, str | None]:
+def _assignments(path: Path) -> dict[str, str | None]:
     values: dict[str, str | None] = {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)

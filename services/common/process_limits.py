@@ -4,7 +4,7 @@ import contextlib
 import resource
 
 
-def limit_self(*, memory_bytes: int, cpu_seconds: int | None = None, open_files: int | None = None) -> None:
+def limit_process(*, memory_bytes: int, cpu_seconds: int | None = None, open_files: int | None = None) -> None:
     """Limits this process for good: these resources, no files written, no core. None: as it was."""
     wanted = (
         (resource.RLIMIT_CPU, cpu_seconds),

@@ -49,10 +49,10 @@ def organization_to_purge() -> UUID:
     caller = current()
     if caller.role != _PURGING_ROLE:
         raise PermissionDenied("only the agent service ends a tenant", reason="ROLE_NOT_PERMITTED")
-    return not_default(caller.organization_id)
+    return check_not_default(caller.organization_id)
 
 
-def not_default(organization_id: UUID) -> UUID:
+def check_not_default(organization_id: UUID) -> UUID:
     """Returns the organization's id. Raises FailedPrecondition (ORGANIZATION_IS_DEFAULT)."""
     if organization_id == DEFAULT_ORGANIZATION:
         sentence = "the default organization is the operator's own and stays"
@@ -67,7 +67,7 @@ async def purge_rows(
 
     Raises FailedPrecondition (ORGANIZATION_IS_DEFAULT), and what the driver raises.
     """
-    not_default(organization_id)
+    check_not_default(organization_id)
     end = time.monotonic() + seconds
     for name, written in await _tables(pool, schema):
         if name in keep:

@@ -14,7 +14,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, plain
+from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, unmap
 from services.common.dns import resolve
 
 LONGEST_URL = 2_048
@@ -53,7 +53,7 @@ def check_url(url: str, *, allow_private: bool) -> httpx.URL:
     return parsed
 
 
-class OutwardTransport(httpx.AsyncBaseTransport):
+class SafeTransport(httpx.AsyncBaseTransport):
     """Sends a request to an address that was checked. Raises httpx.ConnectError (from AddressRefused) for any other."""
 
     def __init__(self, *, allow_private: bool, trusted: ssl.SSLContext | None = None) -> None:
@@ -97,10 +97,10 @@ class OutwardTransport(httpx.AsyncBaseTransport):
         return found[:_MOST_TRIED]
 
 
-def outward_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
+def safe_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
     """Returns a client for addresses that users supply. It follows no redirect unless a request says so; seconds."""
     return httpx.AsyncClient(
-        transport=OutwardTransport(allow_private=allow_private),
+        transport=SafeTransport(allow_private=allow_private),
         timeout=timeout,
         trust_env=False,
         follow_redirects=False,
@@ -122,7 +122,7 @@ def _trusted() -> ssl.SSLContext:
 
 
 def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> None:
-    if url.scheme == "http" and not plain(address).is_loopback:
+    if url.scheme == "http" and not unmap(address).is_loopback:
         raise AddressRefused(f"{url.host} is not this machine, so the URL must begin with https://")
     if not allow_private and not is_public(address):
         raise _private(url.host)
@@ -146,4 +146,4 @@ def _literal(host: str) -> Address | None:
 
 def _names_this_machine(host: str) -> bool:
     literal = _literal(host)
-    return host.rstrip(".").lower() == "localhost" if literal is None else plain(literal).is_loopback
+    return host.rstrip(".").lower() == "localhost" if literal is None else unmap(literal).is_loopback

@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from services.common import grpc_limits, telemetry
 from services.common.context import Verifier
 from services.common.interceptors import EdgeAuthenticate, Guard
-from services.common.method_table import Methods
+from services.common.method_table import MethodTable
 from services.common.settings import SettingsError
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def make_server(
     raises Unauthenticated, PermissionDenied). Raises SettingsError, naming `setting`, where the address cannot
     be used. Call it inside a running event loop.
     """
-    methods = Methods()
+    methods = MethodTable()
     registrar = Guard(audience, verifier, edge_authenticate).registrar(methods)
     for add, servicer in servicers:
         add(servicer, registrar)
@@ -158,7 +158,7 @@ async def serve_until_signal(
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal)
-    tasks = [loop.create_task(_watched(make(), stopping)) for make in background]
+    tasks = [loop.create_task(_watch(make(), stopping)) for make in background]
     try:
         for server in servers:
             await server.start()
@@ -181,7 +181,7 @@ async def serve_until_signal(
             raise outcome
 
 
-async def _watched(work: Coroutine[Any, Any, object], stopping: asyncio.Event) -> None:
+async def _watch(work: Coroutine[Any, Any, object], stopping: asyncio.Event) -> None:
     try:
         await work
     except Exception:

@@ -209,7 +209,7 @@ def run_service(serve: Main, **commands: Main) -> None:
     else:
         _raise_open_files()
         try:
-            uvloop.run(_awaited(main))
+            uvloop.run(_run_main(main))
         except SettingsError as error:
             _exit_with(str(error))
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -224,7 +224,7 @@ def _raise_open_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
-async def _awaited(main: Main) -> None:
+async def _run_main(main: Main) -> None:
     await main(Env.of_process())
 
 

@@ -55,7 +55,7 @@ class ConnectionCounter:
             self._counter.add(text, new_transaction=not self._in_block)
 
 
-class CountedStatement:
+class CountingStatement:
     """An asyncpg prepared statement whose executions are counted."""
 
     def __init__(self, statement: Any, text: str, counted: ConnectionCounter) -> None:

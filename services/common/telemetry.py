@@ -69,7 +69,7 @@ async def shutdown() -> None:
         await asyncio.to_thread(_provider.force_flush, 5_000)
 
 
-def recording() -> bool:
+def is_recording() -> bool:
     """Returns whether spans go anywhere."""
     return _tracer is not None
 

@@ -117,7 +117,9 @@ async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
     connection = await connect(url, **connect_options())
     try:
         # A session that waited would hold a snapshot, for which a concurrent build would wait in turn.
-        if not await connection.fetchval("SELECT pg_try_advisory_lock(hashtextextended($1, 0))", _qualified(index)):
+        if not await connection.fetchval(
+            "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", _qualified_name(index)
+        ):
             return False
         while await _step(connection, index, await read_state(connection, index), memory_mib):
             pass
@@ -136,7 +138,7 @@ async def _step(connection: asyncpg.Connection, index: VectorIndex, state: Index
     # What waits does not tell: a build that was cut off has taken it in.
     waiting, vectors = await connection.fetchrow(index.sql(_COUNT))
     if not state.valid and vectors <= LEAST_VECTORS:
-        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_qualified(index)}")
+        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_qualified_name(index)}")
         return False
     # Vector by vector an index takes thrice the time, or more, of one that is built from the beginning.
     if state.valid and waiting <= vectors - waiting:
@@ -146,7 +148,7 @@ async def _step(connection: asyncpg.Connection, index: VectorIndex, state: Index
 
 
 async def _build(connection: asyncpg.Connection, index: VectorIndex, vectors: int, memory_mib: int) -> None:
-    await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_qualified(index)}")
+    await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_qualified_name(index)}")
     await _take_in(connection, index, _BULK_BATCH)
     await connection.execute(f"ANALYZE {index.table}")
     statement = (
@@ -161,10 +163,10 @@ async def _build(connection: asyncpg.Connection, index: VectorIndex, vectors: in
     except asyncpg.InsufficientResourcesError as error:
         # A container's /dev/shm is small. The build of one process takes its memory from elsewhere.
         logger.info("an index is built by one process: %s", error)
-        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_qualified(index)}")
+        await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_qualified_name(index)}")
         await connection.execute("SET max_parallel_maintenance_workers = 0")
         await connection.execute(statement)
-    logger.info("built the index %s of %d vectors", _qualified(index), vectors)
+    logger.info("built the index %s of %d vectors", _qualified_name(index), vectors)
 
 
 async def _take_in(
@@ -182,5 +184,5 @@ async def _take_in(
     return taken > 0
 
 
-def _qualified(index: VectorIndex) -> str:
+def _qualified_name(index: VectorIndex) -> str:
     return f"{index.table.rpartition('.')[0]}.{index.name}"

@@ -12,7 +12,7 @@ from services.common import database
 
 def database_reached() -> AbstractAsyncContextManager[None]:
     """Returns what is done within needs the database. Raises Unavailable."""
-    return database.reached("the tool runner")
+    return database.database_guard("the tool runner")
 
 
 class DatabasePool:

@@ -1,7 +1,5 @@
 """The parts of a stored message. No I/O."""
 
-import base64
-import binascii
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 from cli.importing.values import Json, as_list, as_object, as_text, dump, storable
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import transfer_service_pb2 as pb
+from services.common.core.base64_text import canonical, decoded_size
 
 _LARGEST_IMAGE = 20 * 1024 * 1024
 _UNREADABLE = "[an image that could not be read]"
@@ -131,10 +130,10 @@ def _image(source: Json) -> pb.StoredPart:
     if not data and url:
         return pb.StoredPart(image=message_pb2.ImageContent(url=url))
     try:
-        raw = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raw = b""
-    if not 0 < len(raw) <= _LARGEST_IMAGE:
+        data = canonical(data)
+    except ValueError:
+        data = ""
+    if not 0 < decoded_size(data) <= _LARGEST_IMAGE:
         return pb.StoredPart(text=pb.StoredText(text=_UNREADABLE))
     media_type = as_text(source.get("media_type")) or "image/png"
-    return pb.StoredPart(image=message_pb2.ImageContent(data=raw, media_type=media_type))
+    return pb.StoredPart(image=message_pb2.ImageContent(data_base64=data, media_type=media_type))

@@ -14,7 +14,7 @@ from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, ref
 from gateway.rest.old_names import BodyWithOldNames
 from gateway.rest.request_model import RequestModel
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
-from services.common.fields import When, enum_numbers, settable
+from services.common.fields import When, enum_numbers, settable_fields
 from services.common.ids import to_public, uuid7
 
 AgentTypeName = Literal[
@@ -58,7 +58,7 @@ _BESIDE_TEMPLATE = frozenset(
 )  # fmt: skip
 
 # An agent's fields have the names that the body's have; these two are made otherwise.
-_DRAFT = {field.wire for field in settable(agent_pb2.Agent.DESCRIPTOR, When.CREATION).values()} - {
+_DRAFT = {field.wire for field in settable_fields(agent_pb2.Agent.DESCRIPTOR, When.CREATION).values()} - {
     "agent_type",
     "model_settings_json",
 }

@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from services.agent.adapters.journal import enter_line
-from services.agent.core.approval_timeouts import due, overdue
+from services.agent.core.approval_timeouts import due_at, overdue_answers
 from services.agent.core.approvals import pending_message, waiting_runs
 from services.agent.core.fact_log import settings_from_body
 from services.agent.core.facts import SCHEMA_VERSION
@@ -85,9 +85,9 @@ async def _answer(connection: Any, head: Mapping[str, Any], worker_id: UUID) -> 
     if asking["schema_version"] > SCHEMA_VERSION:
         raise ValueError(f"they were made by a release that writes schema version {asking['schema_version']}")
     rules = settings_from_body(asking["body"]).tool_rules
-    decisions = overdue(shown, pending, rules, head["now"])
+    decisions = overdue_answers(shown, pending, rules, head["now"])
     if not decisions:
-        await connection.execute(_LOOK_AGAIN, *ids, due(shown, pending, rules))
+        await connection.execute(_LOOK_AGAIN, *ids, due_at(shown, pending, rules))
         return None
     await connection.execute(_POSTPONE, *ids)
     run_id = uuid5(asking_id, "timeout")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 
 
 class HttpPoster:
@@ -12,6 +12,6 @@ class HttpPoster:
         self._allow_private = allow_private
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        posting = await imported("services.agent.adapters.posting")
+        posting = await import_lazily("services.agent.adapters.posting")
         status: int = await posting.post(url, body, headers, allow_private=self._allow_private)
         return status

@@ -26,7 +26,7 @@ from services.agent.core.ports_journal import (
     TokenCounts,
     TurnRequest,
 )
-from services.agent.core.turn import begun
+from services.agent.core.turn import begin_turn
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import WINDOW_MESSAGES, promote, release, window
 from services.agent.postgres.line import LINE_SCHEMA_VERSION, input_to_line
@@ -40,7 +40,7 @@ from services.agent.postgres.rows import (
     step_rows,
     usage_column,
 )
-from services.agent.postgres.waiting_calls import DuplicateRequest, answering, decline, fitting_window
+from services.agent.postgres.waiting_calls import DuplicateRequest, decline, find_answering_run, fitting_window
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
@@ -142,7 +142,7 @@ class PostgresJournal:
             )
         )
         if row is None or row["agent_id"] is None:
-            raise _nobody(request)
+            raise _unknown_target(request)
         return {**row, "created_at": now}
 
     async def _accept(self, connection: Any, request: TurnRequest) -> Acceptance:
@@ -150,7 +150,7 @@ class PostgresJournal:
         ids = (request.organization_id, request.conversation_id)
         head = await connection.fetchrow(sql.LOCK_HEAD, *ids)
         if head is None:
-            raise _nobody(request)
+            raise _unknown_target(request)
         if (active := head["active_run_id"]) is not None:
             return await self._enter_line(connection, request, active, head["waiting"])
         if (repeated := await self._find(connection, request)) is not None:
@@ -170,12 +170,12 @@ class PostgresJournal:
             raise DuplicateRequest(repeated)
         if given := answers_of(request.messages):
             ids = (request.organization_id, request.conversation_id)
-            if (repeated := await answering(connection, *ids, active, given)) is not None:
+            if (repeated := await find_answering_run(connection, *ids, active, given)) is not None:
                 raise DuplicateRequest(repeated)
         on_busy = request.on_busy or self._on_busy
         stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
         if on_busy == "reject" and not stuck:
-            raise _busy(active)
+            raise _conversation_busy(active)
         if request.ancestors and not request.background:
             await refuse_closed(connection, request.organization_id, request.ancestors, active)
         if waiting >= LONGEST_LINE and not stuck:
@@ -207,7 +207,7 @@ class PostgresJournal:
             agent_id=request.agent_id,
             conversation_id=request.conversation_id,
             fence=1,
-            turn=begun(request.run_id, settings, before, request.messages),
+            turn=begin_turn(request.run_id, settings, before, request.messages),
             seconds_left=request.seconds,
             created_at=row["created_at"],
             ancestors=request.ancestors,
@@ -225,7 +225,7 @@ class PostgresJournal:
         if extra or pending_id is not None:
             async with self._pool.acquire() as connection, connection.transaction():
                 row = await connection.fetchrow(*arguments)
-                stored = _stored(row)
+                stored = _commit_result(row)
                 for statement, *given in extra:
                     await connection.execute(statement, *given)
                 if pending_id is not None and stored.cancel_requested:
@@ -234,7 +234,7 @@ class PostgresJournal:
                     stored = replace(stored, declined=owned.run_id in await decline(connection, *asked))
         else:
             row = await self._pool.fetchrow(*arguments)
-            stored = _stored(row)
+            stored = _commit_result(row)
         if turn.ended is not None and row["waiting"]:
             # Lost before this, the line stands until the repair of leases.py sees it.
             return replace(stored, successor=await self._next(owned))
@@ -375,19 +375,19 @@ def _commit_values(owned: OwnedRun, commit: Commit) -> dict[str, Any]:
     }
 
 
-def _stored(row: Mapping[str, Any] | None) -> CommitResult:
+def _commit_result(row: Mapping[str, Any] | None) -> CommitResult:
     if row is None:
         raise Fenced
     return CommitResult(row["cancel_requested"], row["started_at"], row["completed_at"])
 
 
-def _nobody(request: TurnRequest) -> NotFound:
+def _unknown_target(request: TurnRequest) -> NotFound:
     if request.conversation_id == request.agent_id:
         return NotFound("Agent not found", reason="AGENT_NOT_FOUND")
     return NotFound("Conversation not found", reason="CONVERSATION_NOT_FOUND")
 
 
-def _busy(active: UUID) -> Aborted:
+def _conversation_busy(active: UUID) -> Aborted:
     return Aborted(
         "Cannot send a new message: another request is currently being processed for this conversation. "
         f"Please wait for it to complete. (run_id=run-{active})",

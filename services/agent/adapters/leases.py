@@ -23,7 +23,7 @@ from services.agent.core.facts import (
     is_silent,
 )
 from services.agent.core.ports_journal import OwnedRun, OwnershipLost, Prompt, RunCannotBegin, Successor, TokenCounts
-from services.agent.core.turn import CANCELLED, Turn, begun, evolve, status_of
+from services.agent.core.turn import CANCELLED, Turn, begin_turn, evolve, status_of
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import release, window
 from services.agent.postgres.line import input_from_line
@@ -154,7 +154,7 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
         run["agent_id"],
         conversation_id,
     )
-    owned = _taken(run, begun(run_id, settings_from_body(head["body"]), before, messages))
+    owned = _owned_run(run, begin_turn(run_id, settings_from_body(head["body"]), before, messages))
     counted = TokenCounts(head["estimated_tokens"], head["reported_tokens"])
     return replace(owned, prompt_versions=head["prompt_versions"], recalled=head["first_seq"] - 1, counted=counted)
 
@@ -175,11 +175,11 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     first = facts[0]
     assert isinstance(first, UserSpoke)
     before = tuple(message for message in shown if message.run_id != run["id"])
-    turn = reduce(evolve, facts[1:], begun(run["id"], first.settings, before, first.messages))
-    prompt = None if _outdated(facts) else await connection.fetchrow(sql.RUN_PROMPT, *ids)
+    turn = reduce(evolve, facts[1:], begin_turn(run["id"], first.settings, before, first.messages))
+    prompt = None if _has_stale_prompt(facts) else await connection.fetchrow(sql.RUN_PROMPT, *ids)
     return replace(
         # A model call may have been cut short; if tools are what is next, their return resets the count.
-        _taken(run, replace(turn, attempt=run["fence"])),
+        _owned_run(run, replace(turn, attempt=run["fence"])),
         prompt=None if prompt is None else Prompt(prompt["hash"], prompt["text"], {}, prompt["block_versions"]),
         prompt_versions=head["prompt_versions"],
         # What the log had before the run's own messages, as when it began.
@@ -188,13 +188,13 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     )
 
 
-def _outdated(facts: Sequence[Fact]) -> bool:
+def _has_stale_prompt(facts: Sequence[Fact]) -> bool:
     """Returns whether no model call was told the prompt that a compaction asks for."""
     since_reply = takewhile(lambda fact: not isinstance(fact, ModelReplied), reversed(facts))
     return any(isinstance(fact, Compacted) and fact.summary is not None for fact in since_reply)
 
 
-def _taken(run: Mapping[str, Any], turn: Turn) -> OwnedRun:
+def _owned_run(run: Mapping[str, Any], turn: Turn) -> OwnedRun:
     return OwnedRun(
         organization_id=run["organization_id"],
         user_id=run["user_id"],

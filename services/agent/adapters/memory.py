@@ -15,7 +15,7 @@ from loci.memory.v1 import (
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import BlockView, CallSite, DirectoryView, FileView, MemoryView
 from services.common.channel import call_idempotent
-from services.common.context import shared
+from services.common.context import run_independent
 from services.common.ids import from_public, to_public
 
 # A service that is being restarted is back by then.
@@ -37,7 +37,7 @@ class GrpcMemory:
         request = agent_memory_service_pb2.GetAgentMemoryRequest(
             agent_id=to_public("agent", agent_id), conversation_id=own_id(agent_id, conversation_id)
         )
-        with shared():
+        with run_independent():
             response = await call_idempotent(self._memory.GetAgentMemory, request, timeout=PATIENCE_SECONDS)
         memory = response.memory
         return MemoryView(

@@ -10,7 +10,7 @@ from services.agent.adapters.chat_wire import generation_request, part_of, reply
 from services.agent.core.ports import ModelRequest, PartDelta, PeerLost, Reply
 from services.agent.resources.agents.ports import ModelCatalogue
 from services.common.channel import call_idempotent
-from services.common.context import current, shared
+from services.common.context import current, run_independent
 from services.common.errors import LociError, from_rpc
 
 # A count only corrects an estimate.
@@ -32,12 +32,12 @@ class GrpcModels:
         try:
             if not request.stream:
                 single = chat_service_pb2.GenerateRequest(request=generation_request(request))
-                with shared():
+                with run_independent():
                     reply = self._chat.Generate(single)
                 yield reply_of((await reply).generation)
                 return
             streamed = chat_service_pb2.StreamGenerateRequest(request=generation_request(request))
-            with shared():
+            with run_independent():
                 call = self._chat.StreamGenerate(streamed)
             try:
                 async for event in call:
@@ -65,7 +65,7 @@ class GrpcModels:
         """See ports.Models.count."""
         wanted = chat_service_pb2.CountTokensRequest(request=generation_request(request))
         try:
-            with shared():
+            with run_independent():
                 counted = await self._chat.CountTokens(wanted, timeout=COUNT_SECONDS)
         except grpc.RpcError as error:
             _log.info("a request was not counted: %s", from_rpc(error).message)

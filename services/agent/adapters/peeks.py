@@ -9,7 +9,7 @@ from services.agent.core.fact_log import options_to_json, settings_from_body
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
 from services.agent.core.ports_journal import OwnedRun, TokenCounts
-from services.agent.core.turn import begun
+from services.agent.core.turn import begin_turn
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import window
 from services.common.errors import NotFound
@@ -53,7 +53,7 @@ class PostgresPeeks:
             agent_id=agent_id,
             conversation_id=conversation_id,
             fence=1,
-            turn=begun(run_id, settings_from_body(row["body"]), before, messages),
+            turn=begin_turn(run_id, settings_from_body(row["body"]), before, messages),
             seconds_left=_SECONDS,
             created_at=datetime.now(UTC),
             prompt_versions=row["prompt_versions"],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import httpx
 
 from services.agent.resources.callbacks.ports import PostFailed
-from services.common.safe_http import outward_client
+from services.common.safe_http import safe_client
 
 # For the whole exchange; well below the lease of an order.
 TIMEOUT_SECONDS = 15.0
@@ -18,7 +18,7 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, allow_priva
         async with (
             asyncio.timeout(TIMEOUT_SECONDS),
             # Each has a connection of its own: callbacks are few, and their hosts many.
-            outward_client(allow_private=allow_private, timeout=TIMEOUT_SECONDS) as client,
+            safe_client(allow_private=allow_private, timeout=TIMEOUT_SECONDS) as client,
             # Nobody reads what is answered, however long it is.
             client.stream("POST", url, content=body, headers=dict(headers)) as response,
         ):

@@ -17,7 +17,7 @@ from loci.tool.v1 import (
     tool_service_pb2,
     tool_service_pb2_grpc,
 )
-from services.agent.core.calls.pictures import pictured
+from services.agent.core.calls.pictures import split_pictures
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import CallSite, ToolInfo, ToolResult
 from services.common.channel import call_idempotent
@@ -78,7 +78,7 @@ class GrpcTools:
             client_token=self._client_token(tool, site),
         )
         response = await call_idempotent(self._execution.ExecuteTool, request, timeout=EXECUTION_SECONDS)
-        return _executed(call, response.receipt)
+        return _tool_result(call, response.receipt)
 
     async def cancel(self, call_key: str) -> None:
         """See ports.Tools.cancel."""
@@ -117,9 +117,9 @@ def _info(tool: tool_pb2.Tool) -> ToolInfo:
     )
 
 
-def _executed(call: Call, receipt: execution_service_pb2.Receipt) -> ToolResult:
+def _tool_result(call: Call, receipt: execution_service_pb2.Receipt) -> ToolResult:
     succeeded = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
-    pictures = pictured(receipt.result_json) if succeeded else None
+    pictures = split_pictures(receipt.result_json) if succeeded else None
     text, images = pictures or (receipt.tool_return, ())
     if pictures and receipt.files:
         # The last line names them.

@@ -10,7 +10,7 @@ from services.common.errors import LociError
 _TOOL = "memory_rethink"
 
 
-async def with_edits(executed: ToolResult, call: Call, site: CallSite, memory: Memory) -> ToolResult:
+async def apply_edits(executed: ToolResult, call: Call, site: CallSite, memory: Memory) -> ToolResult:
     """Returns the call with its edits applied, each exactly once under a key of its own; the return says what came of
     them.
 

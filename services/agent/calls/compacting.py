@@ -12,7 +12,7 @@ import orjson
 
 from services.agent.calls.model_calls import ModelCalls, PreparedRequest, TurnContext
 from services.agent.core.calls.positions import Positions
-from services.agent.core.calls.replies import as_written, sound
+from services.agent.core.calls.replies import restore_thoughts, sanitize_reply
 from services.agent.core.events import Compacting
 from services.agent.core.facts import Compact, Compacted, Fact, Settings, Usage
 from services.agent.core.messages import Call, Message, Text
@@ -20,9 +20,9 @@ from services.agent.core.policy import POLICIES
 from services.agent.core.ports import CallSite, Memory, ModelRequest, Models, PeerLost, Reply
 from services.agent.core.summaries.bare_summary import bare_summary
 from services.agent.core.summaries.compaction_settings import light_model, settings_from_json
-from services.agent.core.summaries.summary import clipped, joined_block, packed, summary_tokens, unpack
+from services.agent.core.summaries.summary import clip_summary, joined_block, pack, summary_tokens, unpack
 from services.agent.core.summaries.transcript import SummaryRequest, request, request_to_itself
-from services.agent.core.turn import Turn, step_id, too_many
+from services.agent.core.turn import Turn, has_too_many_messages, step_id
 from services.agent.core.window.budget import room_for_messages
 from services.agent.core.window.compaction import CompactionSettings, CompactionStats, HistoryCut, Mode, Trigger, plans
 from services.agent.core.window.context import sendable
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _WrittenSummary:
     """A summary, and what it cost."""
 
     text: str
@@ -92,7 +92,7 @@ class Compactor:
         """Returns the same with the provider's own count of what is left, where it has one."""
         if compacted.summary is None or cut is None or ready is None:
             return compacted
-        history = as_written(sendable((compacted.summary, *turn.history[cut.kept_from :])))
+        history = restore_thoughts(sendable((compacted.summary, *turn.history[cut.kept_from :])))
         tokens = await self._models.count(replace(ready.request, history=history))
         if tokens is None:
             return compacted
@@ -113,7 +113,7 @@ class Compactor:
         """Returns the cuts to try, best first. None: there is nothing to summarise, or it is not worth it."""
         window = self._around.window(turn.settings.context_window_limit)
         cuts = tuple(plans(turn.history, self._mode(turn, settings), settings, window=window, fixed=fixed))
-        if trigger is Trigger.POST_STEP_CONTEXT_CHECK and not too_many(turn):
+        if trigger is Trigger.POST_STEP_CONTEXT_CHECK and not has_too_many_messages(turn):
             return tuple(cut for cut in cuts if cut.worth_it(window))
         return cuts
 
@@ -127,7 +127,7 @@ class Compactor:
         ready: PreparedRequest | None,
         cuts: Sequence[HistoryCut],
         fixed: int,
-    ) -> tuple[HistoryCut | None, _Written | None]:
+    ) -> tuple[HistoryCut | None, _WrittenSummary | None]:
         """Returns the cut, and the summary of what is before it; without a cut there is nothing that could be
         summarised.
         """
@@ -144,7 +144,7 @@ class Compactor:
         if last is None:
             return None, None
         budget = min(summary_tokens(window), room_for_messages(window, fixed) // 4)
-        return last, _Written(bare_summary(turn.history[: last.kept_from], budget=max(budget, 1)))
+        return last, _WrittenSummary(bare_summary(turn.history[: last.kept_from], budget=max(budget, 1)))
 
     def _by_model_at_all(self, turn: Turn, cuts: Sequence[HistoryCut], window: int) -> bool:
         """Returns whether a model is asked: not again for one reply, nor for the little that a large prompt leaves room
@@ -155,7 +155,7 @@ class Compactor:
 
     async def _by_model(
         self, turn: Turn, settings: CompactionSettings, cut: HistoryCut, ready: PreparedRequest
-    ) -> _Written | None:
+    ) -> _WrittenSummary | None:
         """Returns the summary of a model: the one that the settings want, else the agent's own; None when both fail."""
         messages = turn.history[: cut.kept_from]
         for model_request in await self._requests(turn, settings, cut.mode, messages, ready):
@@ -164,13 +164,13 @@ class Compactor:
             except (LociError, PeerLost) as error:
                 _log.warning("%s wrote no summary: %s", model_request.settings.model, error)
                 continue
-            text = clipped(
+            text = clip_summary(
                 "".join(part.text for part in reply.parts if isinstance(part, Text)),
                 settings.clip_chars,
                 turn.settings.context_window_limit,
             )
             if text:
-                return _Written(text, reply.usage)
+                return _WrittenSummary(text, reply.usage)
         return None
 
     async def _requests(
@@ -186,7 +186,7 @@ class Compactor:
             room = window if own else await self._window(handle)
             if room:
                 model_settings = turn.settings.model_settings if own else settings.model_settings
-                summariser = replace(turn.settings, model=handle, model_settings=_of_summariser(model_settings))
+                summariser = replace(turn.settings, model=handle, model_settings=_summariser_settings(model_settings))
                 asked = request(messages, settings, mode, window=room)
                 requests.append(_asking(replace(ready.request, tools=()), asked, summariser))
         return requests
@@ -201,11 +201,11 @@ class Compactor:
     async def _reply(self, model_request: ModelRequest) -> Reply:
         async for part in self._models.generate(model_request):
             if isinstance(part, Reply):
-                return sound(part)
+                return sanitize_reply(part)
         raise PeerLost("The summariser's answer ended before it began.")
 
     def _compacted(
-        self, turn: Turn, trigger: Trigger, cut: HistoryCut | None, written: _Written | None, fixed: int
+        self, turn: Turn, trigger: Trigger, cut: HistoryCut | None, written: _WrittenSummary | None, fixed: int
     ) -> Compacted:
         history, window = turn.history, turn.settings.context_window_limit
         before = turn.context_tokens or fixed + sum(map(estimate, history))
@@ -221,7 +221,7 @@ class Compactor:
 
     def _message(self, turn: Turn, text: str, stats: CompactionStats) -> Message:
         now = datetime.now(UTC)
-        content = Text(packed(text, at=now.astimezone(zone(turn.settings.timezone)), stats=stats))
+        content = Text(pack(text, at=now.astimezone(zone(turn.settings.timezone)), stats=stats))
         return Message(uuid7(), "summary", (content,), now, turn.run_id)
 
     async def _collect(self, turn: Turn, summary: str, cut: HistoryCut) -> None:
@@ -264,7 +264,7 @@ def _asking(like: ModelRequest, asked: SummaryRequest, settings: Settings) -> Mo
     )
 
 
-def _of_summariser(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _summariser_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns model settings without what a summary has no use for."""
     return {name: value for name, value in settings.items() if name not in ("response_format", "max_output_tokens")}
 

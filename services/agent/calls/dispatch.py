@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Protocol
 
-from services.agent.calls.block_edits import with_edits
+from services.agent.calls.block_edits import apply_edits
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import AgentStates, CallSite, Memory, Recall, ToolInfo, ToolResult, Tools
 from services.agent.core.window.sizes import storable_return
@@ -86,9 +86,9 @@ async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunne
     raised.
     """
     try:
-        executed = await _executed(call, site, tool, runners)
+        executed = await _execute_by_type(call, site, tool, runners)
     except (Unavailable, DeadlineExceeded, Cancelled) as error:
-        return ToolResult(unanswered(call, error))
+        return ToolResult(no_answer(call, error))
     except LociError as error:
         return ToolResult(_refusal(call, f"{call.name} could not be run: {error.message}"))
     # The supervisor of calls: whatever the model made go wrong, its run must not be taken up and fail again.
@@ -99,22 +99,22 @@ async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunne
     return replace(executed, returned=replace(returned, text=storable_return(returned.text)))
 
 
-def unanswered(call: Call, error: LociError) -> Return:
+def no_answer(call: Call, error: LociError) -> Return:
     """Returns what is said of a call that nobody answered."""
     return _refusal(call, f"{call.name} did not answer: {error.message.rstrip('.')}. {_UNKNOWN}")
 
 
-async def _executed(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunners) -> ToolResult:
+async def _execute_by_type(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunners) -> ToolResult:
     if tool.tool_type in MEMORY_TYPES:
-        return _cut(ToolResult(await _at_home(call, site, runners)), tool)
+        return _cut(ToolResult(await _run_own_tool(call, site, runners)), tool)
     if not tool.takes_agent_state:
         return _cut(await runners.tools.execute(tool, call, site), tool)
     state = await runners.states.of(site)
     executed = _cut(await runners.tools.execute(tool, call, site, agent_state=state), tool)
-    return await with_edits(executed, call, site, runners.memory)
+    return await apply_edits(executed, call, site, runners.memory)
 
 
-async def _at_home(call: Call, site: CallSite, runners: ToolRunners) -> Return:
+async def _run_own_tool(call: Call, site: CallSite, runners: ToolRunners) -> Return:
     if call.name in RECALL_TOOLS:
         return await runners.recall.search(call, site)
     if call.name in SPEAKING_TOOLS:

@@ -14,20 +14,20 @@ import orjson
 
 from services.agent.core.calls.deltas import PieceDeltas
 from services.agent.core.calls.failures import failure_of, is_blind, overflows, refuses_history
-from services.agent.core.calls.offers import Offer, offer, shown, without_form
+from services.agent.core.calls.offers import Offer, offer, offered_tools, without_form
 from services.agent.core.calls.positions import Positions
-from services.agent.core.calls.replies import as_written, reply_parts, sound, tokens_of
+from services.agent.core.calls.replies import reply_parts, restore_thoughts, sanitize_reply, tokens_of
 from services.agent.core.events import Abandoned, Delta
 from services.agent.core.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import CallSite, Memory, MemoryView, ModelRequest, Models, PeerLost, Reply, ToolInfo
 from services.agent.core.ports_journal import OwnedRun, Prompt, TokenCounts
-from services.agent.core.prompt.cuts import fitted
-from services.agent.core.prompt.system_prompt import compile_prompt, overriding_prompt, with_recalled, with_skills
+from services.agent.core.prompt.cuts import fit_prompt
+from services.agent.core.prompt.system_prompt import compile_prompt, overriding_prompt, with_passages, with_skills
 from services.agent.core.turn import Turn, step_id
-from services.agent.core.window.budget import LEAST_ROOM, calibrated, overflow_in_system
-from services.agent.core.window.context import brings_pictures, fits, newest, sendable, shortenings
+from services.agent.core.window.budget import LEAST_ROOM, calibrate, overflow_in_system
+from services.agent.core.window.context import brings_pictures, fits, pinned_tokens, sendable, shortenings
 from services.agent.core.window.shrinking import with_clamped_returns, with_short_returns
 from services.agent.core.window.sizes import estimate, estimate_text
 from services.common.errors import LociError, Unavailable
@@ -61,7 +61,7 @@ class TurnContext:
 
     def window(self, tokens: int) -> int:
         """Returns a window of so many tokens, in our estimates."""
-        return calibrated(tokens, estimated=self.counted.estimated, reported=self.counted.reported)
+        return calibrate(tokens, estimated=self.counted.estimated, reported=self.counted.reported)
 
     def begin_anew(self, memory: Memory, site: CallSite) -> None:
         """Has the prompt compiled once more after a compaction, from memory as it is now."""
@@ -128,10 +128,10 @@ class ModelCalls:
             return
         # Where nobody has counted yet, the estimate may be far above the truth.
         surely = 1.0 if self._around.counted.reported else _LEAST_OF_ESTIMATE
-        if (hopeless := _hopeless(ready, surely)) is not None:
+        if (hopeless := _prompt_overflow(ready, surely)) is not None:
             yield ModelFailed(action.step, first, hopeless)
             return
-        history = written(turn)
+        history = sendable_history(turn)
         # Old returns are cut without a summary; what would be left out is worth one.
         if not turn.compactions and not fits(with_short_returns(history), window=ready.window, fixed=ready.fixed):
             yield ContextOverflowed(action.step, first)
@@ -143,7 +143,7 @@ class ModelCalls:
     async def first(self, turn: Turn, step: UUID) -> ModelRequest:
         """Returns what a call would send first. Raises LociError."""
         ready = await self.ready(turn, step)
-        return next(await self._requests(turn, ready, written(turn)))
+        return next(await self._requests(turn, ready, sendable_history(turn)))
 
     async def ready(self, turn: Turn, step: UUID) -> PreparedRequest:
         """Returns the prompt and the tools of a call. Raises LociError."""
@@ -151,7 +151,7 @@ class ModelCalls:
         offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
         policy = POLICIES[turn.settings.agent_type]
         reasons = policy.inner_thoughts and await self._models.reasons(turn.settings.model)
-        tools = shown(offered, turn.settings, reasons=reasons)
+        tools = offered_tools(offered, turn.settings, reasons=reasons)
         of_tools = estimate_text(
             orjson.dumps([(tool.name, tool.description, tool.parameters) for tool in tools]).decode()
         )
@@ -200,7 +200,7 @@ class ModelCalls:
                 final = is_blind(error) and brings_pictures(request.history, turn.run_id)
                 shorter = next(requests, None) if refuses_history(error) and not final else None
                 if shorter is None:
-                    failure = (_hopeless(ready, 1.0) if overflows(error) else None) or failure
+                    failure = (_prompt_overflow(ready, 1.0) if overflows(error) else None) or failure
                     break
                 request = shorter
             yield Abandoned(self._positions.next(), request.step_id, message_id, attempt)
@@ -217,7 +217,7 @@ class ModelCalls:
             async with aclosing(self._models.generate(request)) as generation:
                 async for given in generation:
                     self._note_first_token(began)
-                    part = sound(given) if isinstance(given, Reply) else given
+                    part = sanitize_reply(given) if isinstance(given, Reply) else given
                     if isinstance(part, Reply):
                         self._measured.provider_trace = part.trace
                         sent = fixed + sum(map(estimate, request.history))
@@ -241,14 +241,14 @@ class ModelCalls:
     async def _requests(self, turn: Turn, ready: PreparedRequest, history: Sequence[Message]) -> Iterator[ModelRequest]:
         """Yields the request, and what to ask instead when the model refuses the history in it."""
         if self._around.recalled is not None:
-            history = with_recalled(history, await self._around.recalled, turn.run_id)
+            history = with_passages(history, await self._around.recalled, turn.run_id)
         histories = shortenings(history, window=ready.window, fixed=ready.fixed, run_id=turn.run_id)
         return (replace(ready.request, history=history) for history in histories)
 
     def _compiled(self, turn: Turn, view: MemoryView, window: int, of_tools: int) -> Prompt:
         if turn.settings.options.system is not None:
             return overriding_prompt(turn.settings.options.system)
-        return fitted(
+        return fit_prompt(
             view, partial(self._compile, turn), window=window, of_tools=of_tools, newest=partial(_newest, turn)
         )
 
@@ -287,9 +287,9 @@ class ModelCalls:
         self._measured.metrics.setdefault("ttft_ns", time.monotonic_ns() - began)
 
 
-def written(turn: Turn) -> Sequence[Message]:
+def sendable_history(turn: Turn) -> Sequence[Message]:
     """Returns the history of a turn in the form in which it can be sent."""
-    return as_written(sendable(with_clamped_returns(turn.history, turn.settings.context_window_limit)))
+    return restore_thoughts(sendable(with_clamped_returns(turn.history, turn.settings.context_window_limit)))
 
 
 def discard(future: "asyncio.Future[Any]") -> None:
@@ -298,7 +298,7 @@ def discard(future: "asyncio.Future[Any]") -> None:
     future.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
 
-def _hopeless(ready: PreparedRequest, surely: float) -> Failure | None:
+def _prompt_overflow(ready: PreparedRequest, surely: float) -> Failure | None:
     """Returns why not even an empty history can be sent, when this part of the estimate is sure."""
     of_prompt = estimate_text(ready.request.prompt)
     sizes = {"the system prompt": of_prompt, "the tools": ready.fixed - of_prompt}
@@ -310,4 +310,4 @@ def _hopeless(ready: PreparedRequest, surely: float) -> Failure | None:
 
 
 def _newest(turn: Turn) -> int:
-    return newest(sendable(with_clamped_returns(turn.history, turn.settings.context_window_limit)))
+    return pinned_tokens(sendable(with_clamped_returns(turn.history, turn.settings.context_window_limit)))

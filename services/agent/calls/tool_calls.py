@@ -10,14 +10,14 @@ from uuid import UUID
 
 from services.agent.calls import dispatch
 from services.agent.calls.model_calls import StepMeasures, TurnContext
-from services.agent.core.calls.replies import as_written
-from services.agent.core.calls.tool_plans import Plan, plan, unplanned
+from services.agent.core.calls.replies import restore_thoughts
+from services.agent.core.calls.tool_plans import Plan, plan, plan_without_tools
 from services.agent.core.facts import RunTools, ToolsReturned
 from services.agent.core.messages import Call, Message, Return, storable_part
 from services.agent.core.ports import CallSite, ToolInfo
 from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.turn import Turn, step_id
-from services.agent.core.window.context import UNANSWERED, seen_whole
+from services.agent.core.window.context import UNANSWERED, fully_seen_ids
 from services.common.errors import LociError
 from services.common.ids import uuid7
 
@@ -75,7 +75,7 @@ class ToolCalls:
         try:
             attached = await self._around.tools
         except LociError as error:
-            return unplanned(turn, action, partial(dispatch.unanswered, error=error)), ()
+            return plan_without_tools(turn, action, partial(dispatch.no_answer, error=error)), ()
         return plan(turn, action, attached), attached
 
     async def _cancel(self, call: Call) -> None:
@@ -106,4 +106,4 @@ class ToolCalls:
 
     def _seen(self, turn: Turn) -> tuple[UUID, ...]:
         own = [message for message in turn.history if message.run_id == turn.run_id]
-        return seen_whole(self._around.seen, as_written(own))
+        return fully_seen_ids(self._around.seen, restore_thoughts(own))

@@ -6,7 +6,7 @@ import logging
 from services.agent.calls.model_calls import TurnContext
 from services.agent.core.ports import Memory, MemoryView, Tools
 from services.agent.core.ports_journal import OwnedRun
-from services.agent.core.prompt.system_prompt import asked
+from services.agent.core.prompt.system_prompt import recall_query
 from services.common.errors import LociError
 
 _log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ def turn_context(
         view = asyncio.ensure_future(memory.view(owned.agent_id, owned.conversation_id))
     described = asyncio.ensure_future(tools.describe(settings.tool_ids))
     recalled = None
-    if settings.recall_passages and (query := asked(owned.turn)):
+    if settings.recall_passages and (query := recall_query(owned.turn)):
         recalled = asyncio.ensure_future(_recall(memory, owned, query))
     return TurnContext(view, described, recalled, owned.prompt, owned.counted)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import orjson
 
-from services.common.core.storable import parsed, storable
+from services.common.core.storable import parse_storable, storable
 from services.common.ids import from_public
 
 
@@ -28,7 +28,7 @@ def optional_text(request: Any, name: str) -> str | None:
 def json_object(name: str, text: str, refuse: Callable[[str, str], Exception]) -> Mapping[str, Any]:
     """Returns the JSON object in a text; an empty text is an empty one. Raises what `refuse` makes."""
     try:
-        value = parsed(text or "{}")
+        value = parse_storable(text or "{}")
     except ValueError as error:
         raise refuse(name, f"must be a JSON object; {error}") from None
     if not isinstance(value, dict):

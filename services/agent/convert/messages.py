@@ -1,6 +1,5 @@
 """Stored messages -> protobuf, as clients see them."""
 
-from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from typing import assert_never
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
+from services.agent.convert.parts import content_to_proto, decision_to_proto, return_to_proto
 from services.agent.core.events import Compacting, Delta, MessagePiece
 from services.agent.core.messages import (
     Call,
@@ -60,7 +60,7 @@ def system_message_to_proto(conversation_id: UUID, prompt: str, created_at: date
     )
 
 
-def shown_to_proto(event: MessagePiece) -> message_pb2.Message:
+def piece_to_proto(event: MessagePiece) -> message_pb2.Message:
     """Returns a durable piece in a stream."""
     shown = _piece(event.message, event.otid, event.parts)
     shown.seq_id = event.sequence
@@ -105,12 +105,12 @@ def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
         case Text() | Image() if role == "user":
             shown.user_message.content.extend(map(content_to_proto, parts))
         case Text() | Image() if role == "system":
-            shown.system_message.content = _joined(parts)
+            shown.system_message.content = _join_texts(parts)
         case Text() | Image():
-            shown.assistant_message.content = _joined(parts)
+            shown.assistant_message.content = _join_texts(parts)
         case Reasoning():
             shown.reasoning_message.source = "non_reasoner_model" if first.prompted else "reasoner_model"
-            shown.reasoning_message.reasoning = _joined(parts)
+            shown.reasoning_message.reasoning = _join_texts(parts)
             if first.signature:
                 shown.reasoning_message.signature = first.signature
         case RedactedReasoning():
@@ -131,18 +131,8 @@ def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
             assert_never(first)
 
 
-def _joined(parts: Iterable[Part]) -> str:
+def _join_texts(parts: Iterable[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text | Reasoning))
-
-
-def content_to_proto(part: Part) -> message_pb2.ContentPart:
-    """Returns text or a picture."""
-    if not isinstance(part, Image):
-        return message_pb2.ContentPart(text=_joined((part,)))
-    if part.url:
-        return message_pb2.ContentPart(image=message_pb2.ImageContent(url=part.url))
-    image = message_pb2.ImageContent(data=b64decode(part.data), media_type=part.media_type)
-    return message_pb2.ContentPart(image=image)
 
 
 def _call(call: Call) -> message_pb2.ToolCall:
@@ -156,16 +146,6 @@ def _answer(part: Part) -> message_pb2.Answer:
     return message_pb2.Answer(decision=decision_to_proto(part))
 
 
-def decision_to_proto(part: Decision) -> message_pb2.Decision:
-    """Returns an answer to a call that waited for approval."""
-    return message_pb2.Decision(
-        tool_call_id=part.call_id,
-        approve=part.approve,
-        reason=part.reason or None,
-        request_id=f"message-{part.request_id}" if part.request_id else "",
-    )
-
-
 def _put_summary(shown: message_pb2.SummaryMessage, text: str) -> None:
     summary, stats = unpack(text) or (text, None)
     shown.summary = summary
@@ -174,13 +154,4 @@ def _put_summary(shown: message_pb2.SummaryMessage, text: str) -> None:
 
 
 def _return(returned: Return) -> message_pb2.ToolReturn:
-    pictures = [content_to_proto(image) for image in returned.images]
-    return message_pb2.ToolReturn(
-        tool_call_id=returned.call_id,
-        status="error" if returned.is_error else "success",
-        tool_return=returned.text,
-        stdout=returned.stdout,
-        stderr=returned.stderr,
-        name=returned.name,
-        content=[message_pb2.ContentPart(text=returned.text), *pictures] if pictures else [],
-    )
+    return return_to_proto(returned, (Text(returned.text), *returned.images) if returned.images else ())

@@ -5,7 +5,7 @@ from typing import Any
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.core.facts import ClientSkill, ClientTool, Options
 from services.agent.core.summaries.compaction_settings import settings_from_json
-from services.common.core.storable import parsed, storable
+from services.common.core.storable import parse_storable, storable
 from services.common.errors import InvalidArgument
 
 DEFAULT_MAX_STEPS = 50
@@ -49,7 +49,7 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
 def compaction_from_proto(text: str) -> dict[str, Any]:
     """Returns compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
     try:
-        given = parsed(text or "{}")
+        given = parse_storable(text or "{}")
         if not isinstance(given, dict):
             raise ValueError("expected an object")  # noqa: TRY004 - said to the client below, as every wrong value is
         settings_from_json(given)
@@ -62,7 +62,7 @@ def _client_tool(tool: wire.ClientTool) -> ClientTool:
     name = storable(tool.name)
     _check(0 < len(name) <= LONGEST_TOOL_NAME, f"a client tool's name must have 1 to {LONGEST_TOOL_NAME} characters")
     try:
-        parameters = parsed(tool.parameters_json or "{}")
+        parameters = parse_storable(tool.parameters_json or "{}")
     except ValueError as error:
         raise InvalidArgument(f"the parameters of {name} are not JSON: {error}", reason="MESSAGE_INVALID") from None
     _check(isinstance(parameters, dict), f"the parameters of {name} must be a JSON Schema, an object")

@@ -22,7 +22,7 @@ _MODES = {
 _NOT_SEARCHED = frozenset({"reasoning_message", "hidden_reasoning_message"})
 
 
-def searched_in(request: wire.SearchMessagesRequest) -> tuple[UUID | None, UUID | None]:
+def search_target(request: wire.SearchMessagesRequest) -> tuple[UUID | None, UUID | None]:
     """Returns the agent and the conversation that are searched, None for all.
 
     Raises InvalidArgument (INVALID_ID), Refused.

@@ -11,7 +11,7 @@ import orjson
 
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2
 from services.agent.convert.inputs import messages_from_proto
-from services.agent.convert.messages import delta_to_proto, event_to_message, shown_to_proto
+from services.agent.convert.messages import delta_to_proto, event_to_message, piece_to_proto
 from services.agent.convert.options import compaction_from_proto, options_from_proto
 from services.agent.core.events import Abandoned, Compacting, Delta, Ended, Event, MessagePiece, RunView
 from services.agent.core.facts import Failure, Options, Usage
@@ -47,7 +47,7 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
         run_id=run_id,
         messages=messages_from_proto(wire.messages, run_id, datetime.now(UTC)),
         options=options_from_proto(wire),
-        seconds=_within_chain(min(seconds, longest_seconds), context),
+        seconds=_chain_limit(min(seconds, longest_seconds), context),
         keys=_keys(wire.messages, wire.retry.idempotency_key, conversation_id, background=wire.background),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
@@ -71,7 +71,7 @@ def compaction_request(
         run_id=from_public("run", wire.run_id) if wire.run_id else uuid7(),
         messages=(),
         options=Options(compact=compaction_from_proto(wire.compaction_settings_json)),
-        seconds=_within_chain(longest_seconds, context),
+        seconds=_chain_limit(longest_seconds, context),
         keys=_keys((), wire.retry.idempotency_key, conversation_id),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
@@ -79,7 +79,7 @@ def compaction_request(
     )
 
 
-def _within_chain(seconds: float, context: CallContext) -> float:
+def _chain_limit(seconds: float, context: CallContext) -> float:
     """Returns the time limit, at most the time left for the runs that wait. Raises DeadlineExceeded."""
     left = seconds if context.deadline is None else context.deadline - time.time()
     if left <= 0:
@@ -97,7 +97,7 @@ def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
     wire = message_service_pb2.TurnEvent(sequence=event.sequence)
     match event:
         case MessagePiece():
-            wire.message.CopyFrom(shown_to_proto(event))
+            wire.message.CopyFrom(piece_to_proto(event))
         case Delta():
             wire.delta.CopyFrom(delta_to_proto(event, run_id))
         case Abandoned():
@@ -114,7 +114,7 @@ def event_to_proto(event: Event, run_id: UUID) -> message_service_pb2.TurnEvent:
     return wire
 
 
-def attached(run_id: UUID, *, started: bool, view: str = "") -> message_service_pb2.TurnEvent:
+def first_event(run_id: UUID, *, started: bool, view: str = "") -> message_service_pb2.TurnEvent:
     """Returns the first event of a stream."""
     run = message_service_pb2.RunAttached(run_id=to_public("run", run_id), started=started, view_json=view)
     return message_service_pb2.TurnEvent(attached=run)

@@ -55,21 +55,21 @@ class RepeatedAnswer:
 Verdict = InputFits | ApprovalPending | NothingWaits | UnknownCalls | RepeatedAnswer
 
 
-def judge(history: Sequence[Message], input_messages: Sequence[Message], *, silent: bool = False) -> Verdict:
+def check_input(history: Sequence[Message], input_messages: Sequence[Message], *, silent: bool = False) -> Verdict:
     """Returns whether an input can be taken by a conversation with this history; one that is `silent` says nothing, so
     that what waits can go on waiting.
     """
     given = tuple(part for message in input_messages for part in answers_in(message))
     pending = pending_message(history)
     if pending is None:
-        return _late(history, given) if given else InputFits()
+        return _check_late_answers(history, given) if given else InputFits()
     if not given and silent:
         return InputFits()
     if not given:
         return ApprovalPending(piece_id(pending.id, gated_calls(pending)[0]))
-    asked = _asked(pending)
+    asked = _calls_by_request(pending)
     unknown = [part for part in given if not any(_is_for(part, request, call) for request, call in asked)]
-    if len(unknown) == len(given) and isinstance(late := _late(history, given), RepeatedAnswer):
+    if len(unknown) == len(given) and isinstance(late := _check_late_answers(history, given), RepeatedAnswer):
         return late
     ids = tuple(part.call_id or _request(part) for part in unknown)
     return UnknownCalls(tuple(call.id for _, call in asked), ids) if ids else InputFits()
@@ -81,17 +81,17 @@ def pending_message(history: Sequence[Message]) -> Message | None:
         if message.role == "tool":
             return None
         if gated_calls(message):
-            return message if waiting(calls_of(message), answers(history, message)) else None
+            return message if waiting_calls(calls_of(message), find_answers(history, message)) else None
     return None
 
 
-def answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
+def find_answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
     """Returns the first answer to each gated call of `pending`, by the provider's id."""
     found: dict[str, Answer] = {}
     after = next(place for place, message in enumerate(history) if message.id == pending.id)
     for message in history[after + 1 :]:
         for part in answers_in(message):
-            for request, call in _asked(pending):
+            for request, call in _calls_by_request(pending):
                 if _is_for(part, request, call):
                     found.setdefault(call.id, part)
     return found
@@ -104,12 +104,12 @@ def answers_in(message: Message) -> tuple[Answer, ...]:
     return tuple(part for part in message.parts if isinstance(part, Decision | Return))
 
 
-def waiting(calls: Sequence[Call], given: dict[str, Answer]) -> tuple[Call, ...]:
+def waiting_calls(calls: Sequence[Call], given: dict[str, Answer]) -> tuple[Call, ...]:
     """Returns the calls that still wait."""
     return tuple(call for call in calls if call.gate and call.id not in given)
 
 
-def settled(call: Call, answer: Answer | None) -> Call | Return:
+def settle_call(call: Call, answer: Answer | None) -> Call | Return:
     """Returns what the client's answer makes of its call: the call, to be run, or its return."""
     match answer:
         case None:
@@ -125,17 +125,17 @@ def settled(call: Call, answer: Answer | None) -> Call | Return:
             return Return(call.id, call.name, said, is_error=True, refused=True)
 
 
-def declined(history: Sequence[Message], pending: Message, why: str = "") -> tuple[Return, ...]:
+def decline_calls(history: Sequence[Message], pending: Message, why: str = "") -> tuple[Return, ...]:
     """Returns the returns of all calls of a message when waiting for the client is given up: what it has returned
     stays.
 
     `why`: what is said of the others, unless it is that the run was cancelled.
     """
-    given = answers(history, pending)
+    given = find_answers(history, pending)
     return tuple(
         Return(call.id, call.name, why or _DECLINED, is_error=True, refused=True) if isinstance(made, Call) else made
         for call in calls_of(pending)
-        for made in (settled(call, given.get(call.id)),)
+        for made in (settle_call(call, given.get(call.id)),)
     )
 
 
@@ -148,7 +148,7 @@ def waiting_runs(history: Sequence[Message], pending: Message) -> tuple[UUID, ..
     return tuple(dict.fromkeys(message.run_id for message in asking if message.run_id is not None))
 
 
-def repeated(given: Sequence[Answer], earlier: Iterable[tuple[UUID, Sequence[Answer]]]) -> UUID | None:
+def find_repeated_run(given: Sequence[Answer], earlier: Iterable[tuple[UUID, Sequence[Answer]]]) -> UUID | None:
     """Returns the run that goes on, or is about to, with answers to all the calls that `given` answers."""
     for run_id, answered in earlier:
         if all(any(_covers(other, part) for other in answered) for part in given):
@@ -160,17 +160,17 @@ _DECLINED = "The run was cancelled while a call waited for the client, and this 
 _NOT_RETURNED = "This tool runs at the client, which approved the call but returned nothing. It was not run."
 
 
-def _late(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
+def _check_late_answers(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
     """Returns an answer to calls that do not wait: they were answered before and have returned, or it is a mistake."""
-    taken = _taken(history)
-    took = [_took(part, taken, history[-1].run_id if history else None) for part in given]
+    taken = _runs_by_answer(history)
+    took = [_run_that_took(part, taken, history[-1].run_id if history else None) for part in given]
     runs = [run_id for run_id in took if run_id is not None]
     if len(runs) < len(took):
         return NothingWaits()
     return RepeatedAnswer(max(runs, key=list(taken.values()).index))
 
 
-def _took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None) -> UUID | None:
+def _run_that_took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None) -> UUID | None:
     """Returns the run that took an answer. An answer to all calls that wait can only be that of the `newest` run."""
     request = _request(part)
     if part.call_id:
@@ -179,7 +179,7 @@ def _took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None)
     return runs[-1] if runs and (request or runs[-1] == newest) else None
 
 
-def _taken(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
+def _runs_by_answer(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
     """Returns the runs that took the answers to calls that have returned since, in their order.
 
     By the request and the provider's id of the call; by "" and this id for the latest call that has it.
@@ -189,7 +189,7 @@ def _taken(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
     waited: tuple[tuple[str, Call], ...] = ()
     for message in history:
         if calls := calls_of(message):
-            waited, claims = _asked(message), {}
+            waited, claims = _calls_by_request(message), {}
             # Providers use ids again.
             for call in calls:
                 taken.pop(("", call.id), None)
@@ -203,7 +203,7 @@ def _taken(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
     return taken
 
 
-def _asked(message: Message) -> tuple[tuple[str, Call], ...]:
+def _calls_by_request(message: Message) -> tuple[tuple[str, Call], ...]:
     """Returns the calls in a message that wait, or waited, each with the request that it is shown in."""
     return tuple((str(piece_id(message.id, call)), call) for call in gated_calls(message))
 

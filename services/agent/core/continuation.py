@@ -11,8 +11,8 @@ from services.agent.core.facts import Finish, ModelReplied, Remind, Settings, St
 from services.agent.core.messages import Message, Return, calls_of, gated_calls
 from services.agent.core.policy import POLICIES
 from services.agent.core.rules.rule_words import reminder
-from services.agent.core.rules.tool_rules import ExecutedCall, continues, is_terminal, uncalled
-from services.agent.core.window.context import answered_by
+from services.agent.core.rules.tool_rules import ExecutedCall, continues, is_terminal, missing_calls
+from services.agent.core.window.context import answered_call_ids
 
 HEARTBEAT = "request_heartbeat"
 _FAILED = "The call failed, so you can try again or go on another way."
@@ -27,7 +27,7 @@ def after_reply(
     policy, calls = POLICIES[settings.agent_type], calls_of(reply.message)
     # What an earlier run could call is not known any more.
     attached = reply.offered if reply.step else [rule.tool_name for rule in settings.tool_rules]
-    missing = uncalled(settings.tool_rules, attached, called)
+    missing = missing_calls(settings.tool_rules, attached, called)
     if not calls:
         if policy.must_call:
             return Finish(StopReason.NO_TOOL_CALL)
@@ -42,7 +42,7 @@ def after_reply(
     return end
 
 
-def called_in(message: Message, *, waited: bool) -> tuple[ExecutedCall, ...]:
+def executed_calls(message: Message, *, waited: bool) -> tuple[ExecutedCall, ...]:
     """Returns the calls that a message answers, as tool rules count them.
 
     A call that was refused was not made, but for those that `waited` for the client: what it denies counts like what
@@ -52,7 +52,7 @@ def called_in(message: Message, *, waited: bool) -> tuple[ExecutedCall, ...]:
     return tuple(ExecutedCall(part.name, part.text) for part in returns if waited or not part.refused)
 
 
-def called_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
+def calls_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
     """Returns the calls of the runs that an answer to waiting calls continues, back to the one that began with a
     question.
     """
@@ -62,7 +62,7 @@ def called_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
         run = tuple(group)
         for message in run:
             if message.role == "tool":
-                found = called_in(message, waited=not gated.isdisjoint(answered_by(message))) + found
+                found = executed_calls(message, waited=not gated.isdisjoint(answered_call_ids(message))) + found
         if run[-1].role != "approval":
             break
     return found
@@ -70,7 +70,7 @@ def called_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
 
 def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | None:
     """Returns the end of a run after a call that a rule makes the last; any other call goes on."""
-    ran = _ran(returned)
+    ran = _executed_returns(returned)
     ends = any(is_terminal(settings.tool_rules, part.name) for part in ran)
     return Finish(StopReason.TOOL_RULE) if ends else None
 
@@ -78,7 +78,7 @@ def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | Non
 def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturned | None) -> Finish | Remind:
     """Returns the reminder to go on (asked for by the model or a rule, or after a failed call), else the run's end."""
     asked = any(map(wants_heartbeat, (call.arguments for call in calls_of(reply.message))))
-    ran = _ran(returned)
+    ran = _executed_returns(returned)
     if any(is_terminal(settings.tool_rules, part.name) for part in ran):
         return Finish(StopReason.TOOL_RULE if asked else StopReason.END_TURN)
     if any(continues(settings.tool_rules, part.name) for part in ran):
@@ -104,7 +104,7 @@ def heartbeat(reason: str) -> str:
     return json.dumps({"type": "heartbeat", "reason": reason})
 
 
-def _ran(returned: ToolsReturned | None) -> list[Return]:
+def _executed_returns(returned: ToolsReturned | None) -> list[Return]:
     if returned is None:
         return []
     return [part for part in returned.message.parts if isinstance(part, Return) and not part.refused]

@@ -60,7 +60,7 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
             return ModelReplied(
                 body["step"],
                 body["attempt"],
-                messages[0] if messages else _silence(body),
+                messages[0] if messages else _reply_without_parts(body),
                 Usage(**body["usage"]),
                 body["finish"],
                 tuple(body.get("offered", ())),
@@ -190,5 +190,5 @@ def _reply_body(fact: ModelReplied) -> dict[str, Any]:
     return body if fact.outputs is None else body | {"outputs": fact.outputs}
 
 
-def _silence(body: dict[str, Any]) -> Message:
+def _reply_without_parts(body: dict[str, Any]) -> Message:
     return Message(UUID(body["message_id"]), "assistant", (), datetime.fromisoformat(body["at"]))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, TypeVar, assert_never
 from uuid import UUID, uuid5
 
 from services.common.core.storable import storable
@@ -99,6 +99,7 @@ class Decision:
 
 
 Part = Text | Image | Reasoning | RedactedReasoning | Call | Return | Decision
+AnyPart = TypeVar("AnyPart", bound=Part)
 Kind = Literal["content", "reasoning", "redacted", "call", "gated_call", "return", "decision"]
 
 
@@ -120,7 +121,7 @@ class Message:
     size: tuple[int, int] | None = field(default=None, init=False, compare=False, repr=False)
 
 
-def holds(message: Message, part_type: type[Part]) -> bool:
+def has_part(message: Message, part_type: type[Part]) -> bool:
     """Returns whether a message has a part of this type."""
     # Without a loop in Python: every message of a window is asked several times a turn.
     return part_type in map(type, message.parts)
@@ -128,7 +129,7 @@ def holds(message: Message, part_type: type[Part]) -> bool:
 
 def calls_of(message: Message) -> tuple[Call, ...]:
     """Returns the tool calls in a message, in order."""
-    if not holds(message, Call):
+    if not has_part(message, Call):
         return ()
     return tuple(part for part in message.parts if isinstance(part, Call))
 
@@ -143,7 +144,7 @@ def text_of(message: Message) -> str:
     return "\n".join(filter(None, map(searchable, message.parts)))
 
 
-def storable_part(part: Part) -> Part:
+def storable_part(part: AnyPart) -> AnyPart:
     """Returns the part with texts that can be stored."""
     values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
     changes = {name: _clean(value) for name, value in values.items() if _clean(value) != value}

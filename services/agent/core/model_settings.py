@@ -13,12 +13,12 @@ def problem(settings: Mapping[str, Any]) -> str:
     """Returns what is wrong with a setting, with its name; empty when nothing is. One that is null is not set."""
     temperature, tokens = settings.get("temperature"), settings.get("max_output_tokens")
     if temperature is not None and not (_is_number(temperature) and 0 <= temperature <= HOTTEST):
-        return f"temperature must be a number from 0 to {HOTTEST:.0f}, not {_said(temperature)}"
+        return f"temperature must be a number from 0 to {HOTTEST:.0f}, not {_quote(temperature)}"
     if tokens is not None and not (type(tokens) is int and 1 <= tokens <= MOST_TOKENS):
-        return f"max_output_tokens must be a whole number from 1 to {MOST_TOKENS}, not {_said(tokens)}"
+        return f"max_output_tokens must be a whole number from 1 to {MOST_TOKENS}, not {_quote(tokens)}"
     parallel = settings.get("parallel_tool_calls")
     if parallel is not None and not isinstance(parallel, bool):
-        return f"parallel_tool_calls must be true or false, not {_said(parallel)}"
+        return f"parallel_tool_calls must be true or false, not {_quote(parallel)}"
     return ""
 
 
@@ -26,5 +26,5 @@ def _is_number(value: Any) -> bool:
     return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
-def _said(value: Any) -> str:
+def _quote(value: Any) -> str:
     return repr(value)[:80]

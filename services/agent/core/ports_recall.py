@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.core.messages import Message
-from services.agent.core.recall.query import FusedHit, MessageFilter, MessageHit, Ranked, Scope
+from services.agent.core.recall.query import FusedHit, MessageFilter, MessageHit, RankedMessage, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,13 @@ class Rankings(Protocol):
         """Returns the models that messages of a scope have vectors of."""
         ...
 
-    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[Ranked]:
+    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[RankedMessage]:
         """Returns the messages that fit the words best."""
         ...
 
     async def by_vector(
         self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
-    ) -> list[Ranked]:
+    ) -> list[RankedMessage]:
         """Returns the messages whose vectors of a model are nearest."""
         ...
 

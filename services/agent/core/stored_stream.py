@@ -19,7 +19,7 @@ LONGEST_TAIL = 100_000
 
 
 @dataclass(slots=True)
-class Said:
+class DeltaFrame:
     """Deltas of one piece: `texts[n]` is at position `first + n`; `part` is what they have in common."""
 
     first: int
@@ -55,19 +55,19 @@ class Said:
         return True
 
 
-Frame = Said | Abandoned | Compacting
+Frame = DeltaFrame | Abandoned | Compacting
 # What readers get from wherever it is kept.
-Item = Event | Said
+Item = Event | DeltaFrame
 
 
 def position(item: Item) -> int:
     """Returns where an item begins."""
-    return item.first if isinstance(item, Said) else item.sequence
+    return item.first if isinstance(item, DeltaFrame) else item.sequence
 
 
 def last_position(item: Item) -> int:
     """Returns where an item ends."""
-    return item.last if isinstance(item, Said) else item.sequence
+    return item.last if isinstance(item, DeltaFrame) else item.sequence
 
 
 class Tail:
@@ -99,8 +99,8 @@ class Tail:
             return
         self._deltas += 1
         newest = self._frames[-1] if self._frames else None
-        if not (isinstance(newest, Said) and newest.take(event)):
-            self._frames.append(said(event))
+        if not (isinstance(newest, DeltaFrame) and newest.take(event)):
+            self._frames.append(delta_frame(event))
 
     def clone(self) -> "Tail":
         """Returns another tail with the same frames."""
@@ -110,7 +110,9 @@ class Tail:
 
     def copy(self) -> list[Frame]:
         """Returns the frames; what is added later is not seen in them."""
-        return [replace(frame, texts=[*frame.texts]) if isinstance(frame, Said) else frame for frame in self._frames]
+        return [
+            replace(frame, texts=[*frame.texts]) if isinstance(frame, DeltaFrame) else frame for frame in self._frames
+        ]
 
     def drain(self) -> list[Frame]:
         """Takes the frames out."""
@@ -120,17 +122,17 @@ class Tail:
     def put_back(self, frames: list[Frame]) -> None:
         """Undoes `drain`."""
         self._frames = [*frames, *self._frames]
-        self._deltas += sum(len(frame.texts) for frame in frames if isinstance(frame, Said))
+        self._deltas += sum(len(frame.texts) for frame in frames if isinstance(frame, DeltaFrame))
 
     def clear(self) -> None:
         """Forgets the frames: they are durable now, or void."""
         self._frames, self._deltas, self._cut = [], 0, None
 
 
-def said(delta: Delta) -> Said:
+def delta_frame(delta: Delta) -> DeltaFrame:
     """Returns a frame of one delta."""
     part = _with_text(delta.part, "")
-    return Said(delta.sequence, delta.message_id, delta.step_id, delta.otid, part, [_text(delta.part)])
+    return DeltaFrame(delta.sequence, delta.message_id, delta.step_id, delta.otid, part, [_text(delta.part)])
 
 
 def frames_to_json(frames: Iterable[Frame]) -> list[dict[str, Any]]:
@@ -145,7 +147,7 @@ def frames_from_json(stored: Sequence[dict[str, Any]], run_id: UUID) -> Iterator
 
 def _to_json(frame: Frame) -> dict[str, Any]:
     match frame:
-        case Said():
+        case DeltaFrame():
             ids = {"message": frame.message_id, "step": frame.step_id, "otid": frame.otid}
             return {"at": frame.first, **ids, "part": parts_to_json((frame.part,))[0], "texts": frame.texts}
         case Abandoned():
@@ -166,7 +168,7 @@ def _from_json(stored: dict[str, Any], run_id: UUID) -> Frame:
         sizes = seen["tokens"], seen["window"], seen["messages"]
         return Compacting(at, run_id, step_id, Trigger(seen["trigger"]), *sizes)
     [part] = parts_from_json((stored["part"],))
-    return Said(at, UUID(stored["message"]), step_id, stored["otid"], part, stored["texts"])
+    return DeltaFrame(at, UUID(stored["message"]), step_id, stored["otid"], part, stored["texts"])
 
 
 def _text(part: Part) -> str:

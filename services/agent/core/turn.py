@@ -24,8 +24,8 @@ from functools import lru_cache
 from typing import Any, assert_never
 from uuid import UUID, uuid5
 
-from services.agent.core.approvals import answers, pending_message, waiting
-from services.agent.core.continuation import after_reply, called_before, called_in
+from services.agent.core.approvals import find_answers, pending_message, waiting_calls
+from services.agent.core.continuation import after_reply, calls_before, executed_calls
 from services.agent.core.facts import (
     Action,
     CallModel,
@@ -51,7 +51,7 @@ from services.agent.core.facts import (
 from services.agent.core.messages import Call, Message, Text, calls_of
 from services.agent.core.policy import POLICIES
 from services.agent.core.rules.tool_rules import ExecutedCall
-from services.agent.core.window.compaction import Buffer, Mode, Trigger, due
+from services.agent.core.window.compaction import Buffer, Mode, Trigger, is_due
 
 # A window that is left larger than this by its messages' number is compacted, however few its tokens are.
 MOST_MESSAGES = 800
@@ -94,7 +94,7 @@ class Turn:
         return calls_of(self.reply.message)
 
 
-def begun(run_id: UUID, settings: Settings, before: Sequence[Message], messages: Sequence[Message]) -> Turn:
+def begin_turn(run_id: UUID, settings: Settings, before: Sequence[Message], messages: Sequence[Message]) -> Turn:
     """Returns a run whose first fact is stored; `before` is the window as it was."""
     # What waits for the client is not cleared away.
     cleared = settings.message_buffer_autoclear and pending_message(before) is None
@@ -112,9 +112,9 @@ def decide(turn: Turn) -> Action:
     if turn.settings.options.compact is not None:
         return Finish(StopReason.END_TURN) if turn.compactions else Compact(Trigger.MANUAL)
     if turn.pending:
-        waits = turn.reply is not None and waiting(turn.pending, answers(turn.history, turn.reply.message))
+        waits = turn.reply is not None and waiting_calls(turn.pending, find_answers(turn.history, turn.reply.message))
         return Finish(StopReason.REQUIRES_APPROVAL) if waits else RunTools(turn.step, turn.pending)
-    if _crowded(turn):
+    if _needs_compaction(turn):
         return Compact(Trigger.POST_STEP_CONTEXT_CHECK)
     end = None if turn.reply is None else after_reply(turn.settings, turn.called, turn.reply, turn.returned)
     if isinstance(end, Finish):
@@ -132,7 +132,7 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
             turn = replace(turn, settings=settings, history=before + messages)
             if pending is None:
                 return turn
-            return replace(turn, reply=_of_earlier_run(pending), called=called_before(before))
+            return replace(turn, reply=_of_earlier_run(pending), called=calls_before(before))
         case ModelReplied(message=message):
             return replace(
                 turn,
@@ -156,14 +156,14 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
         case Compacted(summary=summary, kept_from=kept_from):
             return replace(
                 turn,
-                history=turn.history if summary is None else (summary, *_kept(turn.history, kept_from)),
+                history=turn.history if summary is None else (summary, *_messages_from(turn.history, kept_from)),
                 overflow=None,
                 compactions=turn.compactions + 1,
                 usage=add_usage(turn.usage, fact.usage),
                 context_tokens=fact.stats.context_tokens_after,
             )
         case ToolsReturned(message=message):
-            called = turn.called + called_in(message, waited=fact.step == 0)
+            called = turn.called + executed_calls(message, waited=fact.step == 0)
             return replace(turn, history=(*turn.history, message), attempt=1, returned=fact, called=called)
         case Reminded(message=message):
             return replace(turn, history=(*turn.history, message), reply=None, returned=None)
@@ -204,7 +204,7 @@ def call_key(run_id: UUID, step: int, index: int) -> str:
     return f"{run_id}/{step}/{index}"
 
 
-def follows(turn: Turn) -> Fact | None:
+def next_fact(turn: Turn) -> Fact | None:
     """Returns the fact that follows from what is known alone, if the next action is one that asks nobody."""
     if turn.ended is not None:
         return None
@@ -256,20 +256,20 @@ def _unless_cancelled(failure: Failure) -> Failure | None:
     return None if failure.stop_reason is StopReason.CANCELLED else failure
 
 
-def too_many(turn: Turn) -> bool:
+def has_too_many_messages(turn: Turn) -> bool:
     """Returns whether the window has more messages than it should, however short they are."""
     buffered = POLICIES[turn.settings.agent_type].compaction is Mode.STATIC_BUFFER
     return len(turn.history) > (Buffer().most if buffered else MOST_MESSAGES)
 
 
-def _crowded(turn: Turn) -> bool:
+def _needs_compaction(turn: Turn) -> bool:
     """Returns whether the window should be compacted after this step: once, and not before the model has replied."""
     if turn.compactions or turn.reply is None or turn.reply.step == 0:
         return False
-    return due(turn.context_tokens or 0, turn.settings.context_window_limit) or too_many(turn)
+    return is_due(turn.context_tokens or 0, turn.settings.context_window_limit) or has_too_many_messages(turn)
 
 
-def _kept(history: tuple[Message, ...], kept_from: UUID | None) -> tuple[Message, ...]:
+def _messages_from(history: tuple[Message, ...], kept_from: UUID | None) -> tuple[Message, ...]:
     """Returns what a compaction left; all of it when the message is not here: then what is here is newer than that."""
     places = (place for place, message in enumerate(history) if message.id == kept_from)
     return history[next(places, 0) :]

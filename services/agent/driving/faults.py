@@ -24,7 +24,7 @@ _PASSING = (
 _OF_VALUES = ("22", "23", "54")
 
 
-def passes(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Returns whether the same work may succeed another time; what does not pass is a fault of ours."""
     if isinstance(error, asyncpg.PostgresError):
         return not str(error.sqlstate).startswith(_OF_VALUES)

@@ -17,7 +17,7 @@ from services.agent.core.ports import MemoryView
 from services.agent.core.ports_journal import Acceptance, Fenced, Journal, OwnedRun, TurnRequest
 from services.agent.core.ports_streams import Notice
 from services.agent.core.turn import CANCELLED, OVERDUE
-from services.agent.driving.faults import passes
+from services.agent.driving.faults import is_transient
 from services.agent.effects import Ports, RunEffects
 from services.agent.streams.broadcast import Subscription
 from services.agent.streams.publisher import EventPublisher
@@ -37,17 +37,17 @@ Succeed = Callable[[UUID, UUID, UUID | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Dropped:
+class _DropCount:
     """The count of times a run was dropped, and of those by a fault of ours; the time until which it is left alone."""
 
     times: int = 0
     faults: int = 0
     until: float = 0.0
 
-    def again(self, error: Exception) -> "_Dropped":
-        faults = self.faults + (not passes(error))
+    def again(self, error: Exception) -> "_DropCount":
+        faults = self.faults + (not is_transient(error))
         pause = 0.0 if faults >= MOST_FAULTS else min(FIRST_PAUSE * 2.0**self.times, LONGEST_PAUSE)
-        return _Dropped(self.times + 1, faults, time.monotonic() + pause)
+        return _DropCount(self.times + 1, faults, time.monotonic() + pause)
 
 
 class Worker:
@@ -63,14 +63,14 @@ class Worker:
         # Runs that this process drives or is about to; None until the driver is there.
         self._driven: dict[UUID, asyncio.Task[None] | None] = {}
         self._effects: dict[UUID, RunEffects] = {}
-        self._dropped: dict[UUID, _Dropped] = {}
+        self._dropped: dict[UUID, _DropCount] = {}
         self.succeed: Succeed = lambda organization_id, run_id, home_id: None
         # Told the tenant and the conversation of each run that was driven here.
         self.spoke: Callable[[UUID, UUID], None] = lambda organization_id, conversation_id: None
 
     def drives(self, run_id: UUID) -> bool:
         """Returns whether the run is driven here, or about to be, or was dropped a moment ago."""
-        return run_id in self._driven or self._dropped.get(run_id, _Dropped()).until > time.monotonic()
+        return run_id in self._driven or self._dropped.get(run_id, _DropCount()).until > time.monotonic()
 
     @property
     def load(self) -> int:
@@ -163,11 +163,11 @@ class Worker:
 
     def drop(self, run_id: UUID, error: Exception) -> None:
         """Leaves a run that could not be driven alone for a while, longer each time, or ends it; see `is_faulty`."""
-        self._dropped[run_id] = self._dropped.get(run_id, _Dropped()).again(error)
+        self._dropped[run_id] = self._dropped.get(run_id, _DropCount()).again(error)
 
     def is_faulty(self, run_id: UUID) -> bool:
         """Returns whether a run meets a fault of ours whenever it is driven."""
-        return self._dropped.get(run_id, _Dropped()).faults >= MOST_FAULTS
+        return self._dropped.get(run_id, _DropCount()).faults >= MOST_FAULTS
 
     def forget(self, run_id: UUID) -> None:
         """Forgets how often a run was dropped: it has ended."""

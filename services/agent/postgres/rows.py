@@ -8,7 +8,7 @@ from uuid import UUID
 
 from asyncpg.pgproto.pgproto import UUID as QuickUUID
 
-from services.agent.core.approval_timeouts import due
+from services.agent.core.approval_timeouts import due_at
 from services.agent.core.approvals import pending_message
 from services.agent.core.events import Abandoned, Ended, Event, RunView, first_sequence, show
 from services.agent.core.fact_log import failure_from_json, failure_to_json, to_row, usage_to_json
@@ -29,7 +29,7 @@ from services.agent.core.facts import (
 )
 from services.agent.core.messages import Message, calls_of, parts_from_json, parts_to_json, text_of
 from services.agent.core.ports_journal import Commit
-from services.agent.core.recall.texts import to_search
+from services.agent.core.recall.texts import index_texts
 from services.agent.core.turn import Turn, status_of, step_id
 
 # Kinds of facts that readers are shown a message of.
@@ -73,7 +73,7 @@ def _message(
 
 def message_to_row(message: Message, place: int, fact: int) -> dict[str, Any]:
     """Returns parameters of one message; `place` counts from 0 within the statement, `fact` from 1."""
-    search, *more = to_search(text_of(message))
+    search, *more = index_texts(text_of(message))
     return {
         "place": place,
         "fact": fact,
@@ -206,7 +206,7 @@ def pending_columns(turn: Turn) -> tuple[UUID | None, datetime | None]:
     message = None if turn.ended is None else pending_message(turn.history)
     if message is None:
         return None, None
-    return message.id, due(turn.history, message, turn.settings.tool_rules)
+    return message.id, due_at(turn.history, message, turn.settings.tool_rules)
 
 
 def usage_column(turn: Turn) -> dict[str, int]:
@@ -258,13 +258,13 @@ def replay(
         elif fact["kind"] == "run_ended":
             failure = fact["body"]["failure"]
             cause = None if failure is None else failure_from_json(failure)
-            events.append(replace(_ended(run, fact["sequence"], cause), outputs=tuple(outputs)))
+            events.append(replace(_end_event(run, fact["sequence"], cause), outputs=tuple(outputs)))
     if run["completed_at"] is not None and not (events and isinstance(events[-1], Ended)):
         given_up = None if run["error"] is None else failure_from_json(run["error"])
-        events.append(_ended(run, first_sequence(run["fence"] + 1), given_up))
+        events.append(_end_event(run, first_sequence(run["fence"] + 1), given_up))
     return events
 
 
-def _ended(run: Mapping[str, Any], sequence: int, failure: Failure | None) -> Ended:
+def _end_event(run: Mapping[str, Any], sequence: int, failure: Failure | None) -> Ended:
     usage, steps, context_tokens = usage_from_column(run["usage"])
     return Ended(sequence, run_view(run), failure, usage, steps, context_tokens)

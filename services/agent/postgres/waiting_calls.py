@@ -14,10 +14,10 @@ from services.agent.core.approvals import (
     UnknownCalls,
     Verdict,
     answers_of,
-    declined,
-    judge,
+    check_input,
+    decline_calls,
+    find_repeated_run,
     pending_message,
-    repeated,
     waiting_runs,
 )
 from services.agent.core.messages import Message
@@ -47,16 +47,16 @@ async def fitting_window(
     Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated.
     """
     shown = await window(connection, organization_id, conversation_id)
-    verdict = judge(shown, messages, silent=silent)
+    verdict = check_input(shown, messages, silent=silent)
     if isinstance(verdict, NothingWaits):
         # What it answers may have left the window since.
         rows = await connection.fetch(sql.LOG_TAIL, organization_id, conversation_id, WINDOW_MESSAGES)
-        verdict = judge([message_from_row(row) for row in reversed(rows)], messages)
+        verdict = check_input([message_from_row(row) for row in reversed(rows)], messages)
     _refuse(verdict)
     return shown
 
 
-async def answering(
+async def find_answering_run(
     connection: Any, organization_id: UUID, conversation_id: UUID, active: UUID, given: Sequence[Answer]
 ) -> UUID | None:
     """Returns the run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
@@ -65,7 +65,7 @@ async def answering(
     for row in await connection.fetch(sql.ANSWERS_IN_LINE, organization_id, conversation_id):
         messages, _ = input_from_line(row["schema_version"], row["input"], row["run_id"])
         earlier.append((row["run_id"], answers_of(messages)))
-    return repeated(given, earlier)
+    return find_repeated_run(given, earlier)
 
 
 async def decline(
@@ -86,7 +86,7 @@ async def decline(
     returns = Message(
         uuid5(pending.id, "declined"),
         "tool",
-        declined(shown, pending),
+        decline_calls(shown, pending),
         datetime.now(UTC),
         pending.run_id,
         pending.step_id,
@@ -109,7 +109,7 @@ async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id
     if may_wait and not await connection.fetchval(sql.HAS_RETURNED, organization_id, pending.step_id):
         await connection.execute(sql.WAIT, organization_id, conversation_id, pending.id)
         return
-    parts = declined(shown, pending, _ELSEWHERE)
+    parts = decline_calls(shown, pending, _ELSEWHERE)
     returns = Message(uuid7(), "tool", parts, datetime.now(UTC), None, pending.step_id)
     await connection.execute(sql.DECLINE, organization_id, conversation_id, None, [], input_rows([returns]))
 

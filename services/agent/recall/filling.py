@@ -17,7 +17,7 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder, LogClaim, LogKey, LogProgress, VectorStore
-from services.agent.core.recall.texts import to_embed, unit_vector
+from services.agent.core.recall.texts import embedding_text, unit_vector
 from services.common.context import CallContext, Signer, use_context
 from services.common.errors import InvalidArgument, LociError
 
@@ -172,7 +172,7 @@ def _some(
     for log in logs:
         some[log.key] = []
         for message in messages.get(log.key, ()):
-            text = to_embed(message)
+            text = embedding_text(message)
             texts, characters = texts + bool(text), characters + len(text)
             if texts > _TEXTS or (characters > _CHARACTERS and texts > 1):
                 break

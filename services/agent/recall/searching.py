@@ -11,12 +11,12 @@ from services.agent.core.recall.query import (
     MessageHit,
     MessageQuery,
     Mode,
-    Ranked,
+    RankedMessage,
     Scope,
-    alone,
-    checked_query,
+    check_query,
     depth,
     fuse,
+    single_ranking,
 )
 from services.agent.core.recall.texts import unit_vector
 from services.common.errors import Internal, LociError
@@ -49,11 +49,11 @@ class Search:
 
         Raises Refused (MESSAGE_QUERY_INVALID), and with the mode VECTOR what a model that does not answer raises.
         """
-        query = checked_query(query)
+        query = check_query(query)
         if not query.text:
             return await self._rankings.newest(scope, query.filter, query.limit), []
         if query.mode is Mode.TEXT:
-            ranked = alone(await self._by_words(scope, query), text=True)
+            ranked = single_ranking(await self._by_words(scope, query), text=True)
             silent: list[str] = []
         else:
             ranked, silent = await self._with_vectors(scope, query)
@@ -62,14 +62,14 @@ class Search:
     async def _with_vectors(self, scope: Scope, query: MessageQuery) -> tuple[list[FusedHit], list[str]]:
         if query.mode is Mode.VECTOR:
             lists, silent = await self._nearest(scope, query)
-            return (alone(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent
+            return (single_ranking(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent
         # A model may take its time; the words are looked for meanwhile.
         (lists, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
         return fuse(lists, words), silent
 
-    async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[list[Ranked]], list[str]]:
+    async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[list[RankedMessage]], list[str]]:
         """Returns a list for each model, and the models that did not answer."""
-        lists: list[list[Ranked]] = []
+        lists: list[list[RankedMessage]] = []
         silent: list[str] = []
         for model in await self._models(scope):
             try:
@@ -86,10 +86,10 @@ class Search:
             return ()
         return (await self._rankings.models(scope))[:_MOST_MODELS]
 
-    async def _by_words(self, scope: Scope, query: MessageQuery) -> list[Ranked]:
+    async def _by_words(self, scope: Scope, query: MessageQuery) -> list[RankedMessage]:
         return await self._rankings.by_words(scope, query.text, query.filter, depth(query.limit))
 
-    async def _by_vector(self, scope: Scope, model: EmbeddingModel, query: MessageQuery) -> list[Ranked]:
+    async def _by_vector(self, scope: Scope, model: EmbeddingModel, query: MessageQuery) -> list[RankedMessage]:
         assert self._embedder is not None
         (values,) = await self._embedder.embed(model.handle, [query.text], EMBED_SECONDS)
         if len(values) != model.dimensions:

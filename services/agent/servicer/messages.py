@@ -11,7 +11,7 @@ import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1 import message_service_pb2_grpc
-from services.agent.convert.turns import attached, compaction_request, event_to_proto, turn_request
+from services.agent.convert.turns import compaction_request, event_to_proto, first_event, turn_request
 from services.agent.core.events import Delta
 from services.agent.core.ports_journal import TurnRequest
 from services.agent.driving.worker import Worker
@@ -137,7 +137,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
         follow = self._reader.follow(caller.organization_id, accepted.run_id, subscription=subscription)
         begun = subscription is not None
         try:
-            yield attached(accepted.run_id, started=accepted.started)
+            yield first_event(accepted.run_id, started=accepted.started)
             async with aclosing(follow) as events:
                 async for event in events:
                     begun = True

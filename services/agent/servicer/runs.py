@@ -8,7 +8,7 @@ from uuid import UUID
 import grpc
 
 from loci.agent.v1 import run_service_pb2 as wire
-from services.agent.convert.turns import attached, event_to_proto, otid_key, run_to_proto
+from services.agent.convert.turns import event_to_proto, first_event, otid_key, run_to_proto
 from services.agent.core.events import Delta
 from services.agent.core.facts import RunStatus
 from services.agent.core.ports_streams import BackgroundRuns
@@ -49,7 +49,7 @@ class RunServicer(StoredRunRpcs):
             organization_id, run_id, after=request.after_sequence, wants_context=request.with_context
         )
         view = await self._attaching.view(organization_id, run_id)
-        yield wire.StreamRunResponse(event=attached(run_id, started=False, view=view))
+        yield wire.StreamRunResponse(event=first_event(run_id, started=False, view=view))
         async with aclosing(follow) as events:
             async for event in events:
                 if request.stream_tokens or not isinstance(event, Delta):

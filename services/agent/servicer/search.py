@@ -4,7 +4,7 @@ from itertools import chain, islice
 from typing import Any
 
 from loci.agent.v1 import message_service_pb2 as wire
-from services.agent.convert.search import hits_to_proto, message_query, searched_in
+from services.agent.convert.search import hits_to_proto, message_query, search_target
 from services.agent.recall.searching import Search
 from services.common.context import current
 
@@ -18,7 +18,7 @@ class MessageSearchRpcs:
     async def SearchMessages(self, request: wire.SearchMessagesRequest, context: Any) -> wire.SearchMessagesResponse:
         """Returns the best messages, `limit` at most as clients see them."""
         organization_id = current().organization_id
-        agent_id, conversation_id = searched_in(request)
+        agent_id, conversation_id = search_target(request)
         query = message_query(request)
         scope = await self._search.scope(organization_id, agent_id, conversation_id)
         found, silent = await self._search.find(scope, query)

@@ -12,7 +12,7 @@ from uuid import UUID
 from services.agent.core.events import Abandoned, Delta, Ended, Event, MessagePiece
 from services.agent.core.ports_journal import Journal
 from services.agent.core.ports_streams import FrameStore, Notifier, RunPlace
-from services.agent.core.stored_stream import Item, Said, last_position, position
+from services.agent.core.stored_stream import DeltaFrame, Item, last_position, position
 from services.agent.streams.broadcast import EventHub, Subscription
 from services.common.errors import FailedPrecondition
 
@@ -42,7 +42,7 @@ class ReaderPosition:
     def news(self, items: Iterable[Item]) -> Iterator[Event]:
         """Yields what is new among items in the order of their positions."""
         for item in items:
-            if isinstance(item, Said):
+            if isinstance(item, DeltaFrame):
                 yield from self._pieces(item)
             elif isinstance(item, Ended) or item.sequence > self.position:
                 yield from self._one(item)
@@ -59,7 +59,7 @@ class ReaderPosition:
         told = {(frame.step_id, frame.attempt) for frame in frames if isinstance(frame, Abandoned)} | self._void
         kept: list[Item] = []
         for frame in frames:
-            if isinstance(frame, Said) and frame.message_id in durable:
+            if isinstance(frame, DeltaFrame) and frame.message_id in durable:
                 before = frame.between(self.position, self.after)
                 kept += [] if before is None else [before]
             else:
@@ -68,7 +68,7 @@ class ReaderPosition:
         kept += [each for each in events if not (isinstance(each, Abandoned) and (each.step_id, each.attempt) in told)]
         return sorted(kept, key=position)
 
-    def _pieces(self, item: Said) -> Iterator[Event]:
+    def _pieces(self, item: DeltaFrame) -> Iterator[Event]:
         if self._wants_context and (before := item.between(self.position, self.after)) is not None:
             yield before
         if (rest := item.between(max(self.position, self.after))) is not None:
@@ -125,7 +125,7 @@ class Reader:
                 live = subscription or self._hub.subscribe(run_id)
                 try:
                     stored = [] if kept is None else await self._stored(organization_id, run_id, kept, place)
-                    async with aclosing(_chained(stored, live)) as items:
+                    async with aclosing(_chain(stored, live)) as items:
                         async for item in items:
                             for event in place.news((item,)):
                                 yield event
@@ -174,7 +174,7 @@ class Reader:
             )
 
 
-async def _chained(stored: Iterable[Item], live: Subscription | None) -> AsyncGenerator[Item]:
+async def _chain(stored: Iterable[Item], live: Subscription | None) -> AsyncGenerator[Item]:
     """Yields what is stored, and then what comes."""
     for item in stored:
         yield item

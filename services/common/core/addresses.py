@@ -29,19 +29,19 @@ def is_public(address: Address) -> bool:
     """
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _SPECIAL)
-    inner = _embedded(address)
+    inner = _embedded_ipv4(address)
     if inner is not None:
         return is_public(inner)
     return address in _GLOBAL_UNICAST and not any(address in network for network in _SPECIAL_UNICAST)
 
 
-def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """Returns the IPv4 address that a mapped, 6to4 or NAT64 address stands for."""
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour
 
 
-def plain(address: Address) -> Address:
+def unmap(address: Address) -> Address:
     """Returns the IPv4 address where it is written within an IPv6 one."""
-    return (_embedded(address) or address) if isinstance(address, ipaddress.IPv6Address) else address
+    return (_embedded_ipv4(address) or address) if isinstance(address, ipaddress.IPv6Address) else address

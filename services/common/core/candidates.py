@@ -41,25 +41,25 @@ class Candidates:
         return frozenset(words[0] for words in self.sure if len(words) == 1)
 
 
-def candidates(shares: Mapping[str, float], total: int, *, wanted: int, most: int) -> Candidates:
+def choose_candidates(shares: Mapping[str, float], total: int, *, wanted: int, most: int) -> Candidates:
     """Returns candidates for the best `wanted` of `total` documents, of which about `most` may be looked at.
 
     shares: of the documents, that have each word of the query; between 0 and 1, both excluded.
     """
     chosen: list[Words] = []
-    for words in _telling(shares, total, wanted, most):
+    for words in _promising_conjunctions(shares, total, wanted, most):
         kept = [other for other in chosen if not set(words) <= set(other)]
-        if sum(_expected(other, shares, total) for other in (*kept, words)) <= most:
+        if sum(_expected_matches(other, shares, total) for other in (*kept, words)) <= most:
             chosen = [*kept, words]
     if not chosen:
-        everything = rarest(shares, _MOST_COMBINED)
+        everything = rarest_words(shares, _MOST_COMBINED)
         share = prod(shares[word] for word in everything)
         return Candidates((), (everything,), newest=share >= COMMON_SHARE)
     sure = tuple(words for words in chosen if shares[words[0]] * total <= most)
     return Candidates(sure, tuple(words for words in chosen if words not in sure))
 
 
-def widened(shares: Mapping[str, float], total: int, *, most: int) -> Candidates:
+def widen_candidates(shares: Mapping[str, float], total: int, *, most: int) -> Candidates:
     """Returns documents with any of the rarest words, where the conjunctions have led to few."""
     sure: list[Words] = []
     for word in sorted(shares, key=shares.__getitem__):
@@ -69,7 +69,7 @@ def widened(shares: Mapping[str, float], total: int, *, most: int) -> Candidates
     return Candidates(tuple(sure), ())
 
 
-def rarest(shares: Mapping[str, float], most: int) -> Words:
+def rarest_words(shares: Mapping[str, float], most: int) -> Words:
     """Returns the words that tell most, first."""
     return tuple(sorted(shares, key=shares.__getitem__)[:most])
 
@@ -79,9 +79,9 @@ def weight(share: float, total: int) -> float:
     return log(1 + (total * (1 - share) + 0.5) / (total * share + 0.5))
 
 
-def _telling(shares: Mapping[str, float], total: int, wanted: int, most: int) -> Iterator[Words]:
+def _promising_conjunctions(shares: Mapping[str, float], total: int, wanted: int, most: int) -> Iterator[Words]:
     """Yields conjunctions of the rarest words, as far as documents with no more than these may be among the best."""
-    considered = rarest(shares, _MOST_COMBINED)
+    considered = rarest_words(shares, _MOST_COMBINED)
     ranked = sorted(_conjunctions(considered), key=lambda words: -_weight(words, shares, total))
     least, met = 0.0, 0.0
     for words in ranked:
@@ -102,5 +102,5 @@ def _weight(words: Words, shares: Mapping[str, float], total: int) -> float:
     return sum(weight(shares[word], total) for word in words)
 
 
-def _expected(words: Words, shares: Mapping[str, float], total: int) -> float:
+def _expected_matches(words: Words, shares: Mapping[str, float], total: int) -> float:
     return total * prod(shares[word] for word in words)

@@ -31,16 +31,16 @@ def reciprocal_ranks(rankings: Iterable[Iterable[Key]]) -> dict[Key, float]:
 
 def any_of(lexemes: Iterable[str]) -> str:
     """Returns "has one of the lexemes" in tsquery's notation; of none, an empty text."""
-    joined = " | ".join(map(quoted, lexemes))
+    joined = " | ".join(map(quote_lexeme, lexemes))
     return joined and f"({joined})"
 
 
 def all_of(lexemes: Iterable[str]) -> str:
     """Returns "has every one of the lexemes" in tsquery's notation."""
-    return " & ".join(map(quoted, lexemes))
+    return " & ".join(map(quote_lexeme, lexemes))
 
 
-def quoted(lexeme: str) -> str:
+def quote_lexeme(lexeme: str) -> str:
     """Returns a lexeme as a tsquery."""
     escaped = lexeme.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"

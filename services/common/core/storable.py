@@ -25,7 +25,7 @@ def storable_json(value: Any) -> Any:
             return value
 
 
-def parsed(text: str) -> Any:
+def parse_storable(text: str) -> Any:
     """Returns a client's JSON as it can be stored. Raises ValueError."""
     value = orjson.loads(text)
     try:

@@ -39,12 +39,12 @@ _UNSPACED = re.compile(
 )
 
 
-def all_to_index(texts: Iterable[str]) -> list[list[str]]:
-    """Returns the words of each text, see `to_index`. For a thread: it pauses to let others run."""
+def index_words_of_all(texts: Iterable[str]) -> list[list[str]]:
+    """Returns the words of each text, see `index_words`. For a thread: it pauses to let others run."""
     found = []
     done = 0
     for text in texts:
-        found.append(to_index(text))
+        found.append(index_words(text))
         done += len(text)
         if done > _PIECE:
             time.sleep(_PAUSE_SECONDS)
@@ -52,7 +52,7 @@ def all_to_index(texts: Iterable[str]) -> list[list[str]]:
     return found
 
 
-def to_index(text: str) -> list[str]:
+def index_words(text: str) -> list[str]:
     """Returns the words by which a text is found, in order, without case and accents; as many as a tsvector holds.
 
     Of a long text this takes a while, with pauses in which other threads run.
@@ -63,7 +63,7 @@ def to_index(text: str) -> list[str]:
     return list(found if len(text) < _SURELY_SHORT else _as_many_as_fit(found))
 
 
-def to_find(text: str) -> list[str]:
+def query_words(text: str) -> list[str]:
     """Returns the words of a query, in order, without duplicates: at most 64."""
     normal = _normal(text)
     # Of a run without spaces the pairs tell more than the characters.

@@ -12,7 +12,7 @@ import orjson
 from opentelemetry.trace import SpanKind
 
 from services.common import telemetry
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 from services.llm_gateway.budgets.service import Ledger
 from services.llm_gateway.calls.endpoints import Attempt, EndpointCall, Endpoints
 from services.llm_gateway.calls.metering import Account, Meter
@@ -115,7 +115,7 @@ class Forwards:
     async def _load(self) -> "Clients":
         if self._clients is None:
             # Who never hands anything on has no HTTP client in memory; in a thread, because it takes long to import.
-            module = await imported(_CLIENTS)
+            module = await import_lazily(_CLIENTS)
             self._clients = self._clients or module.Clients(self._recordings)
         return self._clients
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import orjson
 
-from services.common.encryption import ENCRYPTION_KEY, Sealer, Unreadable
+from services.common.encryption import ENCRYPTION_KEY, Sealer, UnreadableSecret
 from services.llm_gateway.core.errors import CredentialsUnreadable
 from services.llm_gateway.providers.model import StoredProvider
 
@@ -39,7 +39,7 @@ class Vault:
             return Credentials()
         try:
             text = self._sealer.open(row.credentials, _place(row.organization_id, row.id))
-        except Unreadable as error:
+        except UnreadableSecret as error:
             raise CredentialsUnreadable(
                 f"The stored key of provider {row.name} cannot be read: {error}. Give it a new api_key, or start the "
                 f"llm gateway with the {ENCRYPTION_KEY} it was stored under (several are separated by commas).",

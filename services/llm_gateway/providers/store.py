@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.core.records import columns, record
-from services.common.database import reached
+from services.common.database import database_guard
 from services.common.purge import purge_rows
 from services.llm_gateway.core.errors import ProviderInvalid, ProviderNameTaken
 from services.llm_gateway.core.listing_json import from_json, to_json
@@ -108,7 +108,7 @@ def _provider(row: Mapping[str, Any]) -> StoredProvider:
 
 
 def _database() -> AbstractAsyncContextManager[None]:
-    return reached("the llm gateway")
+    return database_guard("the llm gateway")
 
 
 @asynccontextmanager

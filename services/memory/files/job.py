@@ -178,4 +178,4 @@ def _is_hopeless(job: Job, work: Work) -> bool:
 
 
 def _words(chunks: Sequence[Chunk]) -> list[list[str]]:
-    return words.all_to_index(chunk.text for chunk in chunks)
+    return words.index_words_of_all(chunk.text for chunk in chunks)

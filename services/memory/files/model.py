@@ -148,7 +148,7 @@ class Work:
 class Batch:
     """Pieces to make searchable, the first of them at the place where the file's progress stands.
 
-    words: of each, see `words.to_index`; vectors: unit, None for a piece without; model: of all of them.
+    words: of each, see `words.index_words`; vectors: unit, None for a piece without; model: of all of them.
     """
 
     chunks: Sequence[Chunk]

@@ -114,7 +114,7 @@ class EmbeddedTexts:
     """Words and vectors of some texts, made for an archive with this embedding handle, if any.
 
     model: that of the vectors, None without a handle. A vector may be None also with a model: a text without any
-    direction. search_words: see `services.common.core.words.to_index`.
+    direction. search_words: see `services.common.core.words.index_words`.
     """
 
     embedding: str | None

@@ -140,7 +140,7 @@ class _Texts:
     async def _embed(self, embedding: str) -> EmbeddedTexts:
         if self._search_words is None:
             # A long text takes a while, in which others shall be served.
-            self._search_words = await asyncio.to_thread(words.all_to_index, self._texts)
+            self._search_words = await asyncio.to_thread(words.index_words_of_all, self._texts)
         if not embedding:
             nothing = [None] * len(self._texts)
             return EmbeddedTexts(embedding=None, model=None, search_words=self._search_words, vectors=nothing)

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from services.common.process_limits import limit_self
+from services.common.process_limits import limit_process
 from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.derive import derive
 from services.tool_runner.core.schemas.errors import SchemaError
@@ -20,7 +20,7 @@ _MEMORY_BYTES = 512 * 1024 * 1024
 
 def limit() -> None:
     """Limits what this process may use from now on."""
-    limit_self(memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS, open_files=32)
+    limit_process(memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS, open_files=32)
 
 
 def derived_schema(source: str, source_type: str, schema: Schema | None, args_schema: Schema | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, plain
+from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, unmap
 from services.common.dns import resolve
 from services.tool_runner.egress.streams import Socket
 
@@ -72,11 +72,11 @@ class Destinations:
         except TimeoutError:
             raise Unreachable(f"{host} was not resolved within {_RESOLVE_SECONDS:g} s") from None
         for address in () if origin.is_loci else addresses:
-            if any(plain(address) in network for network in _NEVER):
+            if any(unmap(address) in network for network in _NEVER):
                 raise AddressRefused(f"{host} is at {address}, which no tool may reach")
             if not (self._allow_private or origin.vouched or is_public(address)):
                 raise AddressRefused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
-            if await self._is_own(plain(address), port):
+            if await self._is_own(unmap(address), port):
                 raise AddressRefused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
         return addresses[:_MOST_TRIED]
 
@@ -119,7 +119,7 @@ class Destinations:
 
 async def _resolve(host: str) -> list[Address]:
     try:
-        return [plain(address) for address in await resolve(host)]
+        return [unmap(address) for address in await resolve(host)]
     except AddressRefused:
         return []
 

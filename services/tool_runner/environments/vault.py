@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from uuid import UUID
 
-from services.common.encryption import ENCRYPTION_KEY, Sealer, Unreadable
+from services.common.encryption import ENCRYPTION_KEY, Sealer, UnreadableSecret
 from services.common.errors import FailedPrecondition
 from services.tool_runner.environments.model import MASK, SealedValue, Variable
 
@@ -32,7 +32,7 @@ class Vault:
     def _open(self, organization_id: UUID, variable: SealedValue) -> str:
         try:
             return self._sealer.open(variable.value, _place(organization_id, variable.id)).decode()
-        except Unreadable as error:
+        except UnreadableSecret as error:
             raise FailedPrecondition(
                 f"The stored value of the environment variable {variable.key} cannot be read: {error}. Give it a new "
                 f"value, or start the tool runner with the {ENCRYPTION_KEY} it was stored under (several are "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 from services.tool_runner.mcp.protocol.bearer import Bearer, NoBearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 from services.tool_runner.mcp_servers.model import Server, Stdio
@@ -184,7 +184,7 @@ class McpClient:
         if isinstance(transport, Stdio) and self._programs is None:
             raise stdio_disabled()
         # The SDK takes 36 MB and most of a second: a process that never speaks to a server does without.
-        await imported(_TRANSPORTS)
+        await import_lazily(_TRANSPORTS)
         from services.tool_runner.mcp import transports  # noqa: PLC0415
 
         if isinstance(transport, Stdio):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 import httpx
 import httpx2
 
-from services.common.safe_http import OutwardTransport
+from services.common.safe_http import SafeTransport
 from services.tool_runner.mcp.pending import PendingRequests, id_in
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
@@ -47,7 +47,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
         self._bearer = bearer
         self._seconds = seconds
         self._reads_events = reads_events
-        self._inner = OutwardTransport(allow_private=allow_private, trusted=trusted)
+        self._inner = SafeTransport(allow_private=allow_private, trusted=trusted)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         content = await request.aread()
@@ -219,7 +219,7 @@ class OutwardPlain(httpx2.AsyncBaseTransport):
     """Requests to authorization servers: whole, small answers. Raises McpProblem."""
 
     def __init__(self, *, allow_private: bool, seconds: float) -> None:
-        self._inner = OutwardTransport(allow_private=allow_private)
+        self._inner = SafeTransport(allow_private=allow_private)
         self._seconds = seconds
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

@@ -8,7 +8,7 @@ from uuid import UUID
 from services.common.core.addresses import AddressRefused
 from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, NotFound
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.model import Tool
@@ -180,7 +180,7 @@ class McpServerService:
         model.check(transport)
         if isinstance(transport, Http):
             try:
-                safe_http = await imported("services.common.safe_http")
+                safe_http = await import_lazily("services.common.safe_http")
                 safe_http.check_url(transport.url, allow_private=self._parts.allow_private)
             except AddressRefused as refused:
                 raise Refused(INVALID, f"server_url: {refused}") from None

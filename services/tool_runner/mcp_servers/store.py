@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.core.refusals import Refused
-from services.common.encryption import Sealer, Unreadable
+from services.common.encryption import Sealer, UnreadableSecret
 from services.common.errors import AlreadyExists
 from services.tool_runner.core.model import Tool
 from services.tool_runner.mcp_servers import model
@@ -135,7 +135,7 @@ class PostgresMcpServers:
         if row["secrets"] is not None:
             try:
                 secrets = self._sealer.open(row["secrets"], _bound(organization_id, row["id"])).decode()
-            except Unreadable as error:
+            except UnreadableSecret as error:
                 problem = f"its secrets cannot be read, write them again: {error}"
         return Server(
             id=row["id"],

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.encryption import Sealer, Unreadable
+from services.common.encryption import Sealer, UnreadableSecret
 from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, TAKEN, WAITING, Authorization, AuthorizationOutcome
 
 _READ = "SELECT oauth FROM tool_runner.mcp_servers WHERE organization_id = $1 AND id = $2"
@@ -98,7 +98,7 @@ class PostgresMcpTokens:
         """Returns the text; "" also for what cannot be read any more, since it can be had again."""
         try:
             return self._sealer.open(sealed, bound).decode() if sealed else ""
-        except Unreadable:
+        except UnreadableSecret:
             return ""
 
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.ports import TokenStore
 
@@ -124,4 +124,4 @@ class FixedBearer:
 
 async def load() -> None:
     """Imports the SDK's parts in a thread, the first time: they take most of a second."""
-    await imported("services.tool_runner.mcp.oauth")
+    await import_lazily("services.tool_runner.mcp.oauth")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 from services.common.settings import Env
 from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.pool import PooledSandbox
@@ -46,5 +46,5 @@ class RemoteSandbox:
 
     async def make(self) -> Sandbox:
         """Returns the sandbox; its SDK is imported now. Raises SandboxUnavailable."""
-        module = await imported(f"services.tool_runner.sandboxes.{self.kind.module}")
+        module = await import_lazily(f"services.tool_runner.sandboxes.{self.kind.module}")
         return PooledSandbox(getattr(module, self.kind.source)(self.settings), self.warm)

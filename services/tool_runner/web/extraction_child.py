@@ -7,7 +7,7 @@ from html import unescape
 
 import trafilatura
 
-from services.common.process_limits import limit_self
+from services.common.process_limits import limit_process
 
 _CPU_SECONDS = 15
 _MEMORY_BYTES = 1024 * 1024 * 1024
@@ -28,7 +28,7 @@ def read(html: str, url: str) -> dict[str, str]:
 
 def main() -> None:
     """Reads, answers."""
-    limit_self(memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS)
+    limit_process(memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS)
     request = json.loads(sys.stdin.buffer.read())
     sys.stdout.write(json.dumps(read(**request)))
 

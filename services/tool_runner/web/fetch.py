@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import httpx
 
 from services.common.core.addresses import AddressRefused
-from services.common.safe_http import check_url, outward_client
+from services.common.safe_http import check_url, safe_client
 from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.errors import WebError
 from services.tool_runner.web.extraction import extract
@@ -39,7 +39,7 @@ class Fetcher:
 
     def __init__(self, *, allow_private: bool) -> None:
         self._allow_private = allow_private
-        self._http = outward_client(allow_private=allow_private, timeout=_SECONDS)
+        self._http = safe_client(allow_private=allow_private, timeout=_SECONDS)
 
     async def fetch(self, url: str) -> Page:
         """Returns the page; raises WebError."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 from services.tool_runner.web.engines.engine import Engine, Hit, Query
 from services.tool_runner.web.rules import SearchSettings
 
@@ -24,14 +24,14 @@ class Web:
     async def search(self, query: Query, environment: Mapping[str, str]) -> tuple[Engine, list[Hit]]:
         """See `WebSearch.search`."""
         if self._search is None:
-            searching = await imported("services.tool_runner.web.search")
+            searching = await import_lazily("services.tool_runner.web.search")
             self._search = self._search or searching.WebSearch(self._settings)
         return await self._search.search(query, environment)
 
     async def fetch(self, url: str) -> "Page":
         """See `Fetcher.fetch`."""
         if self._fetcher is None:
-            fetching = await imported("services.tool_runner.web.fetch")
+            fetching = await import_lazily("services.tool_runner.web.fetch")
             self._fetcher = self._fetcher or fetching.Fetcher(allow_private=self._allow_private)
         return await self._fetcher.fetch(url)
 

@@ -10,7 +10,7 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import archive_service_pb2, block_pb2, passage_pb2, passage_service_pb2
 from loci.memory.v1 import block_service_pb2 as block_pb
 from services.common.core.paging import MOST
-from services.common.fields import When, settable
+from services.common.fields import When, settable_fields
 from services.memory.agent_tools.service import TOOL_NAMES
 from services.memory.agents.servicer import AgentMemoryServicer
 from services.memory.archives import model as archives
@@ -49,7 +49,7 @@ def test_operations_are_stored_under_the_protos_numbers() -> None:
 
 
 def test_every_field_of_a_draft_can_be_updated() -> None:
-    names = [field.wire for field in settable(block_pb2.Block.DESCRIPTOR, When.CREATION).values()]
+    names = [field.wire for field in settable_fields(block_pb2.Block.DESCRIPTOR, When.CREATION).values()]
     assert len(block_changes(block_pb2.Block(), names)) == len(names)
 
 

@@ -21,7 +21,7 @@ from services.agent.core.messages import (
     Text,
     calls_of,
 )
-from services.agent.core.summaries.summary import packed
+from services.agent.core.summaries.summary import pack
 from services.agent.core.window.compaction import CompactionStats, Trigger
 from services.agent.core.window.sizes import estimate, weight
 
@@ -53,7 +53,7 @@ def answer(call_id: str, text: str = "4") -> Return:
 
 def summary(number: int, text: str) -> Message:
     """A packed summary."""
-    return message(number, "summary", Text(packed(text, at=NOW, stats=STATS)))
+    return message(number, "summary", Text(pack(text, at=NOW, stats=STATS)))
 
 
 @cache

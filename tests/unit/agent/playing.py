@@ -32,7 +32,7 @@ from services.agent.core.facts import (
 from services.agent.core.messages import Call, Message, Part, Reasoning, Return, Role, Text
 from services.agent.core.ports import ToolInfo
 from services.agent.core.rules.tool_rules import ToolRule
-from services.agent.core.turn import Turn, begun, decide, evolve, reminder, step_id
+from services.agent.core.turn import Turn, begin_turn, decide, evolve, reminder, step_id
 from services.agent.core.window.compaction import CompactionStats, cuts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -164,7 +164,7 @@ class Player:
         number = run_id(self._runs)
         greeting = () if self.agent.options.compact is not None else (self.say("hi"),)
         sent = tuple(replace(each, run_id=number) for each in said or greeting)
-        start = begun(number, self.agent, self.history, sent)
+        start = begin_turn(number, self.agent, self.history, sent)
         played = Played(start, start)
         replies = iter(script)
         for _ in range(most):

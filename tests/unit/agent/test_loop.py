@@ -27,8 +27,8 @@ from services.agent.core.facts import (
 from services.agent.core.messages import Return, Text
 from services.agent.core.ports_journal import Fenced
 from services.agent.core.rules.tool_rules import RequiredBeforeExit
-from services.agent.core.turn import CANCELLED, OVERDUE, Turn, begun
-from services.agent.loop import run, until
+from services.agent.core.turn import CANCELLED, OVERDUE, Turn, begin_turn
+from services.agent.loop import run, take_until
 from tests.unit.agent.playing import call, message, run_id, settings
 
 HELLO = Delta(1, UUID(int=1), UUID(int=2), "o", Text("hel"))
@@ -36,7 +36,7 @@ REPLIED = ModelReplied(1, 1, message(2, "assistant", Text("hello")), Usage(), "s
 CALLED = ModelReplied(1, 1, message(2, "assistant", call("a")), Usage(), "tool_calls")
 RETURNED = ToolsReturned(1, message(3, "tool", Return("a", "a", "4")))
 FAILED = ModelFailed(1, 1, Failure(StopReason.LLM_API_ERROR, "llm_error", "no"))
-START = begun(run_id(1), settings(), (), (message(1, "user", Text("hi")),))
+START = begin_turn(run_id(1), settings(), (), (message(1, "user", Text("hi")),))
 
 
 class Scripted:
@@ -103,7 +103,7 @@ async def test_a_step_is_stored_in_two_parts() -> None:
 
 
 async def test_a_reminder_is_stored_with_what_it_follows() -> None:
-    turn = begun(run_id(1), settings(RequiredBeforeExit("a"), max_steps=2), (), START.history)
+    turn = begin_turn(run_id(1), settings(RequiredBeforeExit("a"), max_steps=2), (), START.history)
     effects = Scripted([replace(REPLIED, offered=("a",))], [replace(REPLIED, step=2, offered=("a",))])
     await drained(effects, turn)
     assert [[type(fact) for fact in facts] for facts in effects.stored] == [
@@ -219,7 +219,7 @@ async def test_errors_come_through() -> None:
         yield 1
         raise RuntimeError("no")
 
-    items = until(asyncio.get_running_loop().create_future(), failing())
+    items = take_until(asyncio.get_running_loop().create_future(), failing())
     assert await anext(items) == 1
     with pytest.raises(RuntimeError, match="no"):
         await anext(items)

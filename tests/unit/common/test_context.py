@@ -19,7 +19,7 @@ from services.common.context import (
     current_or_none,
     current_token,
     enter_call,
-    shared,
+    run_independent,
     time_remaining,
     use_context,
 )
@@ -225,7 +225,7 @@ def test_runs_of_one_caller_share_a_token_where_the_run_is_of_no_interest() -> N
     for number in (1, 2):
         run = replace(PLAIN, run_id=UUID(int=number), ancestors=(UUID(int=9),))
         with use_context(run, signer=signing):
-            with shared():
+            with run_independent():
                 shared_tokens.add(current_token())
             own_tokens.add(current_token())
             assert current().run_id == run.run_id
@@ -236,8 +236,8 @@ def test_runs_of_one_caller_share_a_token_where_the_run_is_of_no_interest() -> N
 
 def test_a_token_that_came_with_a_call_is_passed_on_as_it_is() -> None:
     signed = signer().signed(FULL)
-    with use_context(signed), shared():
+    with use_context(signed), run_independent():
         assert current() == signed
         assert current_token() == signed.token
-    with shared():
+    with run_independent():
         assert current_or_none() is None

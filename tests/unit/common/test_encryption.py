@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from services.common.encryption import ENCRYPTION_KEY, Sealer, Unreadable, sealer_from
+from services.common.encryption import ENCRYPTION_KEY, Sealer, UnreadableSecret, sealer_from
 from services.common.settings import Env, SettingsError
 
 OLD, NEW = bytes(32), bytes(range(32))
@@ -16,18 +16,18 @@ def test_what_is_sealed_can_be_opened_for_the_same_thing_alone() -> None:
     assert b"sk-secret" not in sealed
     assert sealer.seal(b"sk-secret", "providers/1/key") != sealed
     assert sealer.open(sealed, "providers/1/key") == b"sk-secret"
-    with pytest.raises(Unreadable, match="something else"):
+    with pytest.raises(UnreadableSecret, match="something else"):
         sealer.open(sealed, "providers/2/key")
-    with pytest.raises(Unreadable, match="something else"):
+    with pytest.raises(UnreadableSecret, match="something else"):
         sealer.open(sealed[:-1] + bytes([sealed[-1] ^ 1]), "providers/1/key")
 
 
 def test_a_key_is_replaced_without_losing_what_the_old_one_sealed() -> None:
     sealed = Sealer([OLD]).seal(b"x", "here")
     assert Sealer([NEW, OLD]).open(sealed, "here") == b"x"
-    with pytest.raises(Unreadable, match="another key"):
+    with pytest.raises(UnreadableSecret, match="another key"):
         Sealer([NEW]).open(sealed, "here")
-    with pytest.raises(Unreadable, match="another key"):
+    with pytest.raises(UnreadableSecret, match="another key"):
         Sealer([OLD]).open(b"", "here")
 
 

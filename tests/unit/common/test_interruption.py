@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.common.interruption import Stopped, unless
+from services.common.interruption import Interrupted, run_unless
 
 
 def future() -> "asyncio.Future[Any]":
@@ -15,7 +15,7 @@ def future() -> "asyncio.Future[Any]":
 async def test_what_comes_first_is_given() -> None:
     stop, work = future(), future()
     asyncio.get_running_loop().call_later(0.01, work.set_result, 7)
-    assert await unless(stop, work) == 7
+    assert await run_unless(stop, work) == 7
     # What is done later disturbs nobody any more.
     stop.set_result("late")
     await asyncio.sleep(0.01)
@@ -27,7 +27,7 @@ async def test_work_that_is_done_at_once_is_given_whatever_else_happens() -> Non
 
     stop = future()
     stop.set_result(None)
-    assert await unless(stop, work()) == 7
+    assert await run_unless(stop, work()) == 7
     await asyncio.sleep(0)
 
 
@@ -43,8 +43,8 @@ async def test_work_is_cancelled_and_waited_for() -> None:
 
     stop = future()
     asyncio.get_running_loop().call_later(0.01, stop.set_result, None)
-    with pytest.raises(Stopped):
-        await unless(stop, work())
+    with pytest.raises(Interrupted):
+        await run_unless(stop, work())
     assert ended == [True]
     task = asyncio.current_task()
     assert task is not None
@@ -58,12 +58,12 @@ async def test_errors_of_the_work_are_its_own() -> None:
 
     for error in (TimeoutError("its own"), ValueError("x")):
         with pytest.raises(type(error), match=str(error)):
-            await unless(future(), work(error))
+            await run_unless(future(), work(error))
 
 
 async def test_who_waits_may_be_cancelled() -> None:
     stop = future()
-    task = asyncio.create_task(unless(stop, asyncio.sleep(60)))
+    task = asyncio.create_task(run_unless(stop, asyncio.sleep(60)))
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -75,12 +75,12 @@ async def test_both_at_once_is_one_of_them() -> None:
     """Whichever it is, nothing is left over."""
     for order in (0, 1):
         stop, work = future(), future()
-        waiting = asyncio.create_task(unless(stop, work))
+        waiting = asyncio.create_task(run_unless(stop, work))
         await asyncio.sleep(0)
         for one in (stop, work) if order else (work, stop):
             one.set_result(7)
         try:
             assert await waiting == 7
-        except Stopped:
+        except Interrupted:
             assert stop.done()
         await asyncio.sleep(0)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from services.common.lazy_imports import imported
+from services.common.lazy_imports import import_lazily
 from tests.e2e.stack import ROOT
 
 # What a client of HTTP, a terminal, an SDK or an exporter takes, and few requests need.
@@ -53,7 +53,7 @@ def test_a_server_starts_without_what_few_requests_need(program: str, absent: se
 
 
 async def test_what_is_imported_late_is_the_module() -> None:
-    assert (await imported("colorsys")).rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
-    assert await imported("colorsys") is sys.modules["colorsys"]
+    assert (await import_lazily("colorsys")).rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
+    assert await import_lazily("colorsys") is sys.modules["colorsys"]
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        await imported("no_such_module")
+        await import_lazily("no_such_module")

@@ -12,7 +12,7 @@ import pytest
 
 from services.common.core.addresses import AddressRefused, is_public
 from services.common.dns import resolve
-from services.common.safe_http import OutwardTransport, check_url
+from services.common.safe_http import SafeTransport, check_url
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_what_stays_refused_where_private_urls_are_allowed(url: str) -> None:
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "127.1", "localhost.localdomain.invalid"])
 async def test_a_name_is_judged_by_what_it_resolves_to(host: str) -> None:
-    transport = OutwardTransport(allow_private=False)
+    transport = SafeTransport(allow_private=False)
     with pytest.raises(httpx.ConnectError, match=r"is not a public address|cannot be resolved"):
         await transport.handle_async_request(httpx.Request("GET", f"https://{host}/"))
     await transport.aclose()

@@ -37,7 +37,7 @@ def served(header: str | None) -> tuple[str, str | None]:
 
 
 async def test_without_an_exporter_the_callers_ids_travel_on() -> None:
-    assert not telemetry.recording()
+    assert not telemetry.is_recording()
     assert await in_task(lambda: served(PARENT)) == ("0af7651916cd43dd8448eb211c80319c", PARENT)
     assert telemetry.current_trace_id() == ""
     assert telemetry.traceparent() is None

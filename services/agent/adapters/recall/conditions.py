@@ -34,7 +34,7 @@ class Parameters(list[object]):
         return f"${len(self)}"
 
 
-async def ask(pool: asyncpg.Pool, statement: str, values: Sequence[object], *planned: str) -> Sequence[Any]:
+async def fetch_rows(pool: asyncpg.Pool, statement: str, values: Sequence[object], *planned: str) -> Sequence[Any]:
     """Returns the rows; `planned`: statements that hold for this transaction alone."""
     async with pool.acquire() as connection, connection.transaction(readonly=True):
         await connection.execute(_PLANNED)
@@ -50,18 +50,18 @@ def lexemes_of(scope: Scope) -> str:
     return any_of(map(lexeme_of_agent, agents) if agents else [lexeme_of_tenant(scope.organization_id)])
 
 
-def within(scope: Scope, values: Parameters, alias: str = "m") -> str:
+def scope_condition(scope: Scope, values: Parameters, alias: str = "m") -> str:
     """Returns SQL for rows `alias` of a scope, with log_id, seq and agent_id; the tenant is $1."""
     where = f"{alias}.organization_id = $1"
     if scope.is_tenant:
         return where
     parts = [] if scope.agent_id is None else [f"{alias}.agent_id = {values.add(scope.agent_id)}"]
     if scope.ranges or scope.agent_id is None:
-        parts.append(in_ranges(scope, values, alias))
+        parts.append(range_condition(scope, values, alias))
     return f"{where} AND ({' OR '.join(parts)})"
 
 
-def in_ranges(scope: Scope, values: Parameters, alias: str) -> str:
+def range_condition(scope: Scope, values: Parameters, alias: str) -> str:
     """Returns SQL for rows `alias` in one of the scope's ranges."""
     logs, firsts, lasts = range_values(scope, values)
     return _IN_RANGES.format(alias=alias, logs=logs, firsts=firsts, lasts=lasts)
@@ -77,15 +77,15 @@ def range_values(scope: Scope, values: Parameters) -> tuple[str, str, str]:
     )
 
 
-def counted(wanted: MessageFilter, values: Parameters, alias: str = "m", *, key: str = "id") -> str:
-    """Returns SQL for rows `alias` (with role, created_at) that a filter leaves; `key`: the column of its id."""
-    parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])", made_then(wanted, values, alias)]
+def filter_condition(wanted: MessageFilter, values: Parameters, alias: str = "m", *, key: str = "id") -> str:
+    """Returns SQL for rows `alias` (with role and created_at) of a filter; `key`: the column of a message's id."""
+    parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])", time_condition(wanted, values, alias)]
     if wanted.unseen:
         parts.append(f"{alias}.{key} <> ALL({values.add(list(wanted.unseen))}::uuid[])")
     return " AND ".join(parts)
 
 
-def made_then(wanted: MessageFilter, values: Parameters, alias: str = "m") -> str:
+def time_condition(wanted: MessageFilter, values: Parameters, alias: str = "m") -> str:
     """Returns SQL for rows `alias` made when a filter says."""
     parts = ["true"]
     if wanted.start is not None:
@@ -95,7 +95,7 @@ def made_then(wanted: MessageFilter, values: Parameters, alias: str = "m") -> st
     return " AND ".join(parts)
 
 
-def not_repeated(wanted: MessageFilter, values: Parameters) -> str:
+def repeat_exclusion(wanted: MessageFilter, values: Parameters) -> str:
     """Returns SQL for messages `m` that do not merely repeat the question, or what stands elsewhere."""
     parts = ["true"]
     if wanted.asked_in is not None:

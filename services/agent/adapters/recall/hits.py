@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import Parameters, ask, counted, not_repeated, range_values, within
+from services.agent.adapters.recall.conditions import (
+    Parameters,
+    fetch_rows,
+    filter_condition,
+    range_values,
+    repeat_exclusion,
+    scope_condition,
+)
 from services.agent.core.recall.query import FusedHit, MessageFilter, MessageHit, Scope
 from services.agent.postgres.rows import message_from_row
 
@@ -46,7 +53,7 @@ _OF_TENANT = """
 """
 
 
-class FoundMessages:
+class MessageHits:
     """The part of `ports.Rankings` that reads messages."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
@@ -55,7 +62,7 @@ class FoundMessages:
     async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[MessageHit]:
         """See `ports.Rankings`."""
         values = Parameters([scope.organization_id])
-        where, most = f"{counted(wanted, values)} AND {not_repeated(wanted, values)}", values.add(limit)
+        where, most = f"{filter_condition(wanted, values)} AND {repeat_exclusion(wanted, values)}", values.add(limit)
         parts = []
         if scope.is_tenant:
             parts.append(_OF_TENANT.format(where=f"{where} AND {_PRESENT}", limit=most))
@@ -66,7 +73,7 @@ class FoundMessages:
             parts.append(_OF_RANGES.format(logs=logs, firsts=firsts, lasts=lasts, where=where, limit=most))
         if not parts:
             return []
-        rows = await ask(self._pool, _NEWEST.format(parts="UNION ALL".join(parts), limit=most), values)
+        rows = await fetch_rows(self._pool, _NEWEST.format(parts="UNION ALL".join(parts), limit=most), values)
         return [_found(row, FusedHit(row["id"], 0.0)) for row in rows]
 
     async def found(
@@ -74,7 +81,7 @@ class FoundMessages:
     ) -> list[MessageHit]:
         """See `ports.Rankings`."""
         values = Parameters([scope.organization_id])
-        where = f"{within(scope, values)} AND {not_repeated(wanted, values)}"
+        where = f"{scope_condition(scope, values)} AND {repeat_exclusion(wanted, values)}"
         if scope.is_tenant:
             where += f" AND {_PRESENT}"
         statement = _BY_IDS.format(

@@ -4,10 +4,16 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import Parameters, ask, counted, range_values, within
+from services.agent.adapters.recall.conditions import (
+    Parameters,
+    fetch_rows,
+    filter_condition,
+    range_values,
+    scope_condition,
+)
 from services.agent.adapters.recall.indexes import VectorIndexes
 from services.agent.core.ports_recall import EmbeddingModel
-from services.agent.core.recall.query import MessageFilter, Ranked, Scope
+from services.agent.core.recall.query import MessageFilter, RankedMessage, Scope
 from services.agent.core.recall.vector_choice import by_index, candidates, most_read
 from services.common.vectors import encode
 
@@ -84,7 +90,7 @@ class VectorRanking:
 
     async def by_vector(
         self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
-    ) -> list[Ranked]:
+    ) -> list[RankedMessage]:
         """See `ports.Rankings`."""
         if await self._is_for_index(scope, model, wanted, limit):
             found = await self._by_index(scope, model, vector, wanted, limit)
@@ -97,7 +103,7 @@ class VectorRanking:
             vector=values.add(encode(vector)),
             limit=values.add(limit),
         )
-        return [Ranked(*row) for row in await ask(self._pool, statement, values)]
+        return [RankedMessage(*row) for row in await fetch_rows(self._pool, statement, values)]
 
     async def _is_for_index(self, scope: Scope, model: EmbeddingModel, wanted: MessageFilter, limit: int) -> bool:
         indexed, dimensions = 0, model.dimensions
@@ -108,28 +114,28 @@ class VectorRanking:
         values = Parameters([scope.organization_id])
         parts = "UNION ALL".join(_parts(scope, model, wanted, values))
         most = most_read(dimensions) + 1
-        ((count,),) = await ask(self._pool, _COUNT.format(parts=parts, most=values.add(most)), values)
+        ((count,),) = await fetch_rows(self._pool, _COUNT.format(parts=parts, most=values.add(most)), values)
         return bool(count == most)
 
     async def _by_index(
         self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
-    ) -> list[Ranked]:
+    ) -> list[RankedMessage]:
         values = Parameters([scope.organization_id])
         statement = _INDEX.format(
-            within=within(scope, values, "v"),
-            counted=counted(wanted, values, "v", key="message_id"),
+            within=scope_condition(scope, values, "v"),
+            counted=filter_condition(wanted, values, "v", key="message_id"),
             model=model.id,
             dimensions=model.dimensions,
             vector=values.add(encode(vector)),
             limit=values.add(limit),
         )
         setting = _BY_INDEX.format(candidates=candidates(limit))
-        return [Ranked(*row) for row in await ask(self._pool, statement, values, setting)]
+        return [RankedMessage(*row) for row in await fetch_rows(self._pool, statement, values, setting)]
 
 
 def _parts(scope: Scope, model: EmbeddingModel, wanted: MessageFilter, values: Parameters) -> list[str]:
     """Returns statements for the vectors of a scope: those of the agent by its index, those of ranges by theirs."""
-    count = counted(wanted, values, "v", key="message_id")
+    count = filter_condition(wanted, values, "v", key="message_id")
     parts = []
     if scope.is_tenant or scope.agent_id is not None:
         own = "v.organization_id = $1"

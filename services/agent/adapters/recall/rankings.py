@@ -2,13 +2,13 @@
 
 import asyncpg
 
-from services.agent.adapters.recall.hits import FoundMessages
+from services.agent.adapters.recall.hits import MessageHits
 from services.agent.adapters.recall.nearest import VectorRanking
 from services.agent.adapters.recall.scopes import Scopes
 from services.agent.adapters.recall.words import WordRanking
 
 
-class PostgresRankings(Scopes, WordRanking, VectorRanking, FoundMessages):
+class PostgresRankings(Scopes, WordRanking, VectorRanking, MessageHits):
     """All parts on one pool."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import asyncpg
 
-from services.agent.adapters.recall.conditions import Parameters, ask, range_values
+from services.agent.adapters.recall.conditions import Parameters, fetch_rows, range_values
 from services.agent.core.recall.query import Scope
 from services.common.core.ranking import any_of
 
@@ -47,5 +47,5 @@ async def sample(pool: asyncpg.Pool, scope: Scope, terms: Mapping[str, Sequence[
         names = dict(zip(("logs", "firsts", "lasts"), range_values(scope, values), strict=True))
         logs.append(_OF_RANGES.format(**names))
     queries = values.add([any_of(forms) for forms in terms.values()])
-    rows = await ask(pool, _SHARES.format(logs=" UNION ALL ".join(logs), queries=queries), values)
+    rows = await fetch_rows(pool, _SHARES.format(logs=" UNION ALL ".join(logs), queries=queries), values)
     return {stem: row["share"] for stem, row in zip(terms, rows, strict=True)}

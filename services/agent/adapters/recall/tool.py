@@ -57,7 +57,7 @@ class PostgresRecall:
             return Return(call.id, call.name, "The search failed; try it with fewer words.", is_error=True)
         if not messages:
             return Return(call.id, call.name, "No messages were found.")
-        shown = [_shown(found.message, timezone, words) for found in messages]
+        shown = [_result_entry(found.message, timezone, words) for found in messages]
         return Return(call.id, call.name, orjson.dumps(shown).decode())
 
 
@@ -93,6 +93,6 @@ def _time(text: Any, name: str, timezone: tzinfo, *, end: bool) -> datetime | No
         raise ValueError(f"{name} must be an ISO 8601 date or time, for example 2026-01-31T09:00") from None
 
 
-def _shown(message: Message, timezone: tzinfo, words: Sequence[Sequence[str]]) -> dict[str, str]:
+def _result_entry(message: Message, timezone: tzinfo, words: Sequence[Sequence[str]]) -> dict[str, str]:
     time = message.created_at.astimezone(timezone).isoformat(timespec="seconds")
     return {"timestamp": time, "role": message.role, "content": excerpt(text_of(message), words, _SHOWN_CHARACTERS)}

@@ -8,18 +8,18 @@ import asyncpg
 from services.agent.adapters.recall.conditions import (
     WORDS,
     Parameters,
-    ask,
-    counted,
+    fetch_rows,
+    filter_condition,
     lexemes_of,
-    made_then,
-    not_repeated,
-    within,
+    repeat_exclusion,
+    scope_condition,
+    time_condition,
 )
 from services.agent.adapters.recall.samples import sample
-from services.agent.core.recall.query import MessageFilter, Ranked, Scope
-from services.agent.core.recall.texts import to_look_for
-from services.common.core.candidates import Candidates, candidates, weight, widened
-from services.common.core.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quoted
+from services.agent.core.recall.query import MessageFilter, RankedMessage, Scope
+from services.agent.core.recall.texts import query_text
+from services.common.core.candidates import Candidates, choose_candidates, weight, widen_candidates
+from services.common.core.ranking import BM25_B, BM25_K1, any_of, frequency_thresholds, quote_lexeme
 
 # A query of more words says nothing more about what is meant.
 _MOST_TERMS = 24
@@ -114,9 +114,9 @@ class WordRanking:
         # The stem of "happy" is "happi".
         return [[stem.removesuffix("i") for stem in row["stems"]], row["words"]]
 
-    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[Ranked]:
+    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[RankedMessage]:
         """See `ports.Rankings`."""
-        terms = _by_stem(await self._pool.fetch(_TERMS, to_look_for(text)))
+        terms = _by_stem(await self._pool.fetch(_TERMS, query_text(text)))
         if not terms:
             return []
         if scope.messages <= _MOST_EXACT:
@@ -124,12 +124,12 @@ class WordRanking:
             return await self._among(every, terms, {}, scope, wanted, limit)
         shares = await sample(self._pool, scope, terms)
         # A filter takes some of what is chosen away.
-        first = candidates(shares, scope.messages, wanted=limit, most=_CHOSEN)
+        first = choose_candidates(shares, scope.messages, wanted=limit, most=_CHOSEN)
         found = await self._among(first, terms, shares, scope, wanted, limit)
         if len(found) >= limit // 2 or first.whole == terms.keys():
             return found
         # The newest did not do: they may be of other roles.
-        more = replace(widened(shares, scope.messages, most=_CHOSEN), newest=False)
+        more = replace(widen_candidates(shares, scope.messages, most=_CHOSEN), newest=False)
         return await self._among(more, terms, shares, scope, wanted, limit)
 
     async def _among(
@@ -140,20 +140,20 @@ class WordRanking:
         scope: Scope,
         wanted: MessageFilter,
         limit: int,
-    ) -> list[Ranked]:
+    ) -> list[RankedMessage]:
         values = Parameters([scope.organization_id])
         by_lexeme = [(place, lexeme) for place, forms in enumerate(terms.values(), 1) for lexeme in forms]
         weights = [None if stem in some.whole else weight(shares[stem], scope.messages) for stem in terms]
         statement = _RANK.format(
-            chosen="UNION ALL".join(_ways(scope, some, terms, wanted, values)),
+            chosen="UNION ALL".join(_rankings(scope, some, terms, wanted, values)),
             places=values.add([place for place, _ in by_lexeme]),
-            queries=values.add([quoted(lexeme) for _, lexeme in by_lexeme]),
+            queries=values.add([quote_lexeme(lexeme) for _, lexeme in by_lexeme]),
             thresholds=values.add(self._thresholds),
             total=values.add(scope.messages),
             weights=values.add(weights),
             limit=values.add(limit),
         )
-        return [Ranked(*row) for row in await ask(self._pool, statement, values)]
+        return [RankedMessage(*row) for row in await fetch_rows(self._pool, statement, values)]
 
 
 def _by_stem(rows: Iterable[asyncpg.Record]) -> dict[str, Forms]:
@@ -170,11 +170,12 @@ def _by_stem(rows: Iterable[asyncpg.Record]) -> dict[str, Forms]:
     return {stem: tuple(forms) for stem, forms in list((telling or every).items())[:_MOST_TERMS]}
 
 
-def _ways(
+def _rankings(
     scope: Scope, some: Candidates, terms: Mapping[str, Forms], wanted: MessageFilter, values: Parameters
 ) -> list[str]:
     """Returns statements that choose what is ranked."""
-    where = f"{within(scope, values)} AND {counted(wanted, values)} AND {not_repeated(wanted, values)}"
+    conditions = scope_condition(scope, values), filter_condition(wanted, values), repeat_exclusion(wanted, values)
+    where = " AND ".join(conditions)
     most = _MOST_EXACT if scope.messages <= _MOST_EXACT else 2 * _CHOSEN
 
     def way(statement: str, query: str, **more: str) -> str:
@@ -185,7 +186,9 @@ def _ways(
         ways.append(way(_CHOOSE, f"{lexemes_of(scope)} & {_any_of_all(some.sure, terms)}"))
     if some.unsure and some.newest and scope.agent_id is not None:
         agent = values.add(scope.agent_id)
-        ways.append(way(_CHOOSE_NEWEST, _any_of_all(some.unsure, terms), agent=agent, made=made_then(wanted, values)))
+        ways.append(
+            way(_CHOOSE_NEWEST, _any_of_all(some.unsure, terms), agent=agent, made=time_condition(wanted, values))
+        )
     elif some.unsure:
         ways.append(way(_CHOOSE, f"{lexemes_of(scope)} & {_any_of_all(some.unsure, terms)}"))
     return ways

@@ -103,7 +103,7 @@ class PostgresFrames:
         old = sorted(hour for hour in await self._present() if hour + HOUR <= before)
         for hour in old:
             async with self._pool.acquire() as connection, connection.transaction():
-                await _alone(connection)
+                await _lock_partitions(connection)
                 await connection.execute(f"DROP TABLE IF EXISTS agent.{_name(hour)}")
         return len(old)
 
@@ -111,7 +111,7 @@ class PostgresFrames:
         """Makes a table and then attaches it: readers and writers of the others do not wait."""
         name, until = _name(hour), hour + HOUR
         async with self._pool.acquire() as connection, connection.transaction():
-            await _alone(connection)
+            await _lock_partitions(connection)
             if await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", f"agent.{name}"):
                 return
             await connection.execute(f"CREATE TABLE agent.{name} (LIKE agent.run_frames INCLUDING ALL)")
@@ -129,7 +129,7 @@ def _name(hour: datetime) -> str:
     return f"{_PREFIX}{hour:%Y%m%d%H}"
 
 
-async def _alone(connection: Any) -> None:
+async def _lock_partitions(connection: Any) -> None:
     """Takes a lock: every replica looks after the partitions, one at a time changes them, and none waits for long."""
     await connection.execute("SET LOCAL lock_timeout = '2s'")
     await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)

@@ -99,7 +99,7 @@ class PostgresNotices:
     def _hear(self, connection: Any, pid: int, channel: str, payload: object) -> None:
         if pid == connection.get_server_pid():
             return
-        for notice, subject_id in _parsed(str(payload)):
+        for notice, subject_id in _parse_payload(str(payload)):
             self.heard(notice, subject_id)
 
 
@@ -111,7 +111,7 @@ def notices_of(database: DatabaseSettings) -> PostgresNotices | NoPeers:
     return PostgresNotices(database.direct_url)
 
 
-def _parsed(payload: str) -> Iterator[tuple[Notice, UUID]]:
+def _parse_payload(payload: str) -> Iterator[tuple[Notice, UUID]]:
     for entry in payload.split(","):
         notice = _LETTERS.get(entry[:1])
         # A newer release may know of more.

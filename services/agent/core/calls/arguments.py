@@ -48,7 +48,7 @@ def prefill(arguments: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str
     return {**arguments, **values}
 
 
-def written(arguments: Mapping[str, Any]) -> str:
+def arguments_to_json(arguments: Mapping[str, Any]) -> str:
     """Returns the arguments as JSON: in their own characters, fewer tokens than escapes, where those can be stored."""
     text = json.dumps(arguments, ensure_ascii=False)
     return text if storable(text) == text else json.dumps(arguments)

@@ -44,7 +44,7 @@ class PieceDeltas:
         self._lost |= call is not None and call.thinks
         if self._lost:
             return None
-        shown = _shown(part, "" if call is None else call.gate)
+        shown = _delta_part(part, "" if call is None else call.gate)
         if part.index not in self._pieces:
             kind = kind_of(shown)
             if not self._kinds or self._kinds[-1] != kind:
@@ -64,7 +64,7 @@ class PieceDeltas:
         return self._calls[part.index]
 
 
-def _shown(part: PartDelta, gate: Gate) -> Part:
+def _delta_part(part: PartDelta, gate: Gate) -> Part:
     match part.kind:
         case "reasoning":
             return Reasoning(part.text)

@@ -79,7 +79,7 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
     )
 
 
-def shown(offered: Offer, settings: Settings, *, reasons: bool = False) -> tuple[ToolInfo, ...]:
+def offered_tools(offered: Offer, settings: Settings, *, reasons: bool = False) -> tuple[ToolInfo, ...]:
     """Returns the tools as the model is shown them.
 
     A model that `reasons` by itself is asked for no thoughts in arguments.
@@ -91,10 +91,10 @@ def shown(offered: Offer, settings: Settings, *, reasons: bool = False) -> tuple
     thinks = policy.inner_thoughts and not reasons
     if not (policy.heartbeats or thinks):
         return offered.tools
-    return tuple(_dressed(tool, settings, thinks=thinks) for tool in offered.tools)
+    return tuple(_extend_schema(tool, settings, thinks=thinks) for tool in offered.tools)
 
 
-def _dressed(tool: ToolInfo, settings: Settings, *, thinks: bool) -> ToolInfo:
+def _extend_schema(tool: ToolInfo, settings: Settings, *, thinks: bool) -> ToolInfo:
     policy = POLICIES[settings.agent_type]
     properties, names = _properties(tool), tool.parameters.get("required")
     required = names if isinstance(names, list) else []

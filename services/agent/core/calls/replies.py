@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from uuid import UUID
 
-from services.agent.core.calls.arguments import Problem, parse, prefill, written
+from services.agent.core.calls.arguments import Problem, arguments_to_json, parse, prefill
 from services.agent.core.calls.offers import THINKING, Offer
 from services.agent.core.facts import Settings, Usage
-from services.agent.core.messages import Call, Message, Part, Reasoning, holds, storable_part
+from services.agent.core.messages import Call, Message, Part, Reasoning, has_part, storable_part
 from services.agent.core.ports import Reply
 from services.agent.core.turn import call_key
 from services.common.core.storable import storable, storable_json
@@ -18,7 +18,7 @@ MOST_TOKENS = 2**31 - 1
 _COUNTS = tuple(each.name for each in fields(Usage))
 
 
-def sound(reply: Reply) -> Reply:
+def sanitize_reply(reply: Reply) -> Reply:
     """Returns the reply with what can be stored and added up, but for its parts: see `reply_parts`."""
     given = {name: tokens for name in _COUNTS if (tokens := getattr(reply.usage, name)) is not None}
     kept = {name: tokens_of(tokens) for name, tokens in given.items()}
@@ -45,26 +45,26 @@ def reply_parts(
     Where calls cannot be parallel, those after the first are left out. A call that waits has the arguments that tool
     rules give already: the client answers what is going to run.
     """
-    return tuple(_shaped(map(storable_part, parts), settings, offered, run_id, step))
+    return tuple(_shape_parts(map(storable_part, parts), settings, offered, run_id, step))
 
 
-def as_written(history: Iterable[Message]) -> list[Message]:
+def restore_thoughts(history: Iterable[Message]) -> list[Message]:
     """Returns the history with prompted thoughts where the model wrote them: in the arguments of the calls that follow
     them.
     """
     return [
-        replace(message, parts=tuple(_unshaped(message.parts))) if _has_prompted_thoughts(message) else message
+        replace(message, parts=tuple(_restore_parts(message.parts))) if _has_prompted_thoughts(message) else message
         for message in history
     ]
 
 
 def _has_prompted_thoughts(message: Message) -> bool:
-    if message.role != "assistant" or not holds(message, Reasoning):
+    if message.role != "assistant" or not has_part(message, Reasoning):
         return False
     return any(isinstance(part, Reasoning) and part.prompted for part in message.parts)
 
 
-def _unshaped(parts: Iterable[Part]) -> Iterator[Part]:
+def _restore_parts(parts: Iterable[Part]) -> Iterator[Part]:
     thought = ""
     for part in parts:
         if isinstance(part, Reasoning) and part.prompted:
@@ -81,10 +81,10 @@ def _with_thought(arguments: str, thought: str) -> str:
         value = json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments
-    return written({THINKING: thought, **value}) if isinstance(value, dict) else arguments
+    return arguments_to_json({THINKING: thought, **value}) if isinstance(value, dict) else arguments
 
 
-def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: UUID, step: int) -> Iterator[Part]:
+def _shape_parts(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: UUID, step: int) -> Iterator[Part]:
     calls = 0
     for part in parts:
         if not isinstance(part, Call):
@@ -97,14 +97,18 @@ def _shaped(parts: Iterable[Part], settings: Settings, offered: Offer, run_id: U
             if thought:
                 yield Reasoning(thought, prompted=True)
         gate = offered.gate(settings, part.name)
-        arguments = _filled(part, offered) if gate else part.arguments
+        arguments = _prefilled_arguments(part, offered) if gate else part.arguments
         yield replace(part, key=call_key(run_id, step, calls), arguments=arguments, gate=gate)
         calls += 1
 
 
-def _filled(call: Call, offered: Offer) -> str:
+def _prefilled_arguments(call: Call, offered: Offer) -> str:
     values, arguments = offered.values(call.name), parse(call.arguments)
-    return call.arguments if not values or isinstance(arguments, Problem) else written(prefill(arguments, values))
+    return (
+        call.arguments
+        if not values or isinstance(arguments, Problem)
+        else arguments_to_json(prefill(arguments, values))
+    )
 
 
 def _inner_thought(call: Call) -> tuple[str, Call]:
@@ -116,4 +120,4 @@ def _inner_thought(call: Call) -> tuple[str, Call]:
     if not isinstance(arguments, dict) or not isinstance(arguments.get(THINKING), str):
         return "", call
     thought = arguments.pop(THINKING)
-    return storable(thought), replace(call, arguments=written(arguments))
+    return storable(thought), replace(call, arguments=arguments_to_json(arguments))

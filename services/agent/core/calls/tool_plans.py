@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from services.agent.core.approvals import Answer, answers, settled
-from services.agent.core.calls.arguments import Problem, parse, prefill, written
+from services.agent.core.approvals import Answer, find_answers, settle_call
+from services.agent.core.calls.arguments import Problem, arguments_to_json, parse, prefill
 from services.agent.core.calls.offers import CLIENT, Offer, offer
 from services.agent.core.continuation import HEARTBEAT
 from services.agent.core.facts import RunTools
@@ -32,53 +32,55 @@ class Plan:
 def plan(turn: Turn, action: RunTools, attached: Sequence[ToolInfo]) -> Plan:
     """Returns what becomes of the calls; `attached` are the agent's own tools."""
     offered = offer(turn, attached)
-    given = _given(turn, action)
+    given = _client_answers(turn, action)
     earlier = action.step == 0
-    planned = [_planned(call, settled(call, given.get(call.id)), turn, offered, earlier) for call in action.calls]
+    planned = [_plan_call(call, settle_call(call, given.get(call.id)), turn, offered, earlier) for call in action.calls]
     return Plan(tuple(one for one, _ in planned), any(invalid for _, invalid in planned))
 
 
-def unplanned(turn: Turn, action: RunTools, answer: Callable[[Call], Return]) -> Plan:
+def plan_without_tools(turn: Turn, action: RunTools, answer: Callable[[Call], Return]) -> Plan:
     """Returns the same where the tools are not to be had: what the client answered stays, to all else there is
     `answer`.
     """
-    given = _given(turn, action)
-    made = (settled(call, given.get(call.id)) for call in action.calls)
+    given = _client_answers(turn, action)
+    made = (settle_call(call, given.get(call.id)) for call in action.calls)
     return Plan(tuple(answer(one) if isinstance(one, Call) else one for one in made))
 
 
-def _given(turn: Turn, action: RunTools) -> Mapping[str, Answer]:
+def _client_answers(turn: Turn, action: RunTools) -> Mapping[str, Answer]:
     assert turn.reply is not None
-    return answers(turn.history, turn.reply.message) if any(call.gate for call in action.calls) else {}
+    return find_answers(turn.history, turn.reply.message) if any(call.gate for call in action.calls) else {}
 
 
-def _planned(asked: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool) -> tuple[Call | Return, bool]:
+def _plan_call(
+    asked: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool
+) -> tuple[Call | Return, bool]:
     if isinstance(call, Return):
         return replace(call, text=storable_return(call.text)), False
     tool = offered.tool(call.name)
     if tool is None or (tool.tool_type == CLIENT and earlier and not asked.gate):
         known = ", ".join(sorted(tool.name for tool in offered.tools)) or "none"
-        return _refused(call, f"Tool not found: {call.name}. The tools you can call: {known}."), False
+        return _refusal(call, f"Tool not found: {call.name}. The tools you can call: {known}."), False
     if earlier:
         return _with_arguments(call, {}, turn), False
     if call.name not in offered.choice.allowed:
-        return _refused(call, violation(turn.settings.tool_rules, call.name, offered.choice)), False
+        return _refusal(call, violation(turn.settings.tool_rules, call.name, offered.choice)), False
     if (problem := offered.misfit(tool)) is not None:
-        return _refused(call, problem.told(call.name)), True
+        return _refusal(call, problem.told(call.name)), True
     return _with_arguments(call, offered.values(call.name), turn), False
 
 
 def _with_arguments(call: Call, values: Mapping[str, Any], turn: Turn) -> Call | Return:
     arguments = parse(call.arguments)
     if isinstance(arguments, Problem):
-        return _refused(call, arguments.told(call.name))
+        return _refusal(call, arguments.told(call.name))
     added = {HEARTBEAT} & arguments.keys() if POLICIES[turn.settings.agent_type].heartbeats else set()
     if not (values or added):
         # As the model wrote them: what is read and written again may differ in its numbers.
         return call
     given = {name: value for name, value in arguments.items() if name not in added}
-    return replace(call, arguments=written(prefill(given, values)))
+    return replace(call, arguments=arguments_to_json(prefill(given, values)))
 
 
-def _refused(call: Call, sentence: str) -> Return:
+def _refusal(call: Call, sentence: str) -> Return:
     return Return(call.id, call.name, sentence, is_error=True, refused=True)

@@ -7,11 +7,11 @@ from uuid import UUID
 from services.agent.core.ports import DirectoryView, FileView, MemoryView
 from services.agent.core.ports_journal import Prompt
 from services.agent.core.prompt.directories import version_of
-from services.agent.core.window.budget import excess, lacking, shortened, shortened_files
+from services.agent.core.window.budget import excess, missing_tokens, shorten, shorten_files
 from services.agent.core.window.sizes import BYTES_PER_TOKEN, bytes_of, estimate_text
 
 
-def fitted(
+def fit_prompt(
     view: MemoryView,
     compiled: Callable[[MemoryView], Prompt],
     *,
@@ -27,7 +27,7 @@ def fitted(
     fixed = estimate_text(prompt.text) + of_tools
     over = excess(window, fixed)
     if _has_open_files(view):
-        over = max(over, lacking(window, fixed, newest()))
+        over = max(over, missing_tokens(window, fixed, newest()))
     if over and view.directories:
         view = with_short_files(view, over)
         prompt = compiled(view)
@@ -45,7 +45,7 @@ def with_short_files(view: MemoryView, over: int) -> MemoryView:
     without the names of the others. It counts as the same version.
     """
     files = [file for directory in view.directories for file in directory.files if file.is_open]
-    contents = shortened_files([file.content for file in files], over)
+    contents = shorten_files([file.content for file in files], over)
     short = {file.id: replace(file, content=text) for file, text in zip(files, contents, strict=True)}
     saved = sum(bytes_of(file.content) - bytes_of(short[file.id].content) for file in files)
     listed = saved >= over * BYTES_PER_TOKEN
@@ -56,7 +56,7 @@ def with_short_files(view: MemoryView, over: int) -> MemoryView:
 
 def with_short_blocks(view: MemoryView, over: int) -> MemoryView:
     """Returns the memory with `over` tokens less of blocks, or as many as there are."""
-    values = shortened([block.value for block in view.blocks], over)
+    values = shorten([block.value for block in view.blocks], over)
     blocks = tuple(replace(block, value=value) for block, value in zip(view.blocks, values, strict=True))
     return replace(view, blocks=blocks)
 

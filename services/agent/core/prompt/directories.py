@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from services.agent.core.ports import DirectoryView, FileView
 
 
-def rendered(directories: Sequence[DirectoryView], most_open: int) -> str:
+def render_directories(directories: Sequence[DirectoryView], most_open: int) -> str:
     """Returns the section; empty without folders."""
     if not directories:
         return ""
@@ -20,7 +20,7 @@ def rendered(directories: Sequence[DirectoryView], most_open: int) -> str:
 
 def version_of(directories: Sequence[DirectoryView]) -> str | None:
     """Changes with what is shown of the folders; None without any."""
-    return hashlib.sha256(rendered(directories, 0).encode()).hexdigest() if directories else None
+    return hashlib.sha256(render_directories(directories, 0).encode()).hexdigest() if directories else None
 
 
 def _directory(directory: DirectoryView) -> str:

@@ -15,7 +15,7 @@ from services.agent.core.messages import Message, Text, text_of
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import BlockView, MemoryView
 from services.agent.core.ports_journal import Prompt
-from services.agent.core.prompt.directories import rendered, version_of
+from services.agent.core.prompt.directories import render_directories, version_of
 from services.agent.core.rules.rule_words import describe
 from services.agent.core.turn import Turn
 from services.agent.core.zones import zone
@@ -75,7 +75,7 @@ def core_memory(settings: Settings, memory: MemoryView) -> str:
     sections = (
         _blocks(blocks, numbered=_numbers_lines(settings)),
         describe(settings.tool_rules),
-        rendered(memory.directories, settings.file_limits[0]),
+        render_directories(memory.directories, settings.file_limits[0]),
     )
     return "\n\n".join(filter(None, sections))
 
@@ -97,11 +97,11 @@ def with_skills(prompt: str, skills: Sequence[ClientSkill]) -> str:
     """Returns the prompt of one request, with what its client's agent can look up."""
     if not skills:
         return prompt
-    rendered = "\n".join(map(_skill, skills))
-    return f"{prompt}\n\n<available_skills>\n{rendered}\n</available_skills>"
+    section = "\n".join(map(_skill, skills))
+    return f"{prompt}\n\n<available_skills>\n{section}\n</available_skills>"
 
 
-def with_recalled(history: Sequence[Message], passages: Sequence[str], run_id: UUID) -> Sequence[Message]:
+def with_passages(history: Sequence[Message], passages: Sequence[str], run_id: UUID) -> Sequence[Message]:
     """Returns the history with passages of the agent's archives before what this run was sent; the prefix stays as it
     was.
     """
@@ -115,7 +115,7 @@ def with_recalled(history: Sequence[Message], passages: Sequence[str], run_id: U
     return [*history[:place], message, *history[place:]]
 
 
-def asked(turn: Turn) -> str:
+def recall_query(turn: Turn) -> str:
     """Returns what the run was sent, as words to look for."""
     return "\n".join(
         text_of(message) for message in turn.history if message.run_id == turn.run_id and message.role == "user"
@@ -140,8 +140,8 @@ def _skill(skill: ClientSkill) -> str:
 def _blocks(blocks: tuple[BlockView, ...], *, numbered: bool) -> str:
     if not blocks:
         return ""
-    rendered = "\n\n".join(_block(block, numbered=numbered) for block in blocks)
-    return f"<memory_blocks>\n{_BLOCKS_PREAMBLE}\n\n{rendered}\n</memory_blocks>"
+    section = "\n\n".join(_block(block, numbered=numbered) for block in blocks)
+    return f"<memory_blocks>\n{_BLOCKS_PREAMBLE}\n\n{section}\n</memory_blocks>"
 
 
 def _block(block: BlockView, *, numbered: bool) -> str:

@@ -82,7 +82,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedMessage:
     """A message in the answer of one search; higher scores first."""
 
     message_id: UUID
@@ -109,22 +109,22 @@ class MessageHit:
     ranked: FusedHit
 
 
-def checked_query(query: MessageQuery) -> MessageQuery:
+def check_query(query: MessageQuery) -> MessageQuery:
     """Returns the query as it will be asked. Raises Refused (MESSAGE_QUERY_INVALID)."""
     text, wanted = storable(query.text).strip(), query.filter
     if len(text) > LONGEST_QUERY:
-        raise _refused(f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}")
+        raise _refusal(f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}")
     if not 1 <= query.limit <= MOST_RESULTS:
-        raise _refused(f"limit is 1 to {MOST_RESULTS}, not {query.limit}")
+        raise _refusal(f"limit is 1 to {MOST_RESULTS}, not {query.limit}")
     for role in wanted.roles:
         if role not in _SEARCHED:
-            raise _refused(f"{storable(role)[:40]!r} is no role; there are {', '.join(ROLES)}")
+            raise _refusal(f"{storable(role)[:40]!r} is no role; there are {', '.join(ROLES)}")
     if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
-        raise _refused("the search begins after its end; exchange start and end")
+        raise _refusal("the search begins after its end; exchange start and end")
     return MessageQuery(text, query.limit, query.mode, wanted)
 
 
-def _refused(sentence: str) -> Refused:
+def _refusal(sentence: str) -> Refused:
     return Refused("MESSAGE_QUERY_INVALID", sentence)
 
 
@@ -133,7 +133,7 @@ def depth(limit: int) -> int:
     return max(_LEAST_DEPTH, 2 * limit)
 
 
-def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[FusedHit]:
+def fuse(vectors: Sequence[Sequence[RankedMessage]], text: Sequence[RankedMessage]) -> list[FusedHit]:
     """Returns one order of all lists (vectors: one per embedding model) by reciprocal rank; ties: the better vector."""
     scores = reciprocal_ranks([[found.message_id for found in ranking] for ranking in (*vectors, text)])
     by_vector = _scores([found for ranking in vectors for found in ranking])
@@ -142,14 +142,14 @@ def fuse(vectors: Sequence[Sequence[Ranked]], text: Sequence[Ranked]) -> list[Fu
     return sorted(fused, key=lambda one: (-one.score, -(one.vector or 0.0), one.message_id.int))
 
 
-def alone(ranking: Sequence[Ranked], *, text: bool) -> list[FusedHit]:
+def single_ranking(ranking: Sequence[RankedMessage], *, text: bool) -> list[FusedHit]:
     """Returns the hits of one list by itself."""
     return [
         FusedHit(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranking
     ]
 
 
-def _scores(ranking: Sequence[Ranked]) -> Mapping[UUID, float]:
+def _scores(ranking: Sequence[RankedMessage]) -> Mapping[UUID, float]:
     return {found.message_id: found.score for found in ranking}
 
 

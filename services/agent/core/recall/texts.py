@@ -6,7 +6,7 @@ from math import hypot, isfinite
 
 from services.agent.core.messages import Call, Message, Part, Return, searchable
 from services.agent.core.window.excerpts import pieces
-from services.common.core.words import to_find, to_index
+from services.common.core.words import index_words, query_words
 
 # A summary repeats what it stands for, a client's answers show in the returns that came of them, and the prompt is
 # in every window.
@@ -25,7 +25,7 @@ _UNSPACED = re.compile(
 _HEARTBEAT = '{"type": "heartbeat"'
 
 
-def to_embed(message: Message) -> str:
+def embedding_text(message: Message) -> str:
     """Returns the text that a message's vector stands for, at most 20,000 bytes; empty for one that is found by words
     alone.
 
@@ -33,14 +33,14 @@ def to_embed(message: Message) -> str:
     """
     if message.role not in EMBEDDED_ROLES:
         return ""
-    said = "\n".join(filter(None, map(_said, message.parts))).strip()
+    said = "\n".join(filter(None, map(_part_text, message.parts))).strip()
     if message.role == "user" and said.startswith(_HEARTBEAT):
         return ""
     encoded = said.encode()
     return said if len(encoded) <= _EMBEDDED_BYTES else encoded[:_EMBEDDED_BYTES].decode(errors="ignore")
 
 
-def _said(part: Part) -> str:
+def _part_text(part: Part) -> str:
     if isinstance(part, Call | Return) and part.name == SEARCH_TOOL:
         return ""
     return searchable(part)
@@ -57,19 +57,19 @@ def unit_vector(values: Sequence[float]) -> list[float] | None:
     return [value / length for value in values] if length else None
 
 
-def to_search(text: str) -> list[str]:
+def index_texts(text: str) -> list[str]:
     """Returns the texts whose words a text is found by, one at least: its pieces as they are, with what is written
     without spaces once more as characters and pairs of neighbours.
     """
     if not _is_unspaced(text):
         return list(pieces(text, _SEARCHED_CHARACTERS))
     parts = list(pieces(text, _UNSPACED_CHARACTERS))
-    return [_with_pairs(part, to_index(part)) for part in parts[:_MOST_CUT]] + parts[_MOST_CUT:]
+    return [_with_pairs(part, index_words(part)) for part in parts[:_MOST_CUT]] + parts[_MOST_CUT:]
 
 
-def to_look_for(text: str) -> str:
+def query_text(text: str) -> str:
     """Returns the text whose words are looked for: a query, with the same pairs."""
-    return _with_pairs(text, to_find(text)) if _is_unspaced(text) else text
+    return _with_pairs(text, query_words(text)) if _is_unspaced(text) else text
 
 
 def _is_unspaced(text: str) -> bool:

@@ -33,7 +33,7 @@ def rules_from_json(items: Sequence[Any]) -> tuple[ToolRule, ...]:
 
 def rules_to_json(rules: Iterable[ToolRule]) -> list[dict[str, Any]]:
     """Returns what `rules_from_json` reads, all fields of the type included."""
-    return [_written(rule) for rule in rules]
+    return [_rule_to_json(rule) for rule in rules]
 
 
 class _Fields:
@@ -157,7 +157,7 @@ def _read(fields: _Fields) -> ToolRule:
     return reader(fields)
 
 
-def _written(rule: ToolRule) -> dict[str, Any]:
+def _rule_to_json(rule: ToolRule) -> dict[str, Any]:
     kind, fields = _kind_and_fields(rule)
     return {"type": kind, "tool_name": rule.tool_name, "prompt_template": None, **fields}
 

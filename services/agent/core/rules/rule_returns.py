@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 import orjson
 
 
-def matched(mapping: Mapping[str, str], returned: str) -> str | None:
+def match_case(mapping: Mapping[str, str], returned: str) -> str | None:
     """Returns what the mapping has for this return: under the key that equals it, else under the first key that is the
     same truth value or number ("true" for "True", "1" for "1.0"); None where there is none.
     """

@@ -51,11 +51,11 @@ def _may_forbid(rule: ToolRule, name: str, choice: Choice) -> bool:
         case RunFirst(tool_name=tool):
             return choice.forced and tool in choice.allowed
         case Children(children=children):
-            return _left_only(children, choice) and name not in children
+            return _leaves_only(children, choice) and name not in children
         case ParentLast(children=children):
-            return name in children or _left_only(children, choice)
+            return name in children or _leaves_only(children, choice)
         case Conditional(child_output_mapping=mapping, default_child=default):
-            return _left_only((*mapping.values(), default), choice)
+            return _leaves_only((*mapping.values(), default), choice)
         case MaxCount(tool_name=tool):
             return tool == name
         case ContinueLoop() | ExitLoop() | RequiredBeforeExit() | RequiresApproval():
@@ -63,7 +63,7 @@ def _may_forbid(rule: ToolRule, name: str, choice: Choice) -> bool:
     assert_never(rule)
 
 
-def _left_only(names: Iterable[str | None], choice: Choice) -> bool:
+def _leaves_only(names: Iterable[str | None], choice: Choice) -> bool:
     return choice.forced and set(choice.allowed) <= set(names)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
-from services.agent.core.rules.rule_returns import matched
+from services.agent.core.rules.rule_returns import match_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +145,10 @@ def choose(rules: Sequence[ToolRule], attached: Sequence[str], called: Sequence[
     """Returns what may be called next. `called` are the calls of this request that were executed, oldest first."""
     every = frozenset(attached)
     first = frozenset() if called else every & {rule.tool_name for rule in rules if isinstance(rule, RunFirst)}
-    left, forced = (first, True) if first else _narrowed(rules, every, called)
+    left, forced = (first, True) if first else _allowed_by_all(rules, every, called)
     if not left:
         left, forced = every, False
-    prefilled = {name: args for name, args in _prefilled(rules, called).items() if name in left}
+    prefilled = {name: args for name, args in _prefilled_arguments(rules, called).items() if name in left}
     return Choice(tuple(name for name in attached if name in left), forced, prefilled)
 
 
@@ -162,7 +162,9 @@ def continues(rules: Iterable[ToolRule], name: str) -> bool:
     return any(isinstance(rule, ContinueLoop | Children | Conditional) and rule.tool_name == name for rule in rules)
 
 
-def uncalled(rules: Iterable[ToolRule], attached: Sequence[str], called: Iterable[ExecutedCall]) -> tuple[str, ...]:
+def missing_calls(
+    rules: Iterable[ToolRule], attached: Sequence[str], called: Iterable[ExecutedCall]
+) -> tuple[str, ...]:
     """Returns the attached tools that still have to be called before the turn may end; a failed call is enough."""
     required = (rule.tool_name for rule in rules if isinstance(rule, RequiredBeforeExit))
     done = {call.name for call in called}
@@ -179,18 +181,18 @@ def allows_parallel(rules: Iterable[ToolRule]) -> bool:
     return all(isinstance(rule, RequiresApproval) for rule in rules)
 
 
-def _narrowed(
+def _allowed_by_all(
     rules: Iterable[ToolRule], every: frozenset[str], called: Sequence[ExecutedCall]
 ) -> tuple[frozenset[str], bool]:
     """Returns what all rules but run_first allow, and whether one of them forces a call."""
     left, forced = every, False
     for rule in rules:
-        if (narrowing := _narrowing(rule, every, called)) is not None:
+        if (narrowing := _allowed_by(rule, every, called)) is not None:
             left, forced = left & narrowing[0], forced or narrowing[1]
     return left, forced
 
 
-def _narrowing(
+def _allowed_by(
     rule: ToolRule, every: frozenset[str], called: Sequence[ExecutedCall]
 ) -> tuple[frozenset[str], bool] | None:
     """Returns what one rule allows now, and whether it forces a call; None where it is silent."""
@@ -201,7 +203,7 @@ def _narrowing(
         case ParentLast(children=children):
             return (frozenset(children), True) if follows else (every - frozenset(children), False)
         case Conditional():
-            return _decided(rule, called[-1].returned) if follows else None
+            return _conditional_choice(rule, called[-1].returned) if follows else None
         case MaxCount(tool_name=name, max_count=most):
             return (every - {name}, False) if sum(call.name == name for call in called) >= most else None
         case RunFirst() | ContinueLoop() | ExitLoop() | RequiredBeforeExit() | RequiresApproval():
@@ -209,15 +211,15 @@ def _narrowing(
     assert_never(rule)
 
 
-def _decided(rule: Conditional, returned: str) -> tuple[frozenset[str], bool] | None:
-    child = matched(rule.child_output_mapping, returned)
+def _conditional_choice(rule: Conditional, returned: str) -> tuple[frozenset[str], bool] | None:
+    child = match_case(rule.child_output_mapping, returned)
     if child is None and rule.require_output_mapping:
         return frozenset(), True
     child = child or rule.default_child
     return None if child is None else (frozenset((child,)), True)
 
 
-def _prefilled(rules: Iterable[ToolRule], called: Sequence[ExecutedCall]) -> dict[str, dict[str, Any]]:
+def _prefilled_arguments(rules: Iterable[ToolRule], called: Sequence[ExecutedCall]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for rule in rules:
         given: Mapping[str, Mapping[str, Any]] = {}

@@ -96,21 +96,21 @@ def light_model(handle: str) -> str:
 def _text(given: Mapping[str, Any], name: str) -> str | None:
     value = given.get(name)
     if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} must be a text or null, not {_said(value)}")
+        raise ValueError(f"{name} must be a text or null, not {_quote(value)}")
     return value or None
 
 
 def _flag(given: Mapping[str, Any], name: str) -> bool:
     value = given.get(name)
     if value is not None and not isinstance(value, bool):
-        raise ValueError(f"{name} must be true or false, not {_said(value)}")
+        raise ValueError(f"{name} must be true or false, not {_quote(value)}")
     return bool(value)
 
 
 def _model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     value = given.get("model_settings")
     if value is not None and not isinstance(value, dict):
-        raise ValueError(f"model_settings must be an object or null, not {_said(value)}")
+        raise ValueError(f"model_settings must be an object or null, not {_quote(value)}")
     if wrong := model_settings.problem(value or {}):
         raise ValueError(f"model_settings: {wrong}")
     return value or {}
@@ -119,7 +119,7 @@ def _model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 def _clip_chars(given: Mapping[str, Any]) -> int | None:
     value = given.get("clip_chars", _DEFAULTS.clip_chars)
     if value is not None and type(value) is not int:
-        raise ValueError(f"clip_chars must be a whole number or null, not {_said(value)}")
+        raise ValueError(f"clip_chars must be a whole number or null, not {_quote(value)}")
     return value
 
 
@@ -128,7 +128,7 @@ def _mode(given: Mapping[str, Any]) -> Mode:
     if value is None:
         return _DEFAULTS.mode
     if value not in _MODES:
-        raise ValueError(f"mode must be one of: {', '.join(_MODES)}; not {_said(value)}")
+        raise ValueError(f"mode must be one of: {', '.join(_MODES)}; not {_quote(value)}")
     return Mode(value)
 
 
@@ -137,9 +137,9 @@ def _percentage(given: Mapping[str, Any]) -> float:
     if value is None:
         return _DEFAULTS.sliding_window_percentage
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
-        raise ValueError(f"sliding_window_percentage must be a number from 0 to 1, not {_said(value)}")
+        raise ValueError(f"sliding_window_percentage must be a number from 0 to 1, not {_quote(value)}")
     return float(value)
 
 
-def _said(value: Any) -> str:
+def _quote(value: Any) -> str:
     return repr(value)[:80]

@@ -25,12 +25,12 @@ def summary_tokens(window: int) -> int:
     return int(window * SUMMARY_SHARE)
 
 
-def clipped(summary: str, chars: int | None, window: int) -> str:
+def clip_summary(summary: str, chars: int | None, window: int) -> str:
     """Returns a summary as long as the settings and the window allow."""
     return clip(clip_chars(summary.strip(), chars), bytes_for(summary_tokens(window)))
 
 
-def packed(summary: str, *, at: datetime, stats: CompactionStats) -> str:
+def pack(summary: str, *, at: datetime, stats: CompactionStats) -> str:
     """Returns the text of the message that keeps a summary; `at` is in the agent's time zone."""
     return orjson.dumps(
         {

@@ -1,7 +1,7 @@
 """The division of the window between prompt and messages, and the parts that the prompt gives up when it must. Pure.
 
 What does not fit is cut in a fixed order: old tool returns and old messages (context.py), open files
-(`shortened_files`), the middle of the newest message (context.py), the tails of the longest blocks (`shortened`). What
+(`shorten_files`), the middle of the newest message (context.py), the tails of the longest blocks (`shorten`). What
 is stored is never cut. The prompt stays the same within a turn: what comes later in it takes nothing from the files.
 """
 
@@ -30,7 +30,7 @@ def room_for_messages(window: int, fixed: int, share: int = 1) -> int:
     return max((int(window * FILL) - fixed) // share, LEAST_ROOM)
 
 
-def calibrated(window: int, *, estimated: int, reported: int) -> int:
+def calibrate(window: int, *, estimated: int, reported: int) -> int:
     """Returns the window in estimated tokens, once a provider reported what it counted for an estimate: what is shown
     is measured in estimates, and English takes a third less than they say. Small counts say nothing.
     """
@@ -44,12 +44,12 @@ def excess(window: int, fixed: int) -> int:
     return max(fixed + max(int(window * LEAST_SHARE), LEAST_ROOM) - int(window * FILL), 0)
 
 
-def lacking(window: int, fixed: int, needed: int) -> int:
+def missing_tokens(window: int, fixed: int, needed: int) -> int:
     """Returns tokens that open files should give up, so that messages of so many tokens need not be cut; 0 for none."""
     return max(fixed + needed - int(window * FILL), 0)
 
 
-def shortened(values: Sequence[str], over: int) -> list[str]:
+def shorten(values: Sequence[str], over: int) -> list[str]:
     """Returns the values with `over` tokens less together, or as many as there are: the longest lose their tails first.
 
     Each cut ends in a marker with the number of characters that it took and how to see them.
@@ -57,8 +57,8 @@ def shortened(values: Sequence[str], over: int) -> list[str]:
     return _each_at_most(values, over, _without_tail)
 
 
-def shortened_files(values: Sequence[str], over: int) -> list[str]:
-    """Returns as `shortened`, for files in view: whole lines are left out, and the marker names the last one shown."""
+def shorten_files(values: Sequence[str], over: int) -> list[str]:
+    """Returns as `shorten`, for files in view: whole lines are left out, and the marker names the last one shown."""
     return _each_at_most(values, over, _without_lines)
 
 

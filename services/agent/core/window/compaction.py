@@ -17,7 +17,7 @@ from typing import Any
 
 from services.agent.core.messages import Message, calls_of
 from services.agent.core.window.budget import FILL
-from services.agent.core.window.context import answered_by, awaiting
+from services.agent.core.window.context import answered_call_ids, waiting_place
 from services.agent.core.window.sizes import estimate
 
 # What the older types' partial_evict summarises of the messages.
@@ -120,12 +120,12 @@ class _Room:
         return (self.fixed + self.tokens[place]) / self.window
 
 
-def due(context_tokens: int, window: int) -> bool:
+def is_due(context_tokens: int, window: int) -> bool:
     """Returns whether a context of so many tokens, prompt and all, should be compacted."""
     return context_tokens > FILL * window
 
 
-def chain(mode: Mode) -> tuple[Mode, ...]:
+def fallback_modes(mode: Mode) -> tuple[Mode, ...]:
     """Returns the mode and those to try when it finds no cut or its summariser fails, in order."""
     match mode:
         case Mode.SELF_COMPACT_ALL:
@@ -148,8 +148,8 @@ def plans(
     measure: Callable[[Message], int] = estimate,
     buffer: Buffer = Buffer(),
 ) -> Iterator[HistoryCut]:
-    """Yields the cuts to try, best first: those of `chain`. None of them: there is nothing that could be summarised."""
-    for tried in chain(mode):
+    """Yields the cuts to try, best first: those of `fallback_modes`. None where nothing can be summarised."""
+    for tried in fallback_modes(mode):
         cut = plan(history, tried, settings, window=window, fixed=fixed, measure=measure, buffer=buffer)
         if cut is not None:
             yield cut
@@ -182,13 +182,13 @@ def cuts(history: Sequence[Message]) -> list[int]:
     """
     summaries = [place for place, message in enumerate(history) if message.role == "summary"]
     first = summaries[-1] + 2 if summaries else 1
-    waiting = awaiting(history)
+    waiting = waiting_place(history)
     last = len(history) - 1 if waiting is None else waiting
     places = []
     # Calls that are answered at or after a place, and may be made before it.
     answered = False
     for place in range(len(history) - 1, first - 1, -1):
-        answered = not calls_of(history[place]) and (answered or bool(answered_by(history[place])))
+        answered = not calls_of(history[place]) and (answered or bool(answered_call_ids(history[place])))
         if place <= last and not answered and history[place].role in ("user", "assistant"):
             places.append(place)
     return places[::-1]

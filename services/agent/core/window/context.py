@@ -10,18 +10,19 @@ from dataclasses import replace
 from itertools import takewhile
 from uuid import UUID
 
-from services.agent.core.approvals import answers, waiting
+from services.agent.core.approvals import find_answers, waiting_calls
 from services.agent.core.messages import Call, Decision, Message, Part, Return, Text, calls_of, searchable
 from services.agent.core.window.budget import room_for_messages
-from services.agent.core.window.shrinking import in_words, shrunk, with_short_returns
+from services.agent.core.window.shrinking import in_words, shrink, with_short_returns
 from services.agent.core.window.sizes import estimate, level, measure, weight
 
 UNANSWERED = "This call was interrupted before it returned. It may or may not have taken effect."
 WAITING = "This call has not run: it waits for an answer from the client."
 NEVER_ALLOWED = "This call has not run: the client never answered it."
 DENIED = "The client did not allow this call, and it has not run."
-# Pictures are heavier than their tokens: below gRPC's 32 MiB, with space for prompt and tools.
-MOST_BYTES = 24 * 1024 * 1024
+# Pictures are heavier than their tokens: below gRPC's 44 MiB, with space for prompt and tools. It is base64 that is
+# counted: pictures of 24 MiB.
+MOST_BYTES = 32 * 1024 * 1024
 # How often a model that refuses a history is shown less of it at most.
 SHORTENINGS = 4
 _BLANK = Text()
@@ -39,28 +40,28 @@ def sendable(history: Iterable[Message]) -> list[Message]:
     messages = sorted(history, key=lambda message: message.role != "summary")
     sent: list[Message] = []
     seen: dict[str, int] = {}
-    latest = awaiting(messages)
+    latest = waiting_place(messages)
     for place, message in enumerate(messages):
         if calls_of(message):
             otherwise = WAITING if place == latest else NEVER_ALLOWED
-            sent += _answered(message, _until_calls(messages, place + 1), seen, otherwise)
+            sent += _answer_calls(message, _until_calls(messages, place + 1), seen, otherwise)
         elif message.role not in ("tool", "approval"):
             sent += _without_blanks(message)
     return sent
 
 
-def awaiting(history: Sequence[Message]) -> int | None:
+def waiting_place(history: Sequence[Message]) -> int | None:
     """Returns the place of the message whose calls wait for the client; None when the latest calls do not."""
     for place in range(len(history) - 1, -1, -1):
         if calls_of(history[place]):
             asking, later = history[place], history[place + 1 :]
             returned = {part.call_id for message in later for part in message.parts if isinstance(part, Return)}
-            wait = waiting(calls_of(asking), answers(history[place:], asking))
+            wait = waiting_calls(calls_of(asking), find_answers(history[place:], asking))
             return place if any(call.id not in returned for call in wait) else None
     return None
 
 
-def answered_by(message: Message) -> tuple[str, ...]:
+def answered_call_ids(message: Message) -> tuple[str, ...]:
     """Returns the ids of the calls that a message answers: by returns, or by a client's decisions."""
     return tuple(part.call_id for part in message.parts if isinstance(part, Return | Decision))
 
@@ -78,7 +79,7 @@ def _without_blanks(message: Message) -> list[Message]:
     return [replace(message, parts=parts)] if parts else []
 
 
-def _answered(message: Message, later: Sequence[Message], seen: dict[str, int], not_allowed: str) -> Unit:
+def _answer_calls(message: Message, later: Sequence[Message], seen: dict[str, int], not_allowed: str) -> Unit:
     """Returns a message with calls, and one with their returns.
 
     `seen` are the ids that are taken, and how often; it gets the new ones. `not_allowed` is said of calls that the
@@ -91,7 +92,7 @@ def _answered(message: Message, later: Sequence[Message], seen: dict[str, int], 
         if isinstance(part, Call):
             queue = given.get(part.id)
             answer = queue.pop(0) if queue else Return("", part.name, missing.get(part.id, UNANSWERED), is_error=True)
-            part = replace(part, id=_unused(part.id, seen))
+            part = replace(part, id=_unique_id(part.id, seen))
             returns.append(replace(answer, call_id=part.id))
         if part != _BLANK:
             parts.append(part)
@@ -113,15 +114,15 @@ def _missing(message: Message, later: Sequence[Message], not_allowed: str) -> di
     """Returns the reasons for calls that have not run: the client denied them, or has not answered all."""
     denied = {
         call_id: f"{DENIED} {made.reason}".strip()
-        for call_id, made in answers([message, *later], message).items()
+        for call_id, made in find_answers([message, *later], message).items()
         if isinstance(made, Decision) and not made.approve
     }
-    if awaiting([message, *later]) is None:
+    if waiting_place([message, *later]) is None:
         return denied
     return dict.fromkeys((call.id for call in calls_of(message)), not_allowed) | denied
 
 
-def _unused(call_id: str, seen: dict[str, int]) -> str:
+def _unique_id(call_id: str, seen: dict[str, int]) -> str:
     """Returns the id, or a like one that no other call has: some providers use ids again, others refuse that."""
     unused = call_id
     while unused in seen:
@@ -151,7 +152,7 @@ def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: 
         shown = less
 
 
-def seen_whole(shown: Iterable[Message], stored: Iterable[Message]) -> tuple[UUID, ...]:
+def fully_seen_ids(shown: Iterable[Message], stored: Iterable[Message]) -> tuple[UUID, ...]:
     """Returns the ids of the stored messages of which a model was shown every word."""
     words = {searchable(part) for message in shown for part in message.parts} | {""}
     return tuple(message.id for message in stored if all(searchable(part) in words for part in message.parts))
@@ -186,17 +187,17 @@ def fit(history: Sequence[Message], *, window: int, fixed: int, share: int = 1) 
     short = with_short_returns(history)
     if fits(short, window=window, fixed=fixed, share=share):
         return short
-    return _newest(short, room_for_messages(window, fixed, share), MOST_BYTES // share)
+    return _newest_part(short, room_for_messages(window, fixed, share), MOST_BYTES // share)
 
 
-def _newest(history: Sequence[Message], room: int, load: int) -> list[Message]:
+def _newest_part(history: Sequence[Message], room: int, load: int) -> list[Message]:
     """Returns the part of a history that fits into so many tokens and bytes."""
     units = list(_units(history))
     room -= estimate(_marker(history[0], len(history)))
     pinned = _pinned(units)
     most = level([_tokens(units[place]) for place in pinned], room)
     heaviest = level([_bytes(units[place]) for place in pinned], load)
-    kept = {place: shrunk(units[place], most, heaviest) for place in pinned}
+    kept = {place: shrink(units[place], most, heaviest) for place in pinned}
     room, load = room - sum(map(_tokens, kept.values())), load - sum(map(_bytes, kept.values()))
     for place in range(len(units) - 1, -1, -1):
         if place not in kept:
@@ -227,7 +228,7 @@ def _units(history: Sequence[Message]) -> Iterator[Unit]:
         place += size
 
 
-def newest(history: Sequence[Message]) -> int:
+def pinned_tokens(history: Sequence[Message]) -> int:
     """Returns the tokens of what stays of a history whatever its window: summary, newest question, newest message."""
     units = list(_units(with_short_returns(history)))
     return sum(_tokens(units[place]) for place in _pinned(units)) if units else 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from services.agent.core.window.sizes import left_out
+from services.agent.core.window.sizes import omission_marker
 
 # Characters to either side of a word, and how often each word is shown at most.
 AROUND = 200
@@ -32,11 +32,11 @@ def excerpt(text: str, words: Iterable[Sequence[str]], most: int) -> str:
         return text
     shown: list[tuple[int, int]] = []
     for place in _places(_lower(text), words):
-        grown = _merged([*shown, (max(place - AROUND, 0), min(place + AROUND, len(text)))])
+        grown = _merge([*shown, (max(place - AROUND, 0), min(place + AROUND, len(text)))])
         if sum(end - start for start, end in grown) > most:
             break
         shown = grown
-    return "".join(_marked(text, shown or [(0, most)]))
+    return "".join(_mark_omissions(text, shown or [(0, most)]))
 
 
 def _lower(text: str) -> str:
@@ -62,7 +62,7 @@ def _places_of(text: str, word: str) -> Iterator[int]:
         place = text.find(word, place + len(word))
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -72,12 +72,12 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _marked(text: str, shown: Iterable[tuple[int, int]]) -> Iterator[str]:
+def _mark_omissions(text: str, shown: Iterable[tuple[int, int]]) -> Iterator[str]:
     last = 0
     for start, end in shown:
         if start > last:
-            yield left_out(start - last, _HINT)
+            yield omission_marker(start - last, _HINT)
         yield text[start:end]
         last = end
     if last < len(text):
-        yield left_out(len(text) - last, _HINT)
+        yield omission_marker(len(text) - last, _HINT)

@@ -12,7 +12,7 @@ from services.agent.core.messages import (
     RedactedReasoning,
     Return,
     Text,
-    holds,
+    has_part,
     text_of,
 )
 from services.agent.core.window.sizes import (
@@ -46,7 +46,7 @@ def in_words(message: Message) -> Message:
 
 def with_clamped_returns(history: Sequence[Message], window: int) -> tuple[Message, ...]:
     """Returns the stored history with what may be shown of each tool return in a window of so many tokens."""
-    return tuple([_with_clamped_returns(each, window) if holds(each, Return) else each for each in history])
+    return tuple([_with_clamped_returns(each, window) if has_part(each, Return) else each for each in history])
 
 
 def with_short_returns(history: Sequence[Message]) -> list[Message]:
@@ -56,7 +56,7 @@ def with_short_returns(history: Sequence[Message]) -> list[Message]:
     return [_with_short_return(message) if place in old else message for place, message in enumerate(history)]
 
 
-def shrunk(unit: Sequence[Message], room: int, load: int) -> list[Message]:
+def shrink(unit: Sequence[Message], room: int, load: int) -> list[Message]:
     """Returns messages that belong together, in at most `room` tokens (16 at least) and `load` bytes.
 
     The longest texts are cut in their middle. When that is not enough the pictures become words, then thoughts are

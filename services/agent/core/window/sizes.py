@@ -75,23 +75,23 @@ def clip(text: str, most: int, hint: str = STORED) -> str:
     if size <= most:
         return text
     # The marker is longest when it counts all.
-    room = most - bytes_of(left_out(len(text), hint))
+    room = most - bytes_of(omission_marker(len(text), hint))
     if room <= 0:
-        return head(left_out(len(text), hint).strip(), most)
+        return head(omission_marker(len(text), hint).strip(), most)
     first = head(text, room - room // 3)
     last = _tail(text, room // 3)
-    return f"{first}{left_out(len(text) - len(first) - len(last), hint)}{last}"
+    return f"{first}{omission_marker(len(text) - len(first) - len(last), hint)}{last}"
 
 
 def clip_chars(text: str, most: int | None, hint: str = STORED) -> str:
     """Returns the text in at most `most` characters, cut as by `clip`; whole for None or less than 1."""
     if most is None or most <= 0 or len(text) <= most:
         return text
-    room = most - len(left_out(len(text), hint))
+    room = most - len(omission_marker(len(text), hint))
     if room <= 0:
         return text[:most]
     first, last = text[: room - room // 3], text[len(text) - room // 3 :]
-    return f"{first}{left_out(len(text) - len(first) - len(last), hint)}{last}"
+    return f"{first}{omission_marker(len(text) - len(first) - len(last), hint)}{last}"
 
 
 def clip_arguments(arguments: str, most: int) -> str:
@@ -174,8 +174,7 @@ def _weight_of_part(part: Part) -> int:
         case Decision(reason=reason):
             return bytes_of(reason)
         case Image():
-            # base64 here, bytes on the wire.
-            return len(part.data) * 3 // 4 + len(part.url)
+            return len(part.data) + len(part.url)
     assert_never(part)
 
 
@@ -184,7 +183,7 @@ def _clip_value(value: Any, most: int) -> Any:
     return value if bytes_of(text) <= most else clip(text, most)
 
 
-def left_out(characters: int, hint: str) -> str:
+def omission_marker(characters: int, hint: str) -> str:
     """Returns what stands where characters were left out; `hint`: how to see them."""
     return f"\n[... {characters:,} characters are left out here; {hint} ...]\n"
 

@@ -12,7 +12,7 @@ from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
 from services.common.errors import FailedPrecondition, NotFound, PermissionDenied
-from services.common.purge import DEFAULT_ORGANIZATION, not_default
+from services.common.purge import DEFAULT_ORGANIZATION, check_not_default
 
 # The tenant and the user of who needs no key. Its admins are the operator.
 DEFAULT = DEFAULT_ORGANIZATION
@@ -56,7 +56,7 @@ class Tenants:
     async def delete_organization(self, caller: CallContext, organization_id: UUID) -> Organization:
         """Raises FailedPrecondition (ORGANIZATION_IS_DEFAULT)."""
         _operates(caller)
-        return await self._tenants.delete_organization(not_default(organization_id), caller.user_id)
+        return await self._tenants.delete_organization(check_not_default(organization_id), caller.user_id)
 
     async def create_user(self, caller: CallContext, name: str, organization_id: UUID | None) -> User:
         """Raises Refused (USER_INVALID)."""
@@ -91,7 +91,7 @@ def handlers(eraser: TenantEraser, agents: AgentStore, peers: TenantPeers) -> Ma
     """
 
     async def purge_organization(order: OutboxEntry) -> bool:
-        not_default(order.organization_id)
+        check_not_default(order.organization_id)
         for agent_id in await eraser.agents(order.organization_id, _AGENTS_AT_ONCE):
             # Somebody else may have deleted it meanwhile.
             with suppress(NotFound):

@@ -9,7 +9,7 @@ import asyncpg
 from services.agent.resources.access.ports import Organization, User
 from services.common.errors import NotFound
 from services.common.ids import uuid7
-from services.common.purge import not_default, purge_rows
+from services.common.purge import check_not_default, purge_rows
 
 _ORGANIZATION = "organization_id AS id, name, created_at"
 _USER = "id, organization_id, name, created_at"
@@ -157,7 +157,7 @@ class PostgresTenantEraser:
     async def forget(self, organization_id: UUID) -> None:
         async with self._pool.acquire() as connection, connection.transaction():
             for statement in _FORGET:
-                await connection.execute(statement, not_default(organization_id))
+                await connection.execute(statement, check_not_default(organization_id))
 
 
 def _user(row: Mapping[str, Any] | None, user_id: UUID) -> User:

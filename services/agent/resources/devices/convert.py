@@ -11,7 +11,7 @@ from loci.agent.v1 import device_service_pb2 as wire
 from services.agent.resources.devices.ports import Device, DeviceList, DeviceMessage, Registration, Source
 from services.common.codec import Codec
 from services.common.context import CallContext
-from services.common.core.storable import parsed, storable
+from services.common.core.storable import parse_storable, storable
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
 from services.common.page_requests import page_by_id
@@ -100,7 +100,7 @@ def _text(name: str, text: str) -> str:
 def _object(name: str, text: str, longest: int) -> Mapping[str, Any]:
     _check(len(text) <= longest, f"{name} has {len(text)} characters; at most {longest}")
     try:
-        value = parsed(text or "{}")
+        value = parse_storable(text or "{}")
     except ValueError as error:
         raise InvalidArgument(f"{name} is not JSON: {error}", reason="DEVICE_INVALID") from None
     _check(isinstance(value, dict), f"{name} must be a JSON object")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.common.core.paging import Page
 from services.common.core.refusals import Refused
-from services.common.core.storable import parsed
+from services.common.core.storable import parse_storable
 
 LONGEST = 256
 MOST_PROPERTIES = 1_000
@@ -52,7 +52,7 @@ class IdentityList:
 def properties(text: str) -> tuple[Property, ...]:
     """Returns the properties in a client's text; an empty text is none. Raises Refused (IDENTITY_INVALID)."""
     try:
-        items = parsed(text or "[]")
+        items = parse_storable(text or "[]")
     except ValueError as error:
         raise invalid("properties", f"must be a JSON array; {error}") from None
     if not isinstance(items, list):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder
-from services.agent.core.recall.texts import to_embed, unit_vector
+from services.agent.core.recall.texts import embedding_text, unit_vector
 from services.agent.recall.filling import EMBED_SECONDS
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import InvalidArgument
@@ -37,7 +37,7 @@ class MessageEmbedding:
     async def deliver(self, order: OutboxEntry) -> bool:
         """Always done, or it raises LociError: try again."""
         stored = await self._store.message_to_embed(order.organization_id, order.subject_id)
-        if stored is None or self._embedder is None or not (text := to_embed(stored[0])):
+        if stored is None or self._embedder is None or not (text := embedding_text(stored[0])):
             return True
         try:
             vectors = await self._embedder.embed(stored[1], [text], EMBED_SECONDS)

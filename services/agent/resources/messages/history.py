@@ -20,7 +20,7 @@ from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
 from services.common.core.paging import Page, PageOf, cut
 from services.common.errors import NotFound
-from services.common.keyset import directed
+from services.common.keyset import sort_columns
 
 # The system message is before all that is stored; what is after the last place comes after everything.
 _SYSTEM = Place(-1, 0)
@@ -125,7 +125,7 @@ def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Plac
             messages.c.seq >= func.greatest(segment.c.from_seq, first),
             messages.c.seq <= func.least(func.coalesce(segment.c.to_seq, LAST_SEQ), last),
         )
-        .order_by(*directed(messages.c.seq, ascending=ascending))
+        .order_by(*sort_columns(messages.c.seq, ascending=ascending))
         .limit(page.size + 1)
         .lateral("of_segment")
     )
@@ -137,7 +137,7 @@ def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Plac
             segment.c.conversation_id == conversation_id,
             segment.c.ordinal.between(low.ordinal, high.ordinal),
         )
-        .order_by(*directed(segment.c.ordinal, of_segment.c.seq, ascending=ascending))
+        .order_by(*sort_columns(segment.c.ordinal, of_segment.c.seq, ascending=ascending))
         .limit(page.size + 1)
     )
 

@@ -14,7 +14,7 @@ from services.agent.convert.turns import usage_to_proto
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
 from services.agent.resources.model_calls.service import Said, WindowView
-from services.common.core.storable import parsed, storable
+from services.common.core.storable import parse_storable, storable
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
 
@@ -65,7 +65,7 @@ def schema_of(request: wire.GenerateTextRequest) -> Mapping[str, Any] | None:
     if not request.response_schema_json:
         return None
     try:
-        schema = parsed(request.response_schema_json)
+        schema = parse_storable(request.response_schema_json)
     except ValueError as error:
         raise InvalidArgument(f"response_schema is not JSON: {error}", reason="MESSAGE_INVALID") from None
     if not isinstance(schema, dict):

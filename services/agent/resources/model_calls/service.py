@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from services.agent.calls.model_calls import ModelCalls, StepMeasures, written
+from services.agent.calls.model_calls import ModelCalls, StepMeasures, sendable_history
 from services.agent.calls.turn_context import turn_context
 from services.agent.core.calls.offers import without_form
 from services.agent.core.calls.positions import Positions
-from services.agent.core.calls.replies import sound
+from services.agent.core.calls.replies import sanitize_reply
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Message, Text
 from services.agent.core.ports import Memory, ModelRequest, Models, PeerLost, Reply, ToolInfo, Tools
@@ -18,7 +18,7 @@ from services.agent.core.ports_journal import OwnedRun, TokenCounts
 from services.agent.core.prompt.system_prompt import MARKER, core_memory, outside_memory
 from services.agent.core.summaries.summary import summary_of
 from services.agent.core.turn import step_id
-from services.agent.core.window.budget import calibrated
+from services.agent.core.window.budget import calibrate
 from services.agent.core.window.context import fit
 from services.agent.core.window.sizes import estimate, estimate_text
 from services.agent.resources.model_calls.ports import Peeks, Renderer
@@ -84,7 +84,7 @@ class StandaloneModelCalls:
             around.discard()
         measure = _Measure(owned.counted)
         outside = outside_memory(ready.request.prompt)
-        window = fit(written(turn), window=ready.window, fixed=ready.fixed)
+        window = fit(sendable_history(turn), window=ready.window, fixed=ready.fixed)
         summaries = [message for message in turn.history if message.role == "summary"]
         return WindowView(
             limit=settings.context_window_limit,
@@ -144,7 +144,7 @@ class StandaloneModelCalls:
             async with aclosing(self._models.generate(request)) as parts:
                 async for part in parts:
                     if isinstance(part, Reply):
-                        reply = sound(part)
+                        reply = sanitize_reply(part)
                         text = "".join(each.text for each in reply.parts if isinstance(each, Text))
                         return Said(text, reply.handle or settings.model, reply.usage)
         except PeerLost:
@@ -164,4 +164,4 @@ class _Measure:
 
     def tokens(self, estimated: int) -> int:
         """Returns an estimate in the provider's measure."""
-        return calibrated(estimated, estimated=self.counted.reported, reported=self.counted.estimated)
+        return calibrate(estimated, estimated=self.counted.reported, reported=self.counted.estimated)

@@ -18,7 +18,7 @@ from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, 
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
 from services.common.core.paging import Page, PageOf, cut
 from services.common.errors import NotFound
-from services.common.keyset import Keyset, directed
+from services.common.keyset import Keyset, sort_columns
 
 # A message's time is its worker's, a step's is the database's.
 _CLOCKS_DIFFER = timedelta(minutes=1)
@@ -100,7 +100,7 @@ async def message_page(
         if cursor is not None:
             at = await _seq(connection, conditions, cursor)
             query = query.where(seq > at if page.ascending == is_after else seq < at)
-    query = query.order_by(*directed(seq, ascending=page.scan_ascending)).limit(page.size + 1)
+    query = query.order_by(*sort_columns(seq, ascending=page.scan_ascending)).limit(page.size + 1)
     listed = cut((await connection.execute(query)).all(), page, lambda row: place_token(Place(0, row.seq)))
     return PageOf(tuple(message_from_row(row._asdict()) for row in listed.items), listed.next_token)
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from services.agent.resources.agents.model.names import random_name
 from services.common.core.refusals import Refused
-from services.common.core.storable import parsed, storable
+from services.common.core.storable import parse_storable, storable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 MOST_CHARACTERS = 10_000
@@ -86,7 +86,7 @@ def check_name(name: str) -> str:
 def agent_file(text: str) -> Mapping[str, Any]:
     """Returns the JSON object in a client's text. Raises Refused (TEMPLATE_INVALID)."""
     try:
-        value = parsed(text)
+        value = parse_storable(text)
     except ValueError as error:
         raise Refused("TEMPLATE_INVALID", f"agent_file must be a JSON object; {error}") from None
     if not isinstance(value, dict):

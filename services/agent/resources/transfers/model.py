@@ -13,7 +13,7 @@ from services.agent.core.approvals import pending_message
 from services.agent.core.messages import Message, gated_calls
 from services.agent.resources.agents.model.checks import SettingValues
 from services.common.core.refusals import Refused
-from services.common.core.storable import parsed, storable
+from services.common.core.storable import parse_storable, storable
 
 MOST_MESSAGES = 1_000
 MOST_MEMBERS = 100
@@ -143,7 +143,7 @@ def manager_of(text: str) -> tuple[str, str | None, Mapping[str, Any]]:
     Raises Refused (IMPORT_INVALID).
     """
     try:
-        config = parsed(text) if text else {}
+        config = parse_storable(text) if text else {}
     except ValueError as error:
         raise invalid(f"manager_config_json must be a JSON object; {error}") from None
     if not isinstance(config, dict):

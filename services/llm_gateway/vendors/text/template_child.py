@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from services.common.process_limits import limit_self
+from services.common.process_limits import limit_process
 
 MEMORY_BYTES = 512 * 1024 * 1024
 LONGEST_PROMPT = 16 * 1024 * 1024
@@ -28,7 +28,7 @@ _FAULTS = (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, R
 
 def _limit() -> None:
     os.nice(5)
-    limit_self(memory_bytes=MEMORY_BYTES, open_files=32)
+    limit_process(memory_bytes=MEMORY_BYTES, open_files=32)
 
 
 @lru_cache(maxsize=8)

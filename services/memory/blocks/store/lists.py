@@ -39,8 +39,8 @@ class PostgresBlockLists:
             )
         async with self._engine.connect() as connection:
             query = query.where(*await _KEYSET.bounds(connection, page, organization_id))
-            values = with_values(_KEYSET.ordered(query, page))
-            query = keyset.ordered(select(values), page, values.c.created_at, values.c.id)
+            values = with_values(_KEYSET.order_by_scan(query, page))
+            query = keyset.order_by_scan(select(values), page, values.c.created_at, values.c.id)
             result = _KEYSET.cut((await connection.execute(query)).all(), page)
         return PageOf(tuple(block_of_row(row._asdict()) for row in result.items), result.next_token)
 
@@ -66,8 +66,8 @@ class PostgresBlockLists:
             query = query.where(number > start if page.scan_ascending else number < start)
         if end is not None:
             query = query.where(number < end if page.scan_ascending else number > end)
-        values = with_values(keyset.ordered(query, page, number))
-        query = keyset.ordered(select(values), page, values.c.version)
+        values = with_values(keyset.order_by_scan(query, page, number))
+        query = keyset.order_by_scan(select(values), page, values.c.version)
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query)).all()
             if not rows and not await _exists(connection, organization_id, block_id):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from services.common.process_limits import limit_self
+from services.common.process_limits import limit_process
 from services.memory.core.file_text.kinds import FileFormat, SplitMode
 from services.memory.core.file_text.pages import LONGEST_TEXT, pages_of, storable
 from services.memory.files.parsing.splitting import cuts
@@ -28,7 +28,7 @@ def _limit() -> None:
     os.nice(5)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    limit_self(memory_bytes=MEMORY_BYTES, cpu_seconds=CPU_SECONDS, open_files=64)
+    limit_process(memory_bytes=MEMORY_BYTES, cpu_seconds=CPU_SECONDS, open_files=64)
 
 
 def text_of(kind: FileFormat, data: bytes) -> str:

@@ -95,7 +95,7 @@ class PostgresFiles:
             query = select(*files.c).where(*of_folder, *within)
             if unfinished:
                 query = query.where(files.c.status.in_(_UNFINISHED))
-            result = _KEYSET.cut((await connection.execute(_KEYSET.ordered(query, page))).all(), page)
+            result = _KEYSET.cut((await connection.execute(_KEYSET.order_by_scan(query, page))).all(), page)
         items = tuple(file_of_row({**row._asdict(), "folder_name": folder_name}) for row in result.items)
         return PageOf(items, result.next_token)
 

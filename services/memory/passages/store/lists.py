@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_co
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.core.paging import Page, PageOf
-from services.common.keyset import Keyset, ordered
+from services.common.keyset import Keyset, order_by_scan
 from services.memory.archives.model import Archive, ArchiveList
 from services.memory.archives.store import archive_of_row
 from services.memory.archives.tables import agent_archives, archives, embedding_models
@@ -123,14 +123,14 @@ def _passages(
         .where(*_filters(organization_id, of, request, few=few))
         .correlate(of)
     )
-    firsts = ordered(first, page, passages.c.created_at, passages.c.id).lateral("firsts")
+    firsts = order_by_scan(first, page, passages.c.created_at, passages.c.id).lateral("firsts")
     joined = select(firsts).select_from(of.join(firsts, true()))
-    p = ordered(joined, page, firsts.c.created_at, firsts.c.id).subquery("p")
+    p = order_by_scan(joined, page, firsts.c.created_at, firsts.c.id).subquery("p")
     columns = (column for column in p.c if column.name != "text")
     text: ColumnElement[str] = literal_column(PASSAGE_TEXT).label("text")
     file_name = (folders.c.name + "/" + files.c.name).label("file_name")
     query = select(*columns, text, embedding_models.c.handle.label("embedding"), file_name, files.c.folder_id)
-    return ordered(_with_joins(query.select_from(p), p), page, p.c.created_at, p.c.id)
+    return order_by_scan(_with_joins(query.select_from(p), p), page, p.c.created_at, p.c.id)
 
 
 def _with_joins(query: Select[Any], p: FromClause) -> Select[Any]:

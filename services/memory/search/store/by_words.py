@@ -8,8 +8,8 @@ from uuid import UUID
 import asyncpg
 
 from services.common.core import words
-from services.common.core.candidates import Candidates, candidates, rarest, weight, widened
-from services.common.core.ranking import all_of, any_of, frequency_thresholds, quoted
+from services.common.core.candidates import Candidates, choose_candidates, rarest_words, weight, widen_candidates
+from services.common.core.ranking import all_of, any_of, frequency_thresholds, quote_lexeme
 from services.memory.core.ranking.search import RankedPassage, Scope, scope_lexemes, tsquery
 from services.memory.core.ranking.word_choice import (
     MOST_EXACT,
@@ -60,7 +60,7 @@ class WordRanking:
         old: Sequence[UUID] = ()
         async with self._pool.acquire() as connection, connection.transaction(readonly=True):
             await connection.execute(SETTINGS)
-            lexemes = await connection.fetchval(_LEXEMES, " ".join(words.to_find(query)))
+            lexemes = await connection.fetchval(_LEXEMES, " ".join(words.query_words(query)))
             if not lexemes:
                 return []
             search = WordSearch(connection, organization_id, scope, filters, limit)
@@ -91,7 +91,7 @@ class WordSearch:
 
     async def among_some(self, shares: Mapping[str, float]) -> Sequence[Any]:
         """Ranks those that may be the best; when these are few, more; when the filter leaves few, those."""
-        shares = {word: shares[word] for word in rarest(shares, MOST_WORDS)}
+        shares = {word: shares[word] for word in rarest_words(shares, MOST_WORDS)}
         part = self.scope.whole
         countable = count_limit(part.passages)
         selection = await select_by_filter(self.connection, self.organization_id, part, self.filters, countable)
@@ -100,13 +100,13 @@ class WordSearch:
         most = most_candidates(self.limit, filtered=selection is not None)
         selected = None if selection is None else selection.passages
         enough = count_before_filter(self.limit, part.passages, selected)
-        first = candidates(shares, part.passages, wanted=enough, most=most)
+        first = choose_candidates(shares, part.passages, wanted=enough, most=most)
         rows = await self._among(first, shares, most)
         if len(rows) >= self.limit // 2 or first.whole == shares.keys():
             return rows
         if selection is not None and selection.passages < countable:
             return await self._among_selection(selection, shares)
-        return await self._among(widened(shares, part.passages, most=most), shares, most)
+        return await self._among(widen_candidates(shares, part.passages, most=most), shares, most)
 
     async def _among(self, some: Candidates, shares: Mapping[str, float], most: int) -> Sequence[Any]:
         values = self._values({word: None if word in some.whole else self._weight(shares[word]) for word in shares})
@@ -141,7 +141,7 @@ class WordSearch:
             part.passages,
             max(1.0, self.scope.words / part.passages),
             list(weights.values()),
-            [quoted(lexeme) for lexeme in weights],
+            [quote_lexeme(lexeme) for lexeme in weights],
             self.limit,
         )
 

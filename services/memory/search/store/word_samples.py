@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.core.ranking import quoted
+from services.common.core.ranking import quote_lexeme
 from services.memory.core.ranking.search import Part
 from services.memory.core.ranking.word_samples import (
     FEWEST_PASSAGES,
@@ -127,7 +127,7 @@ async def _shares_at_first(
     connection: Any, organization_id: UUID, part: Part, lexemes: Sequence[str]
 ) -> dict[str, float]:
     statement = _SHARES_AT_FIRST.format(newest=newest(part, "$3"))
-    queries = [quoted(lexeme) for lexeme in lexemes]
+    queries = [quote_lexeme(lexeme) for lexeme in lexemes]
     rows = await connection.fetch(statement, organization_id, part.archive_ids, _AT_FIRST, lexemes, queries)
     return dict.fromkeys(lexemes, unknown_share([Sample(_AT_FIRST, _AT_FIRST)])) | dict(rows)
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from services.common.core.ranking import reciprocal_ranks
 from services.common.core.refusals import Refused
-from services.common.core.words import to_find
+from services.common.core.words import query_words
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.storable import storable
 
@@ -77,7 +77,7 @@ def words_of(text: str) -> list[str]:
     With their accents, which the index keeps, and without, as people type them.
     """
     plain = [word.lower() for word in _WORD.findall(text)[:_MOST_WORDS]]
-    return list(dict.fromkeys([*plain, *to_find(text), *to_find(_BETWEEN_WORDS.sub(" ", text))]))
+    return list(dict.fromkeys([*plain, *query_words(text), *query_words(_BETWEEN_WORDS.sub(" ", text))]))
 
 
 def compact(text: str) -> str:

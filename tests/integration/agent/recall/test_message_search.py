@@ -15,7 +15,7 @@ from loci.agent.v1 import conversation_service_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.adapters.recall.indexes import VectorIndexing
 from services.agent.adapters.recall.rankings import PostgresRankings
-from services.agent.core.recall.query import MessageFilter, Ranked
+from services.agent.core.recall.query import MessageFilter, RankedMessage
 from services.agent.recall import filling
 from services.agent.recall.filling import VectorFiller
 from services.common.errors import InvalidArgument, NotFound, Unavailable
@@ -225,7 +225,7 @@ async def vectors_are_looked_up(long_past: World, agent_url: str) -> None:
     (model,) = [one for one in await rankings.models(scope) if one.dimensions == _DIMENSIONS]
     vector, *others = map(about, range(8))
 
-    async def nearest(wanted: MessageFilter, to: list[float] = vector) -> tuple[list[Ranked], str]:
+    async def nearest(wanted: MessageFilter, to: list[float] = vector) -> tuple[list[RankedMessage], str]:
         explaining.plans.clear()
         found = await rankings.by_vector(scope, model, to, wanted, 10)
         return found, explaining.plans[-1]

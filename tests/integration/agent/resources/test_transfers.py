@@ -429,7 +429,7 @@ async def test_an_agent_that_is_there_stays_as_it_is(moving: Moving) -> None:
 
 
 async def test_what_goes_out_goes_in_again(moving: Moving) -> None:
-    picture = message_pb2.ImageContent(data=b"\x89PNG", media_type="image/png")
+    picture = message_pb2.ImageContent(data_base64="iVBORw==", media_type="image/png")
     thought = wire.StoredReasoning(text="Hm.", signature="proof")
     seen = message_pb2.ToolReturn(
         tool_call_id="c", status="error", tool_return="No", name="look", stdout=["a"], stderr=["b"],

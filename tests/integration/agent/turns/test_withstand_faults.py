@@ -13,7 +13,7 @@ from services.agent.core.messages import Call, Decision, Return, Text
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import ModelRequest, PartDelta, PeerLost, Reply, ToolInfo
 from services.agent.core.window.context import UNANSWERED
-from services.agent.driving.faults import passes
+from services.agent.driving.faults import is_transient
 from services.agent.driving.worker import MOST_FAULTS
 from services.common.errors import Internal, Unavailable
 from tests.integration.agent.world import ORGANIZATION, World, calls, end, shown, text
@@ -38,7 +38,7 @@ from tests.integration.agent.world import ORGANIZATION, World, calls, end, shown
     ],
 )
 def test_which_errors_pass(error: Exception, does: bool) -> None:
-    assert passes(error) is does
+    assert is_transient(error) is does
 
 
 async def test_a_fault_is_met_twice_and_the_next_in_line_goes_on(world: World) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from services.agent.calls.block_edits import with_edits
+from services.agent.calls.block_edits import apply_edits
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import CallSite, Memory, ToolResult
 from services.common.errors import Unavailable
@@ -26,7 +26,7 @@ class _Memory:
 async def test_an_edit_that_fails_leaves_what_the_tool_returned_and_the_other_edits() -> None:
     memory = _Memory()
     executed = ToolResult(Return("c", "tidy", "7"), edits=(("lost", "x"), ("human", "y")))
-    told = await with_edits(executed, CALL, cast(CallSite, None), cast(Memory, memory))
+    told = await apply_edits(executed, CALL, cast(CallSite, None), cast(Memory, memory))
     lines: Any = told.returned.text.split("\n")
     assert lines[0] == "7"
     assert "lost may not have been changed: memory is away" in lines[1]

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.core.approval_timeouts import due, overdue
-from services.agent.core.approvals import Answer, declined, repeated, waiting_runs
+from services.agent.core.approval_timeouts import due_at, overdue_answers
+from services.agent.core.approvals import Answer, decline_calls, find_repeated_run, waiting_runs
 from services.agent.core.messages import Call, Decision, Message, Part, Return, Role, Text
 from services.agent.core.rules.tool_rules import RequiresApproval, ToolRule
 
@@ -47,7 +47,7 @@ def test_when_the_first_answer_is_due(
     rules: tuple[ToolRule, ...], answered: tuple[Part, ...], seconds: float | None
 ) -> None:
     history = (*HISTORY, message(3, "approval", *answered, run_id=SECOND))
-    assert due(history, ASKED, rules) == (None if seconds is None else NOW + timedelta(seconds=seconds))
+    assert due_at(history, ASKED, rules) == (None if seconds is None else NOW + timedelta(seconds=seconds))
 
 
 @pytest.mark.parametrize(
@@ -55,26 +55,26 @@ def test_when_the_first_answer_is_due(
     [(0.0, {}), (1.4, {}), (1.5, {"quick": False}), (59.9, {"quick": False}), (3600, {"slow": True, "quick": False})],
 )
 def test_what_is_answered_by_then(after: float, answers: dict[str, bool]) -> None:
-    given = overdue(HISTORY, ASKED, RULES, NOW + timedelta(seconds=after))
+    given = overdue_answers(HISTORY, ASKED, RULES, NOW + timedelta(seconds=after))
     assert {decision.call_id: decision.approve for decision in given} == answers
     assert all(decision.reason.startswith("Nobody answered within ") for decision in given)
 
 
 def test_what_the_client_runs_itself_waits_for_ever() -> None:
     asked = message(2, "assistant", call("quick", "client"))
-    assert due((asked,), asked, RULES) is None
-    assert overdue((asked,), asked, RULES, NOW + timedelta(days=400)) == ()
+    assert due_at((asked,), asked, RULES) is None
+    assert overdue_answers((asked,), asked, RULES, NOW + timedelta(days=400)) == ()
 
 
 def test_times_are_told_in_plain_figures() -> None:
     asked = message(2, "assistant", call("year"))
-    [decision] = overdue((asked,), asked, (RequiresApproval("year", 31_536_000),), NOW + timedelta(days=366))
+    [decision] = overdue_answers((asked,), asked, (RequiresApproval("year", 31_536_000),), NOW + timedelta(days=366))
     assert decision.reason == "Nobody answered within 31536000 s, so the call was denied by its rule."
 
 
 def test_waiting_that_is_given_up() -> None:
     history = (*HISTORY, message(3, "approval", Decision("slow", reason="too slow"), run_id=SECOND))
-    returns = declined(history, ASKED)
+    returns = decline_calls(history, ASKED)
     assert [one.call_id for one in returns] == ["slow", "quick", "patient", "free"]
     assert all(one.is_error and one.refused for one in returns)
     assert "too slow" in returns[0].text
@@ -84,7 +84,7 @@ def test_waiting_that_is_given_up() -> None:
 def test_what_the_client_has_returned_stays_when_waiting_is_given_up() -> None:
     asked = message(2, "assistant", call("show", "client"), call("slow"))
     shown = message(3, "approval", Return("show", "", "a cat"), run_id=SECOND)
-    first, second = declined((asked, shown), asked)
+    first, second = decline_calls((asked, shown), asked)
     assert (first.text, first.is_error, second.is_error) == ("a cat", False, True)
 
 
@@ -108,7 +108,7 @@ def test_the_runs_that_ended_because_calls_wait() -> None:
 )
 def test_answers_that_are_on_their_way_already(given: tuple[Answer, ...], run_id: UUID | None) -> None:
     earlier = [(FIRST, ()), (SECOND, (Decision("a"), Return("b"))), (THIRD, (Decision("c"),))]
-    assert repeated(given, earlier) == run_id
+    assert find_repeated_run(given, earlier) == run_id
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_answers_that_are_on_their_way_already(given: tuple[Answer, ...], run_id
 )
 def test_decisions_for_another_request_are_not_on_their_way(given: Answer, run_id: UUID | None) -> None:
     earlier = [(SECOND, (Decision("a", request_id="r2"),)), (THIRD, (Decision(approve=True, request_id="r3"),))]
-    assert repeated((given,), earlier) == run_id
+    assert find_repeated_run((given,), earlier) == run_id

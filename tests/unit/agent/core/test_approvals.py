@@ -14,11 +14,11 @@ from services.agent.core.approvals import (
     RepeatedAnswer,
     UnknownCalls,
     Verdict,
-    judge,
+    check_input,
 )
 from services.agent.core.facts import StopReason
 from services.agent.core.messages import Decision, Message, Return, Text, gated_calls, piece_id
-from services.agent.core.turn import CANCELLED, begun, decide
+from services.agent.core.turn import CANCELLED, begin_turn, decide
 from tests.unit.agent.asking import ALL, NO, YES, answered, waiting
 from tests.unit.agent.playing import Player, call, message, run_id, settings
 
@@ -28,7 +28,7 @@ from tests.unit.agent.playing import Player, call, message, run_id, settings
 def judged(player: Player, *given: Answer | str) -> Verdict:
     answers = [part for part in given if not isinstance(part, str)]
     said = [player.say(part) for part in given if isinstance(part, str)]
-    return judge(player.history, ([player.say(*answers, role="approval")] if answers else []) + said)
+    return check_input(player.history, ([player.say(*answers, role="approval")] if answers else []) + said)
 
 
 def test_nothing_waits() -> None:
@@ -170,7 +170,7 @@ def test_answers_are_known_again_as_long_as_they_are_in_the_window() -> None:
 def stopped(player: Player, *given: Answer) -> Player:
     """The history when a run took answers and was stopped before the calls had returned."""
     answer = replace(player.say(*given, role="approval"), run_id=run_id(2))
-    turn = begun(run_id(2), player.agent, player.history, (answer,))
+    turn = begin_turn(run_id(2), player.agent, player.history, (answer,))
     assert decide(replace(turn, interruption=CANCELLED)).stop_reason is StopReason.CANCELLED  # type: ignore[union-attr]
     player.history, player._runs = turn.history, 2
     return player
@@ -201,5 +201,5 @@ def test_waiting_is_not_seen_through_a_message_of_a_tool() -> None:
         message(1, "assistant", replace(call("a"), gate="approval")),
         message(2, "tool", Return("a", "a", "given up", is_error=True)),
     ]
-    assert judge(history, [message(3, "user", Text("hi"), run=2)]) == InputFits()
-    assert judge(history, [message(3, "approval", YES, run=2)]) == RepeatedAnswer(run_id(1))
+    assert check_input(history, [message(3, "user", Text("hi"), run=2)]) == InputFits()
+    assert check_input(history, [message(3, "approval", YES, run=2)]) == RepeatedAnswer(run_id(1))

@@ -19,7 +19,7 @@ from services.agent.core.rules.tool_rules import (
     RunFirst,
     ToolRule,
 )
-from services.agent.core.turn import begun, decide, evolve, status_of
+from services.agent.core.turn import begin_turn, decide, evolve, status_of
 from tests.unit.agent.playing import Reply, Script, call, play, run_id, settings
 
 HEARTBEAT = "request_heartbeat"
@@ -198,7 +198,9 @@ def test_every_stop_reason_has_its_status() -> None:
 )
 def test_a_failed_model_call_ends_the_run_with_its_reason(reason: StopReason) -> None:
     failure = Failure(reason, "type", "words")
-    assert decide(evolve(begun(run_id(1), settings(), (), ()), ModelFailed(1, 1, failure))) == Finish(reason, failure)
+    assert decide(evolve(begin_turn(run_id(1), settings(), (), ()), ModelFailed(1, 1, failure))) == Finish(
+        reason, failure
+    )
 
 
 # Older types -----------------------------------------------------------------------------------------------

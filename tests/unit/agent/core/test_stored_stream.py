@@ -11,7 +11,7 @@ import pytest
 from services.agent.core import stored_stream
 from services.agent.core.events import Abandoned, Compacting, Delta, Event, MessagePiece
 from services.agent.core.messages import Call, Message, Part, Reasoning, Return, Text
-from services.agent.core.stored_stream import Said, Tail, frames_from_json, frames_to_json, said
+from services.agent.core.stored_stream import DeltaFrame, Tail, delta_frame, frames_from_json, frames_to_json
 from services.agent.core.window.compaction import Trigger
 from services.agent.streams.reading import ReaderPosition
 
@@ -44,7 +44,7 @@ def tail_of(*deltas: Delta | Abandoned | Compacting) -> Tail:
 
 def test_deltas_of_a_piece_become_one_frame() -> None:
     [frame] = tail_of(*texts(3, "a", "b", "c")).copy()
-    assert frame == Said(3, MESSAGE, STEP, "o-0", Text(), ["a", "b", "c"])
+    assert frame == DeltaFrame(3, MESSAGE, STEP, "o-0", Text(), ["a", "b", "c"])
     assert frame.last == 5
 
 
@@ -77,7 +77,7 @@ def test_what_is_no_continuation_is_another_frame(second: Delta) -> None:
 )
 def test_a_frame_may_be_cut_anywhere(after: int, until: int | None, expected: tuple[int, str] | None) -> None:
     [frame] = tail_of(*texts(3, "a", "b", "c")).copy()
-    assert isinstance(frame, Said)
+    assert isinstance(frame, DeltaFrame)
     cut = frame.between(after, until)
     assert expected == (None if cut is None else (cut.sequence, getattr(cut.part, "text", "")))
 
@@ -85,7 +85,7 @@ def test_a_frame_may_be_cut_anywhere(after: int, until: int | None, expected: tu
 def test_calls_keep_their_name_wherever_they_are_cut() -> None:
     pieces = [Call("", "c1", "roll", '{"n'), Call("", "c1", "", '":'), Call("", "c1", "", "4}")]
     [frame] = tail_of(*(delta(1 + place, part) for place, part in enumerate(pieces))).copy()
-    assert isinstance(frame, Said)
+    assert isinstance(frame, DeltaFrame)
     rest = frame.between(1)
     assert rest is not None
     assert rest.part == Call("", "c1", "roll", '":4}')
@@ -93,7 +93,7 @@ def test_calls_keep_their_name_wherever_they_are_cut() -> None:
 
 def test_only_deltas_of_texts_and_calls_are_known() -> None:
     with pytest.raises(ValueError, match="no deltas of Return"):
-        said(delta(1, Return("c1", "roll", "4")))
+        delta_frame(delta(1, Return("c1", "roll", "4")))
 
 
 def test_every_frame_is_read_as_it_was_stored() -> None:
@@ -115,7 +115,7 @@ def test_what_was_drained_can_be_put_back() -> None:
     assert not tail
     tail.add(delta(3, Text("c")))
     tail.put_back(drained)
-    assert [frame.texts for frame in tail.copy() if isinstance(frame, Said)] == [["a", "b"], ["c"]]
+    assert [frame.texts for frame in tail.copy() if isinstance(frame, DeltaFrame)] == [["a", "b"], ["c"]]
 
 
 def test_a_copy_does_not_grow() -> None:
@@ -130,12 +130,12 @@ def test_too_much_is_cut_at_its_end_and_the_next_message_is_kept(monkeypatch: py
     tail = tail_of(*texts(1, "a", "b", "c", "d", "e"))
     assert tail.is_cut
     [frame] = tail.drain()
-    assert isinstance(frame, Said)
+    assert isinstance(frame, DeltaFrame)
     assert frame.texts == ["a", "b", "c"]
     # Not the middle of the message, although there is room again.
     tail.add(delta(6, Text("f")))
     tail.add(delta(7, Text("g"), message_id=OTHER))
-    assert [frame.first for frame in tail.copy() if isinstance(frame, Said)] == [7]
+    assert [frame.first for frame in tail.copy() if isinstance(frame, DeltaFrame)] == [7]
     assert tail.clone().is_cut is False
 
 

@@ -32,7 +32,17 @@ from services.agent.core.rules.tool_rules import (
     RequiresApproval,
     RunFirst,
 )
-from services.agent.core.turn import CANCELLED, MOST_MESSAGES, OVERDUE, Turn, begun, decide, evolve, follows, step_id
+from services.agent.core.turn import (
+    CANCELLED,
+    MOST_MESSAGES,
+    OVERDUE,
+    Turn,
+    begin_turn,
+    decide,
+    evolve,
+    next_fact,
+    step_id,
+)
 from services.agent.core.window.compaction import CompactionStats, Trigger
 from tests.unit.agent.playing import NOW, Played, Player, Reply, Script, call, message, play, run_id, settings
 
@@ -75,7 +85,7 @@ def first(one: Played) -> tuple[Message, ...]:
 
 def resumed(one: Played, before: Sequence[Message], facts: Sequence[Fact]) -> Turn:
     """The turn as another owner knows it."""
-    return reduce(evolve, facts, begun(one.turn.run_id, one.turn.settings, before, first(one)))
+    return reduce(evolve, facts, begin_turn(one.turn.run_id, one.turn.settings, before, first(one)))
 
 
 @pytest.mark.parametrize(("agent", "script"), [row[1:] for row in TURNS], ids=[row[0] for row in TURNS])
@@ -94,10 +104,10 @@ def test_a_turn_can_be_stopped_at_every_place(agent: Settings, script: list[Scri
         turn = replace(reduce(evolve, one.facts[:place], one.start), interruption=why)
         end = decide(turn)
         assert end == Finish(why.stop_reason, None if why is CANCELLED else why)
-        ended = follows(turn)
+        ended = next_fact(turn)
         assert ended is not None
         stopped = evolve(turn, ended)
-        assert (stopped.pending, follows(stopped)) == ((), None)
+        assert (stopped.pending, next_fact(stopped)) == ((), None)
         # The next message is not held up, but by calls that wait for the client.
         after = Player(replace(agent, tool_rules=(), options=Options()))
         after.history, after._runs, after._messages = stopped.history, 10, 1000
@@ -107,7 +117,7 @@ def test_a_turn_can_be_stopped_at_every_place(agent: Settings, script: list[Scri
 def test_a_cancel_that_comes_with_the_last_reply_is_too_late() -> None:
     """The end follows from the reply alone, so both are stored at once; see loop.settle."""
     one = play(settings(), "so")
-    assert follows(reduce(evolve, one.facts[:-1], one.start)) == one.facts[-1]
+    assert next_fact(reduce(evolve, one.facts[:-1], one.start)) == one.facts[-1]
 
 
 # Windows that are smaller than what the facts speak of ---------------------------------------------------------
@@ -145,7 +155,7 @@ WINDOWS: list[tuple[str, Sequence[Message], list[Fact], list[int]]] = [
 
 @pytest.mark.parametrize(("window", "facts", "numbers"), [row[1:] for row in WINDOWS], ids=[row[0] for row in WINDOWS])
 def test_what_a_new_owner_goes_on_with(window: Sequence[Message], facts: list[Fact], numbers: list[int]) -> None:
-    turn = reduce(evolve, facts, begun(run_id(1), settings(), window, (SAID,)))
+    turn = reduce(evolve, facts, begin_turn(run_id(1), settings(), window, (SAID,)))
     assert [one.id.int >> 64 for one in turn.history] == numbers
 
 
@@ -154,9 +164,9 @@ def test_answers_that_were_taken_and_compacted_away_are_not_taken_again() -> Non
     answer = message(26, "approval", Decision("a", approve=True))
     facts: list[Fact] = [ToolsReturned(0, RETURNED), ContextOverflowed(1, 1), compacted(20, answer)]
     agent = settings(RequiresApproval("a"), MaxCount("a", 1))
-    alive = reduce(evolve, facts, begun(run_id(1), agent, (*OLD, asked), (answer,)))
+    alive = reduce(evolve, facts, begin_turn(run_id(1), agent, (*OLD, asked), (answer,)))
     # The message that asked is out of the window by now.
-    turn = reduce(evolve, facts, begun(run_id(1), agent, (), (answer,)))
+    turn = reduce(evolve, facts, begin_turn(run_id(1), agent, (), (answer,)))
     assert decide(turn) == decide(alive) == CallModel(1, 2)
     assert turn.called == alive.called == (ExecutedCall("a", "4"),)
     assert turn.history == alive.history
@@ -190,7 +200,7 @@ def test_a_window_of_very_many_messages_is_compacted() -> None:
 
 
 def test_an_overflow_is_compacted_and_the_call_made_again() -> None:
-    turn = begun(run_id(1), settings(), OLD, (SAID,))
+    turn = begin_turn(run_id(1), settings(), OLD, (SAID,))
     turn = evolve(turn, ContextOverflowed(1, 1, 20_000))
     assert decide(turn) == Compact(Trigger.CONTEXT_WINDOW_EXCEEDED)
     # What the refusal tells of the window holds for the run.
@@ -233,14 +243,14 @@ def play_compaction(agent: Settings) -> Played:
 )
 def test_what_of_the_window_a_run_begins_with(agent: Settings, roles: str) -> None:
     before = (message(1, "summary", Text("{}"), run=9), *OLD[:2])
-    assert " ".join(one.role for one in begun(run_id(1), agent, before, (SAID,)).history) == roles
+    assert " ".join(one.role for one in begin_turn(run_id(1), agent, before, (SAID,)).history) == roles
 
 
 def test_a_window_with_calls_that_wait_is_not_cleared() -> None:
     asked = message(7, "assistant", Call("k", "a", "a", "{}", "approval"), run=9)
     answer = message(8, "approval", Decision("a", approve=True))
     agent = replace(settings(), message_buffer_autoclear=True)
-    turn = begun(run_id(1), agent, (*OLD, asked), (answer,))
+    turn = begin_turn(run_id(1), agent, (*OLD, asked), (answer,))
     assert decide(turn) == RunTools(0, (call_of(asked),))
 
 
@@ -248,7 +258,7 @@ def test_a_reminder_is_the_same_whoever_writes_it() -> None:
     one = play(settings(RequiredBeforeExit("a")), "so", "<a>", "so")
     turn = reduce(evolve, one.facts[:1], one.start)
     assert isinstance(decide(turn), Remind)
-    assert follows(turn) == follows(turn)
+    assert next_fact(turn) == next_fact(turn)
     said = one.turn.history[2]
     assert (said.role, said.run_id, said.created_at, said.step_id) == ("user", run_id(1), NOW, step_id(run_id(1), 1))
 

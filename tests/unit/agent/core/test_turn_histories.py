@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.agent.core.approvals import ApprovalPending, InputFits, judge
+from services.agent.core.approvals import ApprovalPending, InputFits, check_input
 from services.agent.core.facts import ClientTool, StopReason
 from services.agent.core.messages import Decision, Return, calls_of
 from services.agent.core.policy import POLICIES
@@ -65,7 +65,7 @@ def check(player: Player, played: Played) -> None:
     history = played.turn.history
     assert played.turn.step <= STEPS
     assert sound(sendable(history))
-    verdict = judge(history, [player.say("and now?")])
+    verdict = check_input(history, [player.say("and now?")])
     assert isinstance(verdict, ApprovalPending if played.end is StopReason.REQUIRES_APPROVAL else InputFits)
     if played.end is not StopReason.REQUIRES_APPROVAL:
         asked = Counter(one.id for message in history for one in calls_of(message))

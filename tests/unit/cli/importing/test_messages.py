@@ -1,6 +1,5 @@
 """Messages of the old server: every role and every part, and what waits for a client."""
 
-import base64
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -56,7 +55,7 @@ def _shown(part: pb.StoredPart) -> Any:
             decision = part.decision
             return "decision", decision.tool_call_id, decision.approve, decision.reason, decision.request_id
         case "image":
-            return "image", part.image.url or (part.image.media_type, part.image.data)
+            return "image", part.image.url or (part.image.media_type, part.image.data_base64)
     return None
 
 
@@ -80,7 +79,7 @@ BEAT = '{"type": "heartbeat", "reason": "go on", "time": "now"}'
         (
             row("user", [image(type="letta", file_id="f", media_type="image/png", data=PIXEL)]),
             V1,
-            [("image", ("image/png", base64.b64decode(PIXEL)))],
+            [("image", ("image/png", PIXEL))],
         ),
         (row("user", [image(type="url", url="https://a/b.png")]), V1, [("image", "https://a/b.png")]),
         (row("user", [image(type="base64", data="?")]), V1, [("text", "[an image that could not be read]")]),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.core.candidates import Candidates, candidates, rarest, weight, widened
+from services.common.core.candidates import Candidates, choose_candidates, rarest_words, weight, widen_candidates
 
 TOTAL = 1_000_000
 
@@ -34,11 +34,11 @@ TOTAL = 1_000_000
     ],
 )
 def test_what_is_looked_at(shares: dict[str, float], expected: Candidates) -> None:
-    assert candidates(shares, TOTAL, wanted=50, most=2_000) == expected
+    assert choose_candidates(shares, TOTAL, wanted=50, most=2_000) == expected
 
 
 def test_words_of_which_all_documents_are_looked_at_are_counted() -> None:
-    assert candidates({"rare": 1e-5, "a": 0.01}, TOTAL, wanted=50, most=2_000).whole == {"rare"}
+    assert choose_candidates({"rare": 1e-5, "a": 0.01}, TOTAL, wanted=50, most=2_000).whole == {"rare"}
 
 
 @given(
@@ -47,25 +47,25 @@ def test_words_of_which_all_documents_are_looked_at_are_counted() -> None:
     st.integers(500, 5_000),
 )
 def test_they_are_few_and_none_twice(shares: dict[str, float], wanted: int, most: int) -> None:
-    found = candidates(shares, TOTAL, wanted=wanted, most=most)
+    found = choose_candidates(shares, TOTAL, wanted=wanted, most=most)
     sets = [set(words) for words in (*found.sure, *found.unsure)]
     assert sets
     assert not any(one < other for one in sets for other in sets)
     for words in found.sure:
         assert min(shares[word] for word in words) * TOTAL <= most
-    wide = widened(shares, TOTAL, most=most)
+    wide = widen_candidates(shares, TOTAL, most=most)
     assert sum(shares[word] for [word] in wide.sure) * TOTAL <= most
     assert len(wide.sure) + len(wide.unsure) == len(shares) or wide.unsure
 
 
 def test_widening_takes_the_rarest_words_that_fit_and_then_one_more() -> None:
     shares = {"a": 0.0005, "b": 0.001, "c": 0.01, "d": 0.1}
-    assert widened(shares, TOTAL, most=2_000) == Candidates((("a",), ("b",)), (("c",),))
-    assert widened({"d": 0.1}, TOTAL, most=2_000) == Candidates((), (("d",),), newest=True)
-    assert widened({"a": 0.0005}, TOTAL, most=2_000) == Candidates((("a",),), ())
+    assert widen_candidates(shares, TOTAL, most=2_000) == Candidates((("a",), ("b",)), (("c",),))
+    assert widen_candidates({"d": 0.1}, TOTAL, most=2_000) == Candidates((), (("d",),), newest=True)
+    assert widen_candidates({"a": 0.0005}, TOTAL, most=2_000) == Candidates((("a",),), ())
 
 
 def test_weights_fall_with_the_share() -> None:
     assert weight(10 / TOTAL, TOTAL) == pytest.approx(log(1 + (TOTAL - 10 + 0.5) / 10.5))
     assert weight(0.1, TOTAL) > weight(0.2, TOTAL) > weight(1.0, TOTAL) > 0
-    assert rarest({"a": 0.3, "b": 0.1, "c": 0.2}, 2) == ("b", "c")
+    assert rarest_words({"a": 0.3, "b": 0.1, "c": 0.2}, 2) == ("b", "c")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.common.core.ranking import all_of, any_of, frequency_thresholds, quoted, reciprocal_ranks
+from services.common.core.ranking import all_of, any_of, frequency_thresholds, quote_lexeme, reciprocal_ranks
 
 
 def test_what_more_lists_have_scores_more() -> None:
@@ -11,7 +11,7 @@ def test_what_more_lists_have_scores_more() -> None:
 
 
 def test_queries_quote_what_tsquery_would_read() -> None:
-    assert [quoted(lexeme) for lexeme in ("a", "o'b", "c\\d")] == ["'a'", "'o''b'", "'c\\\\d'"]
+    assert [quote_lexeme(lexeme) for lexeme in ("a", "o'b", "c\\d")] == ["'a'", "'o''b'", "'c\\\\d'"]
     assert (any_of(["a", "b"]), all_of(["a", "b"])) == ("('a' | 'b')", "'a' & 'b'")
     assert (any_of([]), all_of([])) == ("", "")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.core.storable import parsed, storable, storable_json
+from services.common.core.storable import parse_storable, storable, storable_json
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 ANY_JSON: st.SearchStrategy[Any] = st.recursive(
@@ -41,14 +41,14 @@ def test_names_are_texts_too() -> None:
 @given(ANY_JSON)
 def test_a_clients_json_is_what_it_wrote(value: Any) -> None:
     clean = storable_json(value)
-    assert parsed(json.dumps(clean)) == orjson.loads(json.dumps(clean))
+    assert parse_storable(json.dumps(clean)) == orjson.loads(json.dumps(clean))
 
 
 @pytest.mark.parametrize("text", ["", "{", '"\\ud800"', "NaN", "[" * 600 + "]" * 600, "[" * 5_000])
 def test_what_is_none_or_too_deep_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\S"):
-        parsed(text)
+        parse_storable(text)
 
 
 def test_what_is_escaped_in_a_clients_json_is_taken_out() -> None:
-    assert parsed('{"a\\u0000": "\\u0000b\\\\u0000"}') == {"a": "b\\u0000"}
+    assert parse_storable('{"a\\u0000": "\\u0000b\\\\u0000"}') == {"a": "b\\u0000"}

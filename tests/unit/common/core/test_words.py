@@ -28,7 +28,7 @@ from services.common.core import words
     ],
 )
 def test_words_of_a_text(text: str, expected: list[str]) -> None:
-    assert words.to_index(text) == expected
+    assert words.index_words(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -36,32 +36,32 @@ def test_words_of_a_text(text: str, expected: list[str]) -> None:
     [("the cat, the dog", ["the", "cat", "dog"]), ("東京", ["東京"]), ("漢", ["漢"]), ("CAFÉ", ["cafe"])],
 )
 def test_words_of_a_query(text: str, expected: list[str]) -> None:
-    assert words.to_find(text) == expected
+    assert words.query_words(text) == expected
 
 
 def test_a_query_has_a_most_of_words() -> None:
-    assert len(words.to_find(" ".join(f"w{number}" for number in range(1_000)))) == 64
+    assert len(words.query_words(" ".join(f"w{number}" for number in range(1_000)))) == 64
 
 
 @given(st.text(max_size=200))
 def test_what_a_text_is_asked_by_is_among_its_words(text: str) -> None:
-    assert set(words.to_find(text)) <= set(words.to_index(text))
+    assert set(words.query_words(text)) <= set(words.index_words(text))
 
 
 def test_a_long_text_is_cut_into_pieces_between_words() -> None:
     text = "two words\n" * 20_000
-    assert words.to_index(text) == ["two", "words"] * 20_000
+    assert words.index_words(text) == ["two", "words"] * 20_000
 
 
 def test_many_texts_have_the_words_of_each() -> None:
     texts = ["two words"] * 1_000 + ["漢字" * 10_000, "", "x" * 5_000]
-    assert words.all_to_index(texts) == [words.to_index(text) for text in texts]
+    assert words.index_words_of_all(texts) == [words.index_words(text) for text in texts]
 
 
 async def test_a_loop_goes_on_while_long_texts_are_cut() -> None:
     """It wakes up some 150 times; without pauses, some 30 times."""
     text = "some words of a language " * 40_000
-    work = asyncio.gather(*(asyncio.to_thread(words.to_index, text) for _ in range(2)))
+    work = asyncio.gather(*(asyncio.to_thread(words.index_words, text) for _ in range(2)))
     steps = 0
     while not work.done():
         await asyncio.sleep(0.001)

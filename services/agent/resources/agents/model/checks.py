@@ -12,7 +12,7 @@ from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.agent.resources.agents.model.base_tools import BASE_TOOLS
 from services.common.core.refusals import Refused
-from services.common.core.storable import parsed
+from services.common.core.storable import parse_storable
 
 MOST_TOOLS = 1_000
 MOST_RULES = 1_000
@@ -47,7 +47,7 @@ def check_tools(tool_ids: tuple[UUID, ...]) -> None:
 def tool_rules(text: str) -> tuple[ToolRule, ...]:
     """Returns the tool rules in a client's text; an empty text is none. Raises Refused (AGENT_INVALID)."""
     try:
-        items = parsed(text or "[]")
+        items = parse_storable(text or "[]")
     except ValueError as error:
         raise invalid("tool_rules", f"must be a JSON array; {error}") from None
     if not isinstance(items, list):

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.core.calls.offers import THINKING, Offer, shown
-from services.agent.core.calls.replies import as_written, reply_parts
+from services.agent.core.calls.offers import THINKING, Offer, offered_tools
+from services.agent.core.calls.replies import reply_parts, restore_thoughts
 from services.agent.core.facts import ClientTool
 from services.agent.core.messages import Call, Reasoning, Return
 from services.agent.core.policy import POLICIES
@@ -129,14 +129,14 @@ def test_the_message_keeps_what_the_model_wrote() -> None:
 def dressed(agent_type: str, *rules: ToolRule, tools: Any = TOOLS, **options: Any) -> dict[str, Any]:
     agent = settings(*rules, agent_type=agent_type, **options)
     offered = play(agent, "hi", tools=tools).offers[0]
-    return {one.name: one.parameters for one in shown(offered, agent)}
+    return {one.name: one.parameters for one in offered_tools(offered, agent)}
 
 
 @pytest.mark.parametrize("agent_type", POLICIES)
 def test_a_model_that_reasons_is_asked_for_no_thoughts_in_arguments(agent_type: str) -> None:
     agent = settings(agent_type=agent_type)
     offered = play(agent, "hi").offers[0]
-    told = {one.name: one.parameters for one in shown(offered, agent, reasons=True)}
+    told = {one.name: one.parameters for one in offered_tools(offered, agent, reasons=True)}
     assert all(THINKING not in parameters["properties"] for parameters in told.values())
     assert all(THINKING not in parameters.get("required", ()) for parameters in told.values())
     # All else stays as its type wants it.
@@ -245,7 +245,7 @@ def test_thoughts_are_given_back_where_they_were_written() -> None:
     parts = thought(Reasoning("of its own", "signed"), written_call('{"thinking": "hm", "x": 1}'))
     stored = message(1, "assistant", *parts)
     asked = message(2, "user", Reasoning("odd", prompted=True))
-    assert [one.parts for one in as_written([asked, stored])] == [
+    assert [one.parts for one in restore_thoughts([asked, stored])] == [
         (Reasoning("odd", prompted=True),),
         (Reasoning("of its own", "signed"), replace(parts[-1], arguments='{"thinking": "hm", "x": 1}')),
     ]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.agent.core.calls import pictures
-from services.agent.core.calls.pictures import MOST_PICTURES, pictured
+from services.agent.core.calls.pictures import MOST_PICTURES, split_pictures
 from services.agent.core.messages import Image
 
 PNG = b64encode(b"\x89PNG\r\n\x1a\n and more").decode()
@@ -34,7 +34,7 @@ def said(text: str) -> dict[str, Any]:
     ],
 )
 def test_a_tool_returns_pictures(value: Any, text: str, count: int) -> None:
-    assert pictured(orjson.dumps(value).decode()) == (text, (Image(data=PNG, media_type="image/png"),) * count)
+    assert split_pictures(orjson.dumps(value).decode()) == (text, (Image(data=PNG, media_type="image/png"),) * count)
 
 
 @pytest.mark.parametrize("begins", [b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8 "])
@@ -45,7 +45,7 @@ def test_formats(begins: bytes) -> None:
 
 
 def _taken(data: str, media_type: str) -> bool:
-    found = pictured(orjson.dumps(picture(data, media_type)).decode())
+    found = split_pictures(orjson.dumps(picture(data, media_type)).decode())
     return found is not None and bool(found[1])
 
 
@@ -64,7 +64,7 @@ def _taken(data: str, media_type: str) -> bool:
     ],
 )
 def test_other_data_is_no_picture(value: Any) -> None:
-    assert pictured(orjson.dumps(value).decode()) is None
+    assert split_pictures(orjson.dumps(value).decode()) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_other_data_is_no_picture(value: Any) -> None:
     ],
 )
 def test_what_no_provider_would_take_is_told(wrong: dict[str, Any], why: str) -> None:
-    found = pictured(orjson.dumps([said("Look."), wrong, picture()]).decode())
+    found = split_pictures(orjson.dumps([said("Look."), wrong, picture()]).decode())
     assert found is not None
     text, images = found
     assert text.startswith("Look.\n[a picture cannot be shown: ")
@@ -89,11 +89,11 @@ def test_what_no_provider_would_take_is_told(wrong: dict[str, Any], why: str) ->
 
 
 def test_pictures_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = pictured(orjson.dumps([picture()] * (MOST_PICTURES + 2)).decode())
+    many = split_pictures(orjson.dumps([picture()] * (MOST_PICTURES + 2)).decode())
     assert many is not None
     assert (len(many[1]), many[0].count("too much")) == (MOST_PICTURES, 2)
     monkeypatch.setattr(pictures, "MOST_PICTURE_BYTES", 40)
-    heavy = pictured(orjson.dumps([picture()] * 3).decode())
+    heavy = split_pictures(orjson.dumps([picture()] * 3).decode())
     assert heavy is not None
     assert (len(heavy[1]), heavy[0].count("too much")) == (2, 1)
 
@@ -109,10 +109,10 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_no_result_is_an_obstacle(value: Any) -> None:
-    found = pictured(orjson.dumps(value).decode())
+    found = split_pictures(orjson.dumps(value).decode())
     assert found is None or all(image.data for image in found[1])
 
 
 @pytest.mark.parametrize("result", ["", "image", '{"image', '"image'])
 def test_what_is_not_json(result: str) -> None:
-    assert pictured(result) is None
+    assert split_pictures(result) is None

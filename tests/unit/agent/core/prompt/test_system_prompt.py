@@ -15,14 +15,14 @@ from services.agent.core.ports import BlockView, DirectoryView, FileView, Memory
 from services.agent.core.ports_journal import Prompt
 from services.agent.core.prompt.cuts import with_short_files
 from services.agent.core.prompt.system_prompt import (
-    asked,
     compile_prompt,
     overriding_prompt,
-    with_recalled,
+    recall_query,
+    with_passages,
     with_skills,
 )
 from services.agent.core.rules.tool_rules import ContinueLoop, ExitLoop, RequiredBeforeExit, RequiresApproval, RunFirst
-from services.agent.core.turn import begun
+from services.agent.core.turn import begin_turn
 
 AGENT = UUID("01890000-0000-7000-8000-000000000001")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -314,7 +314,7 @@ SUMMARY, NOW_SAID, REPLIED = said(2, "summary", Text("{}")), said(3, "user", Tex
     ],
 )
 def test_recalled_passages_stand_before_what_was_said(history: list[Message], place: int | None) -> None:
-    shown = with_recalled(history, ["one", "two"], RUN)
+    shown = with_passages(history, ["one", "two"], RUN)
     if place is None:
         assert shown == history
         return
@@ -326,12 +326,12 @@ def test_recalled_passages_stand_before_what_was_said(history: list[Message], pl
 
 
 def test_nothing_recalled_nothing_said() -> None:
-    assert with_recalled([NOW_SAID], [], RUN) == [NOW_SAID]
+    assert with_passages([NOW_SAID], [], RUN) == [NOW_SAID]
 
 
 def test_what_is_asked_is_what_people_said() -> None:
     settings = Settings(1, "loci/demo", "loci/hash", "", 32_000)
     answer = said(5, "approval", Decision("a", reason="too late"), Return("b", "b", "4"))
-    turn = begun(RUN, settings, (EARLIER,), (answer, NOW_SAID, said(6, "user", Text("and then"))))
-    assert asked(turn) == "now\nand then"
-    assert asked(begun(RUN, settings, (EARLIER,), (answer,))) == ""
+    turn = begin_turn(RUN, settings, (EARLIER,), (answer, NOW_SAID, said(6, "user", Text("and then"))))
+    assert recall_query(turn) == "now\nand then"
+    assert recall_query(begin_turn(RUN, settings, (EARLIER,), (answer,))) == ""

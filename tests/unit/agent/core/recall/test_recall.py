@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from loci.agent.v1 import message_service_pb2 as wire
-from services.agent.convert.search import hits_to_proto, message_query, searched_in
+from services.agent.convert.search import hits_to_proto, message_query, search_target
 from services.agent.core.continuation import heartbeat
 from services.agent.core.messages import Call, Decision, Image, Message, Part, Reasoning, Return, Role, Text
 from services.agent.core.recall.query import (
@@ -17,12 +17,12 @@ from services.agent.core.recall.query import (
     MessageHit,
     MessageQuery,
     Mode,
-    Ranked,
-    alone,
-    checked_query,
+    RankedMessage,
+    check_query,
     fuse,
+    single_ranking,
 )
-from services.agent.core.recall.texts import to_embed, to_look_for, to_search, unit_vector
+from services.agent.core.recall.texts import embedding_text, index_texts, query_text, unit_vector
 from services.agent.core.recall.vector_choice import by_index, candidates, most_read
 from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
@@ -53,17 +53,17 @@ def message(role: Role, *parts: Part) -> Message:
     ],
 )  # fmt: skip
 def test_what_is_embedded(said: Message, embedded: str) -> None:
-    assert to_embed(said) == embedded
+    assert embedding_text(said) == embedded
 
 
 def test_what_has_no_spaces_is_found_by_pairs() -> None:
-    assert to_search("") == [""]
-    assert to_search("A car — naïve 🚗.") == ["A car — naïve 🚗."]
-    assert to_search("GPT的模型") == ["GPT的模型 的 的模 模 模型 型"]
-    assert to_look_for("模型") == "模型 模型"
-    assert to_look_for("a model") == "a model"
-    assert [len(piece) for piece in to_search("word " * 30_000)] == [99_999, 50_001]
-    long = to_search("".join(map(chr, range(0x4E00, 0x9000))) * 8)
+    assert index_texts("") == [""]
+    assert index_texts("A car — naïve 🚗.") == ["A car — naïve 🚗."]
+    assert index_texts("GPT的模型") == ["GPT的模型 的 的模 模 模型 型"]
+    assert query_text("模型") == "模型 模型"
+    assert query_text("a model") == "a model"
+    assert [len(piece) for piece in index_texts("word " * 30_000)] == [99_999, 50_001]
+    long = index_texts("".join(map(chr, range(0x4E00, 0x9000))) * 8)
     assert [len(piece) > 20_000 for piece in long] == [True] * 2 + [False] * 5
 
 
@@ -89,25 +89,25 @@ QUERY = MessageQuery("car")
 )
 def test_a_query_out_of_range(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(Refused, match=told) as refused:
-        checked_query(replace(QUERY, **changes))
+        check_query(replace(QUERY, **changes))
     assert refused.value.reason == "MESSAGE_QUERY_INVALID"
 
 
 def test_what_cannot_be_stored_is_not_looked_for() -> None:
-    assert checked_query(replace(QUERY, text=" a\0 car\ud800 ")).text == "a car?"
+    assert check_query(replace(QUERY, text=" a\0 car\ud800 ")).text == "a car?"
 
 
 def test_two_answers_become_one() -> None:
-    def ranked(*ids: int) -> list[Ranked]:
-        return [Ranked(UUID(int=number), 1 / place) for place, number in enumerate(ids, 1)]
+    def ranked(*ids: int) -> list[RankedMessage]:
+        return [RankedMessage(UUID(int=number), 1 / place) for place, number in enumerate(ids, 1)]
 
     fused = fuse([ranked(1, 2, 3)], ranked(3, 4))
     assert [one.message_id.int for one in fused] == [3, 1, 2, 4]
     assert fused[0] == FusedHit(UUID(int=3), 1 / 63 + 1 / 61, 1 / 3, 1.0)
     assert fused[-1].vector is None
     assert fuse([], ranked(7)) == [FusedHit(UUID(int=7), 1 / 61, None, 1.0)]
-    assert alone(ranked(5), text=True) == [FusedHit(UUID(int=5), 1.0, None, 1.0)]
-    assert alone(ranked(5), text=False) == [FusedHit(UUID(int=5), 1.0, 1.0, None)]
+    assert single_ranking(ranked(5), text=True) == [FusedHit(UUID(int=5), 1.0, None, 1.0)]
+    assert single_ranking(ranked(5), text=False) == [FusedHit(UUID(int=5), 1.0, 1.0, None)]
 
 
 def test_when_the_index_is_asked() -> None:
@@ -124,11 +124,11 @@ def test_a_search_on_the_wire() -> None:
     request = wire.SearchMessagesRequest(query="car", roles=["tool", "tool"], mode=wire.MESSAGE_SEARCH_MODE_TEXT)
     request.start_time.FromDatetime(NOON)
     assert message_query(request) == MessageQuery("car", 50, Mode.TEXT, MessageFilter(("tool",), NOON))
-    assert searched_in(request) == (None, None)
+    assert search_target(request) == (None, None)
     named = wire.SearchMessagesRequest(agent_id=f"agent-{AGENT}", conversation_id=f"agent-{AGENT}")
-    assert searched_in(named) == (AGENT, AGENT)
+    assert search_target(named) == (AGENT, AGENT)
     named.conversation_id = f"conv-{CONVERSATION}"
-    assert searched_in(named) == (AGENT, CONVERSATION)
+    assert search_target(named) == (AGENT, CONVERSATION)
     for wrong in (wire.SearchMessagesRequest(roles=["approval"]), wire.SearchMessagesRequest(mode=9)):  # type: ignore[arg-type]
         with pytest.raises(Refused):
             message_query(wrong)
@@ -136,7 +136,7 @@ def test_a_search_on_the_wire() -> None:
     with pytest.raises(Refused, match="years"):
         message_query(request)
     with pytest.raises(InvalidArgument):
-        searched_in(wire.SearchMessagesRequest(conversation_id="default"))
+        search_target(wire.SearchMessagesRequest(conversation_id="default"))
 
 
 def test_a_hit_for_each_piece_that_is_searched() -> None:

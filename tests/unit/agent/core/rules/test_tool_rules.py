@@ -24,8 +24,8 @@ from services.agent.core.rules.tool_rules import (
     choose,
     continues,
     is_terminal,
+    missing_calls,
     needs_approval,
-    uncalled,
 )
 
 ATTACHED = ("a", "b", "c", "d")
@@ -201,7 +201,7 @@ def test_a_failed_call_is_a_call() -> None:
     assert choose([RunFirst("a")], ATTACHED, failed).allowed == ATTACHED
     assert choose([MaxCount("a", 1)], ATTACHED, failed).allowed == ("b", "c", "d")
     assert choose([Children("a", ("b",))], ATTACHED, failed).only == "b"
-    assert uncalled([RequiredBeforeExit("a")], ATTACHED, failed) == ()
+    assert missing_calls([RequiredBeforeExit("a")], ATTACHED, failed) == ()
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_the_first_of_two_approvals_holds() -> None:
     ],
 )
 def test_what_is_still_to_be_called(rules: list[ToolRule], called: str, expected: tuple[str, ...]) -> None:
-    assert uncalled(rules, ATTACHED, calls(called)) == expected
+    assert missing_calls(rules, ATTACHED, calls(called)) == expected
 
 
 # Words --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from services.agent.core.messages import Decision, Image, Reasoning, Return, Text
 from services.agent.core.summaries.bare_summary import bare_summary
 from services.agent.core.summaries.compaction_settings import prompt_for
-from services.agent.core.summaries.summary import PREVIOUS, clipped, joined_block, packed, summary_of, unpack
+from services.agent.core.summaries.summary import PREVIOUS, clip_summary, joined_block, pack, summary_of, unpack
 from services.agent.core.summaries.transcript import request, request_to_itself, transcript
 from services.agent.core.window.compaction import CompactionSettings, Mode
 from services.agent.core.window.context import sendable
@@ -109,7 +109,7 @@ def test_a_summary_without_a_model_keeps_to_its_budget(budget: int) -> None:
 
 def test_a_packed_summary_has_the_form_of_the_reference() -> None:
     at = datetime(2026, 7, 1, 15, 4, 5, tzinfo=ZoneInfo("Europe/Berlin"))
-    alert = orjson.loads(packed("in short", at=at, stats=STATS))
+    alert = orjson.loads(pack("in short", at=at, stats=STATS))
     assert set(alert) == {"type", "message", "time", "compaction_stats"}
     assert alert["type"] == "system_alert"
     assert alert["message"].endswith("\n\nin short")
@@ -119,7 +119,7 @@ def test_a_packed_summary_has_the_form_of_the_reference() -> None:
 
 @pytest.mark.parametrize("text", ["in short", "", '你好 🎉 \\ " \n'])
 def test_what_is_packed_is_unpacked(text: str) -> None:
-    assert unpack(packed(text, at=message(0, "user").created_at, stats=STATS)) == (text, STATS)
+    assert unpack(pack(text, at=message(0, "user").created_at, stats=STATS)) == (text, STATS)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_what_others_packed(text: str, unpacked: tuple[str, None] | None) -> Non
 
 def test_a_summary_is_clipped_by_its_settings_and_its_window() -> None:
     long = "x" * 9_000
-    assert len(clipped(long, 500, 100_000)) == 500
-    assert clipped(f" {long}\n", None, 100_000) == clipped(long, 0, 100_000) == long
-    assert estimate_text(clipped(long, None, 4_000)) <= 600
+    assert len(clip_summary(long, 500, 100_000)) == 500
+    assert clip_summary(f" {long}\n", None, 100_000) == clip_summary(long, 0, 100_000) == long
+    assert estimate_text(clip_summary(long, None, 4_000)) <= 600
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,16 @@
 import pytest
 
 from services.agent.core.messages import Decision, Message, Text
-from services.agent.core.window.compaction import Buffer, CompactionSettings, Mode, chain, cuts, due, plan, plans
+from services.agent.core.window.compaction import (
+    Buffer,
+    CompactionSettings,
+    Mode,
+    cuts,
+    fallback_modes,
+    is_due,
+    plan,
+    plans,
+)
 from tests.unit.agent.histories import answer, call, message, summary
 
 SETTINGS = CompactionSettings()
@@ -19,9 +28,9 @@ def kept_from(history: list[Message], mode: Mode, *, window: int = 1_000, fixed:
     return None if cut is None else cut.kept_from
 
 
-@pytest.mark.parametrize(("tokens", "is_due"), [(0, False), (900, False), (901, True), (2_000, True)])
-def test_a_window_is_due_above_nine_tenths(tokens: int, is_due: bool) -> None:
-    assert due(tokens, 1_000) is is_due
+@pytest.mark.parametrize(("tokens", "expected"), [(0, False), (900, False), (901, True), (2_000, True)])
+def test_a_window_is_due_above_nine_tenths(tokens: int, expected: bool) -> None:
+    assert is_due(tokens, 1_000) is expected
 
 
 @pytest.mark.parametrize(
@@ -111,8 +120,8 @@ def test_a_static_buffer_that_fills_the_window_is_cut_early() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_every_chain_ends_in_all(mode: Mode) -> None:
-    assert chain(mode)[0] is mode
-    assert chain(mode)[-1] is Mode.ALL
+    assert fallback_modes(mode)[0] is mode
+    assert fallback_modes(mode)[-1] is Mode.ALL
 
 
 def test_what_cannot_slide_goes_whole() -> None:

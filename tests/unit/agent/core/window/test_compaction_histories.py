@@ -11,14 +11,14 @@ from services.agent.core.facts import Settings
 from services.agent.core.messages import Message, Text, text_of
 from services.agent.core.ports import BlockView, DirectoryView, FileView, MemoryView
 from services.agent.core.ports_journal import Prompt
-from services.agent.core.prompt.cuts import fitted
+from services.agent.core.prompt.cuts import fit_prompt
 from services.agent.core.prompt.system_prompt import compile_prompt
 from services.agent.core.summaries.bare_summary import bare_summary
-from services.agent.core.summaries.summary import clipped, packed, summary_of, summary_tokens
+from services.agent.core.summaries.summary import clip_summary, pack, summary_of, summary_tokens
 from services.agent.core.summaries.transcript import SummaryRequest, request, request_to_itself, transcript
 from services.agent.core.window.budget import FILL, LEAST_ROOM
 from services.agent.core.window.compaction import CompactionSettings, Mode, plan, plans
-from services.agent.core.window.context import MOST_BYTES, awaiting, fit, newest, sendable, shortenings
+from services.agent.core.window.context import MOST_BYTES, fit, pinned_tokens, sendable, shortenings, waiting_place
 from services.agent.core.window.sizes import estimate_text
 from tests.unit.agent.histories import NOW, STATS, Story, load, message, sound, stories, tokens
 
@@ -63,7 +63,7 @@ def compact(history: list[Message], mode: Mode, summarise: Summariser, window: i
         if cut.mode.by_itself:
             asked = request_to_itself(history[: cut.kept_from], SETTINGS, cut.mode, window=window, fixed=fixed)
         if asked is not None and (written := summarise(asked)) is not None:
-            return [stored(clipped(written, SETTINGS.clip_chars, window)), *history[cut.kept_from :]]
+            return [stored(clip_summary(written, SETTINGS.clip_chars, window)), *history[cut.kept_from :]]
     if cut is None:
         return history
     bare = bare_summary(history[: cut.kept_from], budget=summary_tokens(window))
@@ -71,7 +71,7 @@ def compact(history: list[Message], mode: Mode, summarise: Summariser, window: i
 
 
 def stored(text: str) -> Message:
-    return message(10_000, "summary", Text(packed(text, at=NOW, stats=STATS)))
+    return message(10_000, "summary", Text(pack(text, at=NOW, stats=STATS)))
 
 
 @many
@@ -88,7 +88,7 @@ def test_a_cut_parts_no_pair_and_loses_nothing(story: Story, mode: Mode, window:
     assert any(each.role != "summary" for each in summarised)
     assert cut.saved == tokens(summarised)
     assert words(sendable(summarised)) + words(sendable(kept)) == words(sendable(history))
-    if (waiting := awaiting(history)) is not None:
+    if (waiting := waiting_place(history)) is not None:
         assert waiting >= cut.kept_from
 
 
@@ -198,8 +198,12 @@ def test_files_give_way_before_the_newest_message_and_blocks_after_it(
 ) -> None:
     history, of_tools = sendable(story.history()), int(window * tools)
     view = shown_memory(files, values, names)
-    prompt = fitted(
-        view, lambda each: compile_for(each, window), window=window, of_tools=of_tools, newest=lambda: newest(history)
+    prompt = fit_prompt(
+        view,
+        lambda each: compile_for(each, window),
+        window=window,
+        of_tools=of_tools,
+        newest=lambda: pinned_tokens(history),
     )
     fixed = estimate_text(prompt.text) + of_tools
     bare = compile_for(replace(view, blocks=(), directories=()), window).text
@@ -209,7 +213,7 @@ def test_files_give_way_before_the_newest_message_and_blocks_after_it(
     )
     # So long as lines of a file are in view, the newest messages and the blocks are whole.
     if of_files > 200:
-        assert newest(history) + fixed <= FILL * window + 2
+        assert pinned_tokens(history) + fixed <= FILL * window + 2
         assert all("b" * size in prompt.text for size in values)
     shown = fit(history, window=window, fixed=fixed)
     assert sound(shown)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from services.agent.core.messages import Call, Image, Message, Reasoning, RedactedReasoning, Return, Text, calls_of
-from services.agent.core.window.shrinking import A_PICTURE, in_words, shrunk
+from services.agent.core.window.shrinking import A_PICTURE, in_words, shrink
 from tests.unit.agent.histories import answer, call, message, sound, tokens
 
 LOAD = 1_000_000
@@ -21,12 +21,12 @@ def pair(calls: int, size: int) -> list[Message]:
 
 def test_what_fits_stays_as_it_is() -> None:
     unit = [message(0, "user", Text("hi"), PICTURE)]
-    assert shrunk(unit, 1_600, LOAD) == unit
+    assert shrink(unit, 1_600, LOAD) == unit
 
 
 @pytest.mark.parametrize("calls", [1, 2, 7])
 def test_calls_and_returns_give_way_together(calls: int) -> None:
-    cut = shrunk(pair(calls, 9_000), 2_000, LOAD)
+    cut = shrink(pair(calls, 9_000), 2_000, LOAD)
     assert sound(cut)
     assert len(calls_of(cut[0])) == calls
     # All that there is room for is used, but for rounding and JSON.
@@ -34,31 +34,31 @@ def test_calls_and_returns_give_way_together(calls: int) -> None:
 
 
 def test_short_texts_stay_when_a_long_one_is_cut() -> None:
-    (cut,) = shrunk([message(0, "user", Text("short"), Text("x" * 9_000))], 200, LOAD)
+    (cut,) = shrink([message(0, "user", Text("short"), Text("x" * 9_000))], 200, LOAD)
     assert cut.parts[0] == Text("short")
     assert cut.parts[1] != Text("x" * 9_000)
 
 
 def test_a_text_that_is_cut_loses_its_signature() -> None:
-    (cut,) = shrunk([message(0, "assistant", Text("short", "one"), Text("x" * 9_000, "two"))], 200, LOAD)
+    (cut,) = shrink([message(0, "assistant", Text("short", "one"), Text("x" * 9_000, "two"))], 200, LOAD)
     assert [part.signature for part in cut.parts if isinstance(part, Text)] == ["one", ""]
 
 
 def test_texts_are_cut_before_pictures_and_thoughts_go() -> None:
     unit = [message(0, "assistant", *THOUGHTS, Text("x" * 9_000), PICTURE)]
-    (cut,) = shrunk(unit, 3_200, LOAD)
+    (cut,) = shrink(unit, 3_200, LOAD)
     assert cut.parts[:2] == THOUGHTS
     assert cut.parts[3] == PICTURE
-    (cut,) = shrunk(unit, 1_600, LOAD)
+    (cut,) = shrink(unit, 1_600, LOAD)
     assert cut.parts[:2] == THOUGHTS
     assert cut.parts[3] == A_PICTURE
-    (cut,) = shrunk(unit, 200, LOAD)
+    (cut,) = shrink(unit, 200, LOAD)
     assert [type(part) for part in cut.parts] == [Text, Text]
 
 
 @pytest.mark.parametrize("unit", [pair(20, 900), [message(0, "assistant", *THOUGHTS)]])
 def test_in_the_end_one_message_says_what_fits(unit: list[Message]) -> None:
-    (said,) = shrunk(unit, 100, LOAD)
+    (said,) = shrink(unit, 100, LOAD)
     assert said.role == "user"
     assert tokens([said]) <= 100
     (text,) = said.parts
@@ -67,7 +67,7 @@ def test_in_the_end_one_message_says_what_fits(unit: list[Message]) -> None:
 
 
 def test_pictures_that_are_too_heavy_become_words() -> None:
-    (cut,) = shrunk([message(0, "user", Text("look"), PICTURE)], 9_000, 100)
+    (cut,) = shrink([message(0, "user", Text("look"), PICTURE)], 9_000, 100)
     assert cut.parts == (Text("look"), A_PICTURE)
 
 

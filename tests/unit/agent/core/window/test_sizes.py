@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from services.agent.core.window.budget import (
     BLOCK_HINT,
     LEAST_ROOM,
-    calibrated,
+    calibrate,
     excess,
-    lacking,
+    missing_tokens,
     overflow_in_system,
-    shortened,
-    shortened_files,
+    shorten,
+    shorten_files,
 )
 from services.agent.core.window.sizes import bytes_of, clamp_return, clip, clip_arguments, clip_chars, level
 
@@ -78,16 +78,16 @@ def test_the_level_is_the_highest_that_fits(sizes: list[int], room: int) -> None
 
 def test_the_longest_blocks_lose_their_tails() -> None:
     values = ["a" * 100, "b" * 900, "c" * 1_500]
-    short = shortened(values, 500)
+    short = shorten(values, 500)
     assert short[:1] == values[:1]
     assert short[1].startswith("bbb")
     assert len(short[1]) == len(short[2]) == 450
     assert short[2].endswith(f"more characters are not shown: the context window is full; {BLOCK_HINT}]")
-    assert shortened(values, 0) == values
-    assert shortened([], 9) == []
+    assert shorten(values, 0) == values
+    assert shorten([], 9) == []
 
 
-@given(st.lists(texts, max_size=5), st.integers(0, 400), st.sampled_from((shortened, shortened_files)))
+@given(st.lists(texts, max_size=5), st.integers(0, 400), st.sampled_from((shorten, shorten_files)))
 def test_as_much_is_saved_as_there_is(values: list[str], over: int, cut: Callable[..., list[str]]) -> None:
     sizes, short = sum(map(bytes_of, values)), cut(values, over)
     assert sum(map(bytes_of, short)) <= max(sizes - 3 * over, 0)
@@ -102,7 +102,7 @@ def in_view(first: int, last: int, size: int) -> str:
 @pytest.mark.parametrize("over", [100, 300, 500])
 def test_files_lose_whole_lines_and_say_where_to_go_on(over: int) -> None:
     whole = in_view(401, 440, 50)
-    (short,) = shortened_files([whole], over)
+    (short,) = shorten_files([whole], over)
     *shown, marker = short.split("\n")
     assert shown == whole.split("\n")[: len(shown)]
     assert (
@@ -112,14 +112,14 @@ def test_files_lose_whole_lines_and_say_where_to_go_on(over: int) -> None:
 
 
 def test_a_file_of_which_not_a_line_fits_says_where_it_began() -> None:
-    (short,) = shortened_files([in_view(401, 401, 900)], 200)
+    (short,) = shorten_files([in_view(401, 401, 900)], 200)
     assert "open_files with offset=400 " in short
     assert "xx" not in short
 
 
 def test_files_give_up_what_the_newest_messages_need() -> None:
-    assert lacking(10_000, 5_000, 4_000) == 0
-    assert lacking(10_000, 5_000, 4_500) == 500
+    assert missing_tokens(10_000, 5_000, 4_000) == 0
+    assert missing_tokens(10_000, 5_000, 4_500) == 500
 
 
 def test_the_prompt_gives_up_what_messages_need() -> None:
@@ -148,4 +148,4 @@ def test_only_a_prompt_larger_than_the_window_is_hopeless() -> None:
     ],
 )
 def test_the_estimate_is_calibrated(estimated: int, reported: int, window: int) -> None:
-    assert calibrated(1_000, estimated=estimated, reported=reported) == window
+    assert calibrate(1_000, estimated=estimated, reported=reported) == window
