@@ -25,7 +25,7 @@ from services.common.ids import from_public
 from tests.e2e.helpers import create
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.script import Reply, Seen, ToolCall, by_step
+from tests.fakes.script import Reply, RequestView, ToolCall, by_step
 from tests.polling import wait_until
 
 HANDLE = "openai/gpt-4o-mini"
@@ -199,7 +199,7 @@ CONVERSATIONS = 200
 AT_ONCE = 32
 
 
-def take_notes(seen: Seen) -> Reply:
+def take_notes(seen: RequestView) -> Reply:
     """Notes what it is told, once."""
     if seen.step:
         return Reply(text="Noted.")

@@ -15,7 +15,7 @@ _AUTHORIZATION = re.compile(
 )
 
 
-def complain(request: Request, access_key: str, secret: str, service: str = "bedrock") -> str | None:
+def refusal(request: Request, access_key: str, secret: str, service: str = "bedrock") -> str | None:
     """Returns the fault of a request's signature, or None."""
     found = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
     if found is None:
