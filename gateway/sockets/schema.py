@@ -1,6 +1,6 @@
 """The JSON Schema of every frame of our WebSockets.
 
-`python -m gateway.sockets.socket_schema > docs/websocket.schema.json` writes it.
+`python -m gateway.sockets.schema > docs/websocket.schema.json` writes it.
 """
 
 import json

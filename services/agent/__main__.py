@@ -46,7 +46,7 @@ async def serve(env: Env) -> None:
         stream_keep=settings.stream_keep,
         message_vectors=settings.message_vectors,
     )
-    built.tenure.begin()
+    built.lease_keeper.begin()
     await serve_until_signal(
         built.servers,
         background=(
@@ -61,7 +61,7 @@ async def serve(env: Env) -> None:
         ),
         on_drain=(built.devices.drain,),
         on_stop=(
-            built.tenure.stop,
+            built.lease_keeper.stop,
             built.recorder.stop,
             *(channel.close for channel in channels),
             engine.dispose,

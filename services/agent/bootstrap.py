@@ -116,14 +116,14 @@ _SERVICES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class AgentProcess:
-    """Servers, bound and not started, and what runs beside them. Start the tenure before, stop it after them."""
+    """Servers, bound and not started, and what runs beside them. Start the lease keeper before, stop it after them."""
 
     servers: Sequence[Server]
-    tenure: LeaseKeeper
+    lease_keeper: LeaseKeeper
     deliveries: OutboxWorker
     # Apart from the others: receivers may be slow.
     callbacks: OutboxWorker
-    # Stopped after the tenure: runs that are let go have shown something.
+    # Stopped after the lease keeper: runs that are let go have shown something.
     recorder: Recorder
     # None where messages get no vectors.
     filler: VectorFiller | None
@@ -154,7 +154,7 @@ def build(
     filler = None
     if message_vectors:
         filler = VectorFiller(stores.vectors, peers.embedder, signer, lambda: worker.load)
-        worker.spoke = filler.hear
+        worker.on_run_end = filler.note
     reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
     handlers = {
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
@@ -205,11 +205,11 @@ def build(
     )
     model_calls = StandaloneModelCalls(stores.peeks, peers.memory, peers.tools, peers.models, peers.renderer)
     tool_runs = ToolRuns(stores.agents, stores.runs, ports, signer)
-    tenure = LeaseKeeper(stores.leases, worker, notifier)
-    scheduler = Scheduler(stores.due, worker.succeed, run_timeout=run_timeout)
+    lease_keeper = LeaseKeeper(stores.leases, worker, notifier)
+    scheduler = Scheduler(stores.due, worker.on_successor, run_timeout=run_timeout)
     schedules = ScheduleServicer(stores.schedules, scheduler.wake, allow_private_urls=callbacks.allow_private)
     devices = DeviceConnections(stores.devices)
-    tenure.pushed = devices.wake
+    lease_keeper.on_device_notice = devices.wake
     servicers: list[Registration] = [
         (add_AccessServiceServicer_to_server, AccessServicer(stores.credentials, Tenants(stores.tenants))),
         (add_AgentServiceServicer_to_server, AgentServicer(agents, folders, tool_runs, deliveries.wake)),
@@ -244,4 +244,4 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
-    return AgentProcess(servers, tenure, deliveries, callback_deliveries, recorder, filler, scheduler, devices)
+    return AgentProcess(servers, lease_keeper, deliveries, callback_deliveries, recorder, filler, scheduler, devices)

@@ -41,31 +41,31 @@ class Edge:
 
         Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID), PermissionDenied (ROLE_NOT_PERMITTED).
         """
-        shown = _credential(metadata)
-        if shown.startswith(_CREDENTIALS):
-            return self._signer.signed(await self._known(shown, method))
+        credential = _credential(metadata)
+        if credential.startswith(_CREDENTIALS):
+            return self._signer.signed(await self._identify(credential, method))
         if self._require_key:
             raise Unauthenticated("send the metadata 'authorization: Bearer <API key>'", reason="CREDENTIAL_INVALID")
-        if self._password and not hmac.compare_digest(shown, self._password):
+        if self._password and not hmac.compare_digest(credential, self._password):
             sentence = "send the metadata 'authorization: Bearer <LETTA_SERVER_PASSWORD>', or an API key"
             raise Unauthenticated(sentence, reason="PASSWORD_REQUIRED")
         return self._signer.signed(self._caller)
 
-    async def _known(self, shown: bytes, method: str) -> CallContext:
-        known = await self._credentials.find(hash_of(shown.decode(errors="replace")))
-        if known is None:
+    async def _identify(self, credential: bytes, method: str) -> CallContext:
+        identity = await self._credentials.find(hash_of(credential.decode(errors="replace")))
+        if identity is None:
             sentence = "this key or token is not known, or its time is over"
             raise Unauthenticated(sentence, reason="CREDENTIAL_INVALID")
-        if known.agent_ids or not may(known.role, method):
-            limited = " limited to some agents, which is for REST alone," if known.agent_ids else ""
-            sentence = f"a key with the role {known.role}{limited} may not call {method}"
+        if identity.agent_ids or not may(identity.role, method):
+            limited = " limited to some agents, which is for REST alone," if identity.agent_ids else ""
+            sentence = f"a key with the role {identity.role}{limited} may not call {method}"
             raise PermissionDenied(sentence, reason="ROLE_NOT_PERMITTED")
-        return CallContext(known.organization_id, known.user_id, known.role, AUDIENCE)
+        return CallContext(identity.organization_id, identity.user_id, identity.role, AUDIENCE)
 
 
 def _credential(metadata: Sequence[tuple[str, str | bytes]]) -> bytes:
     for name, value in metadata:
         if name == "authorization":
-            scheme, _, shown = (value.encode() if isinstance(value, str) else value).partition(b" ")
-            return shown.strip() if scheme.lower() == b"bearer" else b""
+            scheme, _, credential = (value.encode() if isinstance(value, str) else value).partition(b" ")
+            return credential.strip() if scheme.lower() == b"bearer" else b""
     return b""

@@ -48,11 +48,11 @@ class Ports:
 class RunEffects:
     """Effects of one run under one fence. `stream` asks the model for deltas."""
 
-    def __init__(self, owned: OwnedRun, ports: Ports, around: TurnContext, *, stream: bool) -> None:
+    def __init__(self, owned: OwnedRun, ports: Ports, context: TurnContext, *, stream: bool) -> None:
         self.interruption: asyncio.Future[Failure] = asyncio.get_running_loop().create_future()
         self._owned = owned
         self._ports = ports
-        self._around = around
+        self._context = context
         self._positions = Positions(owned.fence)
         self._measured = StepMeasures()
         self._site = CallSite(
@@ -63,9 +63,9 @@ class RunEffects:
             step_id(owned.run_id, 0),
             owned.turn.settings,
         )
-        self._model = ModelCalls(owned, ports.models, around, self._positions, self._measured, stream=stream)
-        self._tools = ToolCalls(owned, ports, around, self._measured)
-        self._compactor = Compactor(ports.models, ports.memory, self._model, around, self._positions, self._site)
+        self._model = ModelCalls(owned, ports.models, context, self._positions, self._measured, stream=stream)
+        self._tools = ToolCalls(owned, ports, context, self._measured)
+        self._compactor = Compactor(ports.models, ports.memory, self._model, context, self._positions, self._site)
 
     # What the loop asks for ------------------------------------------------------------------------------
 
@@ -109,12 +109,12 @@ class RunEffects:
                 facts,
                 sequences,
                 turn,
-                self._around.prompt,
+                self._context.prompt,
                 measured.first_token_at,
                 current_trace_id(),
                 dict(measured.metrics),
                 measured.provider_trace,
-                self._around.counted,
+                self._context.counted,
                 measured.cut_short,
             ),
         )

@@ -21,7 +21,7 @@ class Effects(Protocol):
     interruption: asyncio.Future[Failure]
 
     def perform(self, turn: Turn, action: Action) -> AsyncGenerator[Transient | Fact]:
-        """Carries an action out: what can be shown already, then the one fact that came of it."""
+        """Carries an action out: yields what readers can see already, then the one fact that came of it."""
         ...
 
     async def interrupt(self, turn: Turn, action: Action) -> Fact | None:

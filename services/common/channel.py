@@ -82,8 +82,8 @@ class _MultiCallable:
         return call
 
 
-def _with_headers(given: Any, span: Span | None) -> list[tuple[str, Any]]:
-    headers = list(given or ())
+def _with_headers(metadata: Any, span: Span | None) -> list[tuple[str, Any]]:
+    headers = list(metadata or ())
     if not any(key == call_context.METADATA_KEY for key, _ in headers):
         token = call_context.current_token()
         if token:

@@ -6,14 +6,14 @@ import resource
 
 def limit_process(*, memory_bytes: int, cpu_seconds: int | None = None, open_files: int | None = None) -> None:
     """Limits this process for good: these resources, no files written, no core. None: as it was."""
-    wanted = (
+    limits = (
         (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, open_files),
     )
-    for what, value in wanted:
+    for what, value in limits:
         if value is not None:
             with contextlib.suppress(ValueError, OSError):  # not every system has every limit
                 resource.setrlimit(what, (value, value))

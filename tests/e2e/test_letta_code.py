@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.script import Reply, Seen, ToolCall
+from tests.fakes.script import Reply, RequestView, ToolCall
 
 FOLDER = Path(__file__).parent / "npm-letta-code"
 PROGRAM = FOLDER / "node_modules" / "@letta-ai" / "letta-code" / "letta.js"
@@ -59,7 +59,7 @@ class Terminal:
         )
 
     def ask(self, prompt: str, *arguments: str) -> dict[str, Any]:
-        """What `letta -p` answers."""
+        """Runs `letta -p`; returns its answer."""
         done = self.run("-p", prompt, "--output-format", "json", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
@@ -119,7 +119,7 @@ def terminal(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Terminal
 def model(openai_fake: OpenAIServer) -> None:
     """Repeats the last thing it was told; asked to use a tool, it calls the client's shell."""
 
-    def answer(seen: Seen) -> Reply:
+    def answer(seen: RequestView) -> Reply:
         if "use your shell" in last_line(seen.question) and seen.step == 0:
             [shell] = [tool for tool in seen.tools if tool in ("ShellCommand", "Bash", "exec_command")]
             named = "cmd" if shell == "exec_command" else "command"

@@ -10,11 +10,11 @@ from typing import Any
 
 import orjson
 
-from tests.fakes.anthropic_rules import PARAMETERS, blocks_of, complain
+from tests.fakes.anthropic_rules import PARAMETERS, blocks_of, refusal
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.http import Request
 from tests.fakes.script import Reply
-from tests.fakes.server import JSON_HEADERS, Planned, serve_forever
+from tests.fakes.server import JSON_HEADERS, HttpReply, serve_forever
 
 CHAT_MODELS = ("MiniMax-M3", "MiniMax-M2.7", "MiniMax-M2.5")
 _SEEING = ("MiniMax-M3",)
@@ -29,7 +29,7 @@ class MiniMaxServer(AnthropicServer):
     def __init__(self, port: int = 0, *, models: Sequence[str] = CHAT_MODELS, record: bool = True) -> None:
         super().__init__(port, models=models, record=record, max_output=1_000_000, counts_tokens=False)
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         """See FakeServer.respond."""
         if (request.method, request.path) == ("GET", f"{_PREFIX}/v1/models"):
             return Reply(), self._models()
@@ -48,12 +48,12 @@ class MiniMaxServer(AnthropicServer):
         known = {name: value for name, value in body.items() if name in PARAMETERS - {"output_config", "thinking"}}
         if body.get("model") not in _SEEING and _has_images(body):
             return f"invalid params, {body.get('model')} does not support image input"
-        return complain(known, headers["anthropic-version"])
+        return refusal(known, headers["anthropic-version"])
 
-    def _models(self) -> Planned:
+    def _models(self) -> HttpReply:
         data = [{"id": name, "display_name": name, "type": "model"} for name in self.chat_models]
         ends = {"first_id": self.chat_models[0], "last_id": self.chat_models[-1], "has_more": False}
-        return Planned(200, JSON_HEADERS, orjson.dumps({"data": data, **ends}))
+        return HttpReply(200, JSON_HEADERS, orjson.dumps({"data": data, **ends}))
 
 
 def _has_images(body: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What Anthropic refuses in a Messages request, for the fake: fields, histories, and what each model takes."""
+"""Anthropic's refusals of Messages requests, for the fake: fields, histories, and the limits of each model."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,8 +45,8 @@ def cacheable(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from blocks_of(message)
 
 
-def complain(body: Any, version: str, betas: str = BINDING_BETA, sampling: bool = False) -> str | None:
-    """What the vendor would refuse in a Messages request, or None. `sampling`: whether it takes sampling parameters."""
+def refusal(body: Any, version: str, betas: str = BINDING_BETA, sampling: bool = False) -> str | None:
+    """Returns the vendor's refusal of a Messages request, or None. `sampling`: it takes sampling parameters."""
     if not isinstance(body, dict):
         return "The request body is not valid JSON"
     for name in ("model", "messages", "max_tokens"):
@@ -59,10 +59,10 @@ def complain(body: Any, version: str, betas: str = BINDING_BETA, sampling: bool 
         return "messages: at least one message is required"
     if sum(1 for block in cacheable(body) if block.get("cache_control")) > 4:
         return "A maximum of 4 blocks with cache_control may be provided."
-    return _complain_of_thinking(body, betas) or _complain_of_schemas(body) or _complain_of_history(body["messages"])
+    return _thinking_refusal(body, betas) or _schemas_refusal(body) or _history_refusal(body["messages"])
 
 
-def _complain_of_thinking(body: Mapping[str, Any], betas: str) -> str | None:
+def _thinking_refusal(body: Mapping[str, Any], betas: str) -> str | None:
     thinking, model = body.get("thinking") or {}, re.sub(r"-20\d{6}$", "", body["model"])
     kind = thinking.get("type")
     forced = (body.get("tool_choice") or {}).get("type") in ("any", "tool")
@@ -81,7 +81,7 @@ def _complain_of_thinking(body: Mapping[str, Any], betas: str) -> str | None:
             return "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, " + (
                 "a final `assistant` message must start with a thinking block."
             )
-    return _complain_of_signatures(body, model, bool(thinking.get("block_binding")))
+    return _signatures_refusal(body, model, bool(thinking.get("block_binding")))
 
 
 def _turn_without_thought(messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -97,7 +97,7 @@ def _turn_without_thought(messages: Sequence[Mapping[str, Any]]) -> bool:
     return first not in ("thinking", "redacted_thinking")
 
 
-def _complain_of_signatures(body: Mapping[str, Any], model: str, drops: bool) -> str | None:
+def _signatures_refusal(body: Mapping[str, Any], model: str, drops: bool) -> str | None:
     bound = signature_for(body) if model in BINDING and not drops else None
     for index, message in enumerate(body["messages"]):
         for position, block in enumerate(blocks_of(message)):
@@ -122,19 +122,19 @@ def signature_for(body: Mapping[str, Any], signature: str = SIGNATURE) -> str:
     return f"{signature}@{hash(repr(stripped)):x}"
 
 
-def _complain_of_schemas(body: Mapping[str, Any]) -> str | None:
+def _schemas_refusal(body: Mapping[str, Any]) -> str | None:
     schemas = [tool["input_schema"] for tool in body.get("tools", ()) if tool.get("strict")]
     if wanted := (body.get("output_config") or {}).get("format"):
         schemas.append(wanted["schema"])
     for schema in schemas:
-        if complaint := _complain_of_schema(schema):
+        if complaint := _schema_refusal(schema):
             return complaint
     return None
 
 
-def _complain_of_schema(schema: Any) -> str | None:
+def _schema_refusal(schema: Any) -> str | None:
     if isinstance(schema, list):
-        return next(filter(None, map(_complain_of_schema, schema)), None)
+        return next(filter(None, map(_schema_refusal, schema)), None)
     if not isinstance(schema, dict):
         return None
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
@@ -143,10 +143,10 @@ def _complain_of_schema(schema: Any) -> str | None:
     if unknown := [name for name in inner if _NO_KEYWORDS.fullmatch(name)]:
         return f"output_config.format.schema: For '{schema.get('type')}' type, property '{unknown[0]}' is not supported"
     children = [*(schema.get("properties") or {}).values(), *inner.values()]
-    return next(filter(None, map(_complain_of_schema, children)), None)
+    return next(filter(None, map(_schema_refusal, children)), None)
 
 
-def _complain_of_history(messages: list[dict[str, Any]]) -> str | None:
+def _history_refusal(messages: list[dict[str, Any]]) -> str | None:
     if messages[0]["role"] != "user":
         return 'messages: first message must use the "user" role'
     uses: set[str] = set()

@@ -18,10 +18,10 @@ from typing import Any
 import orjson
 
 from tests.fakes import anthropic_wire as wire
-from tests.fakes.anthropic_rules import blocks_of, cacheable, complain, signature_for
+from tests.fakes.anthropic_rules import blocks_of, cacheable, refusal, signature_for
 from tests.fakes.http import Request
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, Usage
-from tests.fakes.server import FakeServer, Planned, scripted_fault, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView, Usage
+from tests.fakes.server import FakeServer, HttpReply, scripted_fault, serve_forever
 
 CHAT_MODELS = (
     "claude-fable-5-1",
@@ -55,7 +55,7 @@ class AnthropicServer(FakeServer):
         self._cached: set[int] = set()
         self._count = 0
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         headers = request.headers
         if not (headers.get("x-api-key") or headers.get("authorization", "").startswith("Bearer ")):
             return DEFAULT_REPLY, wire.error("authentication", "x-api-key header is required")
@@ -67,16 +67,16 @@ class AnthropicServer(FakeServer):
             case "POST", "/v1/messages":
                 return self._message(body, headers)
             case "GET", "/v1/models":
-                reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+                reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
                 return reply, _fault(reply) or wire.models(self.chat_models, self.limits, request.query)
             case _:
                 return DEFAULT_REPLY, wire.error("model_not_found", "Not found")
 
     def complaint(self, body: Any, headers: Mapping[str, str]) -> str | None:
-        """What is wrong with a request, or None."""
-        return complain(body, headers["anthropic-version"], headers.get("anthropic-beta", ""))
+        """Returns the fault of a request, or None."""
+        return refusal(body, headers["anthropic-version"], headers.get("anthropic-beta", ""))
 
-    def _message(self, body: Any, headers: Mapping[str, str]) -> tuple[Reply, Planned]:
+    def _message(self, body: Any, headers: Mapping[str, str]) -> tuple[Reply, HttpReply]:
         if (complaint := self.complaint(body, headers)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
         if body["model"] not in self.chat_models:
@@ -84,14 +84,14 @@ class AnthropicServer(FakeServer):
         if body["max_tokens"] > self.limits[1]:
             message = f"max_tokens: {body['max_tokens']} > {self.limits[1]}, which is the maximum allowed"
             return DEFAULT_REPLY, wire.error("bad_request", message)
-        seen = look(body)
+        seen = request_view(body)
         reply = self.script.choose(seen)
         reply = replace(reply, signature=signature_for(body, reply.signature))
         self._count += 1
         usage = reply.usage or self._count_tokens(body, reply)
         return reply, _fault(reply) or wire.message(reply, seen, self._count, usage)
 
-    def _count_only(self, body: Any, headers: Mapping[str, str]) -> tuple[Reply, Planned]:
+    def _count_only(self, body: Any, headers: Mapping[str, str]) -> tuple[Reply, HttpReply]:
         """Counting takes what a message takes, without what says how to reply."""
         if isinstance(body, dict) and (unknown := body.keys() & {"max_tokens", "stream", "metadata"}):
             return DEFAULT_REPLY, wire.error("bad_request", f"{min(unknown)}: Extra inputs are not permitted")
@@ -99,7 +99,7 @@ class AnthropicServer(FakeServer):
         complaint = self.complaint(whole, headers)
         if complaint is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
-        reply = self.script.choose(Seen(body["model"], "", "", 0, False, (), body, "count"))
+        reply = self.script.choose(RequestView(body["model"], "", "", 0, False, (), body, "count"))
         if not self.counts_tokens:
             return reply, wire.error("model_not_found", "Not found")
         return reply, _fault(reply) or wire.counted(self._count_tokens(body, reply).input)
@@ -118,8 +118,8 @@ class AnthropicServer(FakeServer):
         return Usage(total, output, cached=size if known else 0, cache_write=0 if known else size)
 
 
-def look(body: Mapping[str, Any]) -> Seen:
-    """What a script sees in a Messages request."""
+def request_view(body: Mapping[str, Any]) -> RequestView:
+    """Returns a script's view of a Messages request."""
     messages = body["messages"]
     step, question = 0, ""
     for message in reversed(messages):
@@ -130,7 +130,7 @@ def look(body: Mapping[str, Any]) -> Seen:
         step += bool(results)
     last = messages[-1]
     results = _of_type(last, "tool_result")
-    return Seen(
+    return RequestView(
         model=body["model"],
         last_role="tool" if results else last["role"],
         last_text=text_of(results or last),

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from tests.fakes.script import Reply, Seen, ToolCall, Usage, words
-from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView, ToolCall, Usage, words
+from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, HttpReply
 
 ERRORS: Mapping[str, tuple[int, str, str]] = {
     "authentication": (401, "authentication_error", "invalid x-api-key"),
@@ -23,31 +23,31 @@ ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def error(kind: str, message: str | None = None, status: int | None = None) -> Planned:
+def error(kind: str, message: str | None = None, status: int | None = None) -> HttpReply:
     """An error reply in the vendor's shape."""
     default_status, error_type, text = ERRORS[kind]
     headers = {**JSON_HEADERS, "request-id": "req_fake"}
-    return Planned(status or default_status, headers, orjson.dumps(_error_body(error_type, message or text)))
+    return HttpReply(status or default_status, headers, orjson.dumps(_error_body(error_type, message or text)))
 
 
 def _error_body(error_type: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": error_type, "message": message}, "request_id": "req_fake"}
 
 
-def counted(tokens: int) -> Planned:
+def counted(tokens: int) -> HttpReply:
     """The answer to POST /v1/messages/count_tokens."""
-    return Planned(200, JSON_HEADERS, orjson.dumps({"input_tokens": tokens}))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps({"input_tokens": tokens}))
 
 
-def message(reply: Reply, seen: Seen, number: int, usage: Usage) -> Planned:
+def message(reply: Reply, seen: RequestView, number: int, usage: Usage) -> HttpReply:
     """The answer to POST /v1/messages; `number` makes ids unique within one server."""
     maker = _Message(reply, seen, number, usage)
     headers = {"request-id": f"req_{number}", **reply.headers}
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **headers}, orjson.dumps(maker.whole()))
+        return HttpReply(200, {**JSON_HEADERS, **headers}, orjson.dumps(maker.whole()))
     frames = [frame(event, reply.line_end) for event in maker.events()]
     kind = _error_body("overloaded_error", reply.message or "Overloaded")
-    return Planned(200, {**SSE_HEADERS, **headers}, frames=frames, error_frame=frame(kind))
+    return HttpReply(200, {**SSE_HEADERS, **headers}, frames=frames, error_frame=frame(kind))
 
 
 def frame(event: Mapping[str, Any], line_end: str = "\n") -> bytes:
@@ -60,7 +60,7 @@ def frame(event: Mapping[str, Any], line_end: str = "\n") -> bytes:
 class _Message:
     """One message, whole or as events."""
 
-    def __init__(self, reply: Reply, seen: Seen, number: int, usage: Usage) -> None:
+    def __init__(self, reply: Reply, seen: RequestView, number: int, usage: Usage) -> None:
         self.reply = reply
         self.number = number
         self.stop_reason = reply.finish or ("tool_use" if reply.calls else "end_turn")
@@ -131,7 +131,7 @@ def _emptied(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _capabilities(name: str) -> dict[str, Any]:
-    """What a model can do, as far as it is asked for; the vendor says more."""
+    """Returns the capabilities of a model that clients ask for; the vendor lists more."""
     adaptive = not name.endswith("4-5")
     types = {"adaptive": adaptive, "enabled": not adaptive, "disabled": "haiku" in name}
     return {
@@ -141,7 +141,7 @@ def _capabilities(name: str) -> dict[str, Any]:
     }
 
 
-def models(names: Sequence[str], limits: tuple[int, int], query: Mapping[str, str]) -> Planned:
+def models(names: Sequence[str], limits: tuple[int, int], query: Mapping[str, str]) -> HttpReply:
     """The answer to GET /v1/models: one page of `limit` after `after_id`, each with its window and output
     limit.
     """
@@ -162,4 +162,4 @@ def models(names: Sequence[str], limits: tuple[int, int], query: Mapping[str, st
     ]
     ends = {"first_id": page[0] if page else None, "last_id": page[-1] if page else None}
     more = start + len(page) < len(names)
-    return Planned(200, JSON_HEADERS, orjson.dumps({"data": data, "has_more": more, **ends}))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps({"data": data, "has_more": more, **ends}))

@@ -15,8 +15,8 @@ from tests.fakes import openai_wire
 from tests.fakes.http import Request
 from tests.fakes.openai_server import EMBEDDING_DIMENSIONS, fault
 from tests.fakes.responses_server import ResponsesServer
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import JSON_HEADERS, Planned, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView
+from tests.fakes.server import JSON_HEADERS, HttpReply, serve_forever
 
 DEPLOYMENTS = {
     "my-mini": "gpt-4o-mini",
@@ -46,7 +46,7 @@ class AzureServer(ResponsesServer):
         super().__init__(port, models=[*DEPLOYMENTS.values()], record=record)
         self.lists_deployments = lists_deployments
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if self.authorized(request):
             return DEFAULT_REPLY, edge("authentication")
         dated = not request.path.startswith(_V1)
@@ -59,11 +59,11 @@ class AzureServer(ResponsesServer):
             planned = replace(planned, body=_body(known[0], reply.message or known[1]))
         return reply, planned
 
-    def authorized(self, request: Request) -> Planned | None:
+    def authorized(self, request: Request) -> HttpReply | None:
         """The refusal of a request without a key."""
         return None if request.headers.get("api-key") else edge("authentication")
 
-    def _routed(self, request: Request, body: Any, version: str) -> tuple[Reply, Planned]:
+    def _routed(self, request: Request, body: Any, version: str) -> tuple[Reply, HttpReply]:
         path = request.path
         if found := _DEPLOYED.fullmatch(path):
             name, path = found.groups()
@@ -74,11 +74,11 @@ class AzureServer(ResponsesServer):
             return self._called(path.removeprefix(_V1), body)
         lists = {"/openai/deployments": self._deployments, f"{_V1}/models": self._models}
         if request.method == "GET" and path in lists:
-            reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+            reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
             return reply, fault(reply) or lists[path]()
         return DEFAULT_REPLY, gone()
 
-    def _called(self, path: str, body: Any) -> tuple[Reply, Planned]:
+    def _called(self, path: str, body: Any) -> tuple[Reply, HttpReply]:
         if isinstance(body, dict) and body.get("model") not in DEPLOYMENTS:
             return DEFAULT_REPLY, edge("model_not_found")
         body = self.named(body)
@@ -96,19 +96,19 @@ class AzureServer(ResponsesServer):
     def named(self, body: dict[str, Any]) -> dict[str, Any]:
         return {**body, "model": DEPLOYMENTS.get(body["model"], body["model"])}
 
-    def _deployments(self) -> Planned:
+    def _deployments(self) -> HttpReply:
         if not self.lists_deployments:
             return gone()
         shared = {"object": "deployment", "status": "succeeded", "owner": "organization-owner"}
         data = [{"id": name, "model": model, **shared} for name, model in DEPLOYMENTS.items()]
         data.append({"id": "unready", "model": "gpt-5", **shared, "status": "creating"})
-        return Planned(200, JSON_HEADERS, orjson.dumps({"object": "list", "data": data}))
+        return HttpReply(200, JSON_HEADERS, orjson.dumps({"object": "list", "data": data}))
 
-    def _models(self) -> Planned:
+    def _models(self) -> HttpReply:
         """Base models, and one that is there to be tuned alone."""
         data = [_model(name, inference=True) for name in ("gpt-5", "gpt-4o-mini", "text-embedding-3-small", "dall-e-3")]
         data.append(_model("babbage-002", inference=False))
-        return Planned(200, JSON_HEADERS, orjson.dumps({"object": "list", "data": data}))
+        return HttpReply(200, JSON_HEADERS, orjson.dumps({"object": "list", "data": data}))
 
 
 def _model(name: str, *, inference: bool) -> dict[str, Any]:
@@ -124,8 +124,8 @@ def _model(name: str, *, inference: bool) -> dict[str, Any]:
     }
 
 
-def _with_filters(planned: Planned) -> Planned:
-    """What Azure puts before and into a chat: what its content filters say of the prompt."""
+def _with_filters(planned: HttpReply) -> HttpReply:
+    """Adds the results of Azure's content filters before and into a chat."""
     if planned.status != 200:
         return planned
     if planned.frames is not None:
@@ -137,14 +137,14 @@ def _with_filters(planned: Planned) -> Planned:
     return replace(planned, body=orjson.dumps({**body, "prompt_filter_results": _FILTERS}))
 
 
-def edge(kind: str) -> Planned:
+def edge(kind: str) -> HttpReply:
     """An error of the edge before the models."""
-    return Planned(openai_wire.ERRORS[kind][0], JSON_HEADERS, _body(*_EDGE[kind]))
+    return HttpReply(openai_wire.ERRORS[kind][0], JSON_HEADERS, _body(*_EDGE[kind]))
 
 
-def gone() -> Planned:
-    """What is at no address of the resource."""
-    return Planned(404, JSON_HEADERS, _body("404", "Resource not found"))
+def gone() -> HttpReply:
+    """Answers requests for addresses that the resource does not have."""
+    return HttpReply(404, JSON_HEADERS, _body("404", "Resource not found"))
 
 
 def _body(code: str, message: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What Bedrock refuses in a Converse request, for the fake: shapes (by AWS's own description), histories, and what a
+"""Bedrock's refusals of Converse requests, for the fake: shapes (by AWS's own description), histories, and limits of a
 model takes.
 """
 
@@ -28,19 +28,19 @@ def _shape(operation: str) -> Any:
     return service.operation_model(operation).input_shape
 
 
-def complain_of_shape(operation: str, model: str, body: Mapping[str, Any]) -> str | None:
-    """What AWS's own description of the operation does not know or misses."""
+def shape_refusal(operation: str, model: str, body: Mapping[str, Any]) -> str | None:
+    """Returns the members that AWS's own description of the operation does not know or misses, or None."""
     report = ParamValidator().validate({"modelId": model, **body}, _shape(operation))
     return str(report.generate_report()) if report.has_errors() else None
 
 
-def complain(model: str, body: Mapping[str, Any]) -> str | None:
-    """What is refused of a chat with `model`, an id without region; None for nothing."""
+def refusal(model: str, body: Mapping[str, Any]) -> str | None:
+    """Returns the refusal of a chat with `model`, an id without region; None for a good one."""
     messages = body.get("messages") or []
-    return _complain_of_turns(messages, body) or _complain_of_model(model, body, messages)
+    return _turns_refusal(messages, body) or _model_refusal(model, body, messages)
 
 
-def _complain_of_turns(messages: list[dict[str, Any]], body: Mapping[str, Any]) -> str | None:
+def _turns_refusal(messages: list[dict[str, Any]], body: Mapping[str, Any]) -> str | None:
     if not messages or messages[0]["role"] != "user":
         return "A conversation must start with a user message. Try again with a conversation that starts with one."
     uses: set[str] = set()
@@ -62,7 +62,7 @@ def _complain_of_turns(messages: list[dict[str, Any]], body: Mapping[str, Any]) 
     return f"Expected toolResult blocks for the following Ids: {sorted(uses)}" if uses else None
 
 
-def _complain_of_model(model: str, body: Mapping[str, Any], messages: list[dict[str, Any]]) -> str | None:
+def _model_refusal(model: str, body: Mapping[str, Any], messages: list[dict[str, Any]]) -> str | None:
     config = body.get("toolConfig") or {}
     choice = config.get("toolChoice") or {}
     if choice.keys() & {"any", "tool"} and not model.startswith(_FORCED):
@@ -78,10 +78,10 @@ def _complain_of_model(model: str, body: Mapping[str, Any], messages: list[dict[
         return "This model doesn't support cachePoint in tools."
     if not model.startswith(("anthropic.", "amazon.nova")) and any("image" in block for block in blocks):
         return "This model doesn't support the image content block that you provided."
-    return _complain_of_claude(model, body, choice, blocks) if model in CLAUDES else None
+    return _claude_refusal(model, body, choice, blocks) if model in CLAUDES else None
 
 
-def _complain_of_claude(
+def _claude_refusal(
     model: str, body: Mapping[str, Any], choice: Mapping[str, Any], blocks: list[dict[str, Any]]
 ) -> str | None:
     """Its own refusals, as Bedrock passes them on."""
@@ -93,7 +93,7 @@ def _complain_of_claude(
         "tool_choice": {"type": next(iter(choice), "auto")},
         **{field: more[field] for field in ("thinking",) if field in more},
     }
-    complaint = anthropic_rules.complain(asked, "2026-10-21", ",".join(more.get("anthropic_beta", ())))
+    complaint = anthropic_rules.refusal(asked, "2026-10-21", ",".join(more.get("anthropic_beta", ())))
     for block in blocks:
         thought = (block.get("reasoningContent") or {}).get("reasoningText")
         if thought and not thought.get("signature", "").startswith("sig"):

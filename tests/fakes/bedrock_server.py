@@ -19,8 +19,8 @@ from tests.fakes import bedrock_rules as rules
 from tests.fakes import bedrock_signature
 from tests.fakes import bedrock_wire as wire
 from tests.fakes.http import Request
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, Usage
-from tests.fakes.server import FakeServer, Planned, scripted_fault, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView, Usage
+from tests.fakes.server import FakeServer, HttpReply, scripted_fault, serve_forever
 
 ACCESS_KEY, SECRET = "AKIDTEST", "sk-test"
 _TEXT = {"outputModalities": ["TEXT"], "responseStreamingSupported": True}
@@ -64,13 +64,13 @@ class BedrockServer(FakeServer):
         """See FakeServer.takes_key."""
         self._secrets.append(key)
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         """See FakeServer.respond."""
-        if (complaint := self._complain_of_caller(request)) is not None:
+        if (complaint := self._caller_refusal(request)) is not None:
             return DEFAULT_REPLY, wire.error("authentication", complaint)
         match request.method, request.path:
             case "GET", "/foundation-models":
-                reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+                reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
                 return reply, _fault(reply) or wire.foundation_models(MODELS)
             case "GET", "/inference-profiles":
                 return DEFAULT_REPLY, wire.inference_profiles(PROFILES, request.query, self.page)
@@ -79,14 +79,14 @@ class BedrockServer(FakeServer):
             return DEFAULT_REPLY, wire.error("bad_request", "unknown operation", 404)
         return self._call(unquote(found[1]), found[2], body)
 
-    def _complain_of_caller(self, request: Request) -> str | None:
+    def _caller_refusal(self, request: Request) -> str | None:
         authorization = request.headers.get("authorization", "")
         if authorization.startswith("Bearer "):
             return None if len(authorization) > 7 else "Authentication failed: no token."
-        complaints = [bedrock_signature.complain(request, ACCESS_KEY, secret) for secret in self._secrets]
+        complaints = [bedrock_signature.refusal(request, ACCESS_KEY, secret) for secret in self._secrets]
         return None if None in complaints else complaints[0]
 
-    def _call(self, model: str, operation: str, body: Any) -> tuple[Reply, Planned]:
+    def _call(self, model: str, operation: str, body: Any) -> tuple[Reply, HttpReply]:
         profiles = {name: foundation for name, _, foundation in PROFILES}
         foundation = profiles.get(model.rpartition("/")[2], model)
         if foundation not in MODELS:
@@ -98,23 +98,23 @@ class BedrockServer(FakeServer):
         if foundation == model and "ON_DEMAND" not in MODELS[model]["inferenceTypesSupported"]:
             text = f"Invocation of model ID {model} with on-demand throughput isn't supported."
             return DEFAULT_REPLY, wire.error("bad_request", text)
-        if (complaint := _complain_of_body(_OPERATIONS[operation], model, foundation, body)) is not None:
+        if (complaint := _body_refusal(_OPERATIONS[operation], model, foundation, body)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
-        seen = look(model, body, stream=operation == "converse-stream")
+        seen = request_view(model, body, stream=operation == "converse-stream")
         reply = self.script.choose(seen)
         self._count += 1
         usage = reply.usage or self._usage(body, reply)
         return reply, _fault(reply) or wire.message(reply, seen, self._count, usage)
 
-    def _count_only(self, model: str, foundation: str, body: Any) -> tuple[Reply, Planned]:
+    def _count_only(self, model: str, foundation: str, body: Any) -> tuple[Reply, HttpReply]:
         if model not in rules.CLAUDES:
             return DEFAULT_REPLY, wire.error("bad_request", "The provided model doesn't support counting tokens.")
-        if (complaint := rules.complain_of_shape("CountTokens", model, body)) is not None:
+        if (complaint := rules.shape_refusal("CountTokens", model, body)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
         converse = body["input"]["converse"]
-        if (complaint := rules.complain(foundation, converse)) is not None:
+        if (complaint := rules.refusal(foundation, converse)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
-        reply = self.script.choose(Seen(model, "", "", 0, False, (), body, "count"))
+        reply = self.script.choose(RequestView(model, "", "", 0, False, (), body, "count"))
         return reply, _fault(reply) or wire.counted(len(orjson.dumps(converse)) // 4)
 
     def _usage(self, body: Mapping[str, Any], reply: Reply) -> Usage:
@@ -129,14 +129,14 @@ class BedrockServer(FakeServer):
         return Usage(total, output, cached=size if known else 0, cache_write=0 if known else size)
 
 
-def _complain_of_body(operation: str, model: str, foundation: str, body: Any) -> str | None:
+def _body_refusal(operation: str, model: str, foundation: str, body: Any) -> str | None:
     if not isinstance(body, dict):
         return "Malformed input request"
-    return rules.complain_of_shape(operation, model, body) or rules.complain(foundation, body)
+    return rules.shape_refusal(operation, model, body) or rules.refusal(foundation, body)
 
 
-def look(model: str, body: Mapping[str, Any], *, stream: bool) -> Seen:
-    """What a script sees in a Converse request."""
+def request_view(model: str, body: Mapping[str, Any], *, stream: bool) -> RequestView:
+    """Returns a script's view of a Converse request."""
     step, question = 0, ""
     for message in reversed(body["messages"]):
         results = _results(message)
@@ -147,7 +147,7 @@ def look(model: str, body: Mapping[str, Any], *, stream: bool) -> Seen:
     last = body["messages"][-1]
     results = _results(last)
     tools = (body.get("toolConfig") or {}).get("tools", ())
-    return Seen(
+    return RequestView(
         model=model,
         last_role="tool" if results else last["role"],
         last_text="".join(_text(result["content"]) for result in results) if results else _text(last["content"]),

@@ -11,8 +11,8 @@ import orjson
 
 from tests.fakes.bedrock_rules import redacted
 from tests.fakes.openai_wire import vector_of
-from tests.fakes.script import Reply, Seen, ToolCall, Usage, words
-from tests.fakes.server import JSON_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView, ToolCall, Usage, words
+from tests.fakes.server import JSON_HEADERS, HttpReply
 
 STREAM_HEADERS = {"content-type": "application/vnd.amazon.eventstream"}
 ERRORS: Mapping[str, tuple[int, str, str]] = {
@@ -31,11 +31,11 @@ ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def error(kind: str, message: str | None = None, status: int | None = None) -> Planned:
+def error(kind: str, message: str | None = None, status: int | None = None) -> HttpReply:
     """A refusal: its kind is in a header."""
     default_status, name, text = ERRORS[kind]
     kinds = {"x-amzn-errortype": f"{name}:http://internal.amazon.com/coral/", "x-amzn-requestid": "req-0"}
-    return Planned(status or default_status, {**JSON_HEADERS, **kinds}, orjson.dumps({"message": message or text}))
+    return HttpReply(status or default_status, {**JSON_HEADERS, **kinds}, orjson.dumps({"message": message or text}))
 
 
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
@@ -61,14 +61,14 @@ def exception(name: str, message: str) -> bytes:
     return frame(headers, orjson.dumps({"message": message}))
 
 
-def message(reply: Reply, seen: Seen, number: int, usage: Usage) -> Planned:
+def message(reply: Reply, seen: RequestView, number: int, usage: Usage) -> HttpReply:
     """The answer to Converse and ConverseStream; `number` makes ids unique within one server."""
     maker = _Message(reply, number, usage)
     headers = {"x-amzn-requestid": f"req-{number}", **reply.headers}
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **headers}, orjson.dumps(maker.whole()))
+        return HttpReply(200, {**JSON_HEADERS, **headers}, orjson.dumps(maker.whole()))
     broken = exception("modelStreamErrorException", reply.message or "The model stopped.")
-    return Planned(200, {**STREAM_HEADERS, **headers}, frames=list(maker.frames()), error_frame=broken)
+    return HttpReply(200, {**STREAM_HEADERS, **headers}, frames=list(maker.frames()), error_frame=broken)
 
 
 class _Message:
@@ -127,12 +127,12 @@ class _Message:
             yield text[start : start + self.reply.argument_chunk]
 
 
-def counted(tokens: int) -> Planned:
+def counted(tokens: int) -> HttpReply:
     """The answer to CountTokens."""
-    return Planned(200, JSON_HEADERS, orjson.dumps({"inputTokens": tokens}))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps({"inputTokens": tokens}))
 
 
-def embeddings(model: str, body: Mapping[str, Any]) -> Planned:
+def embeddings(model: str, body: Mapping[str, Any]) -> HttpReply:
     """The answer of InvokeModel, of Titan for one text and of Cohere for several."""
     texts = body.get("texts") or [body.get("inputText", "")]
     size = body.get("output_dimension") or body.get("dimensions") or (1536 if "text-v1" in model else 1024)
@@ -143,17 +143,17 @@ def embeddings(model: str, body: Mapping[str, Any]) -> Planned:
         answer: dict[str, Any] = {"id": "e", "texts": texts, "embeddings": {"float": vectors}}
     else:
         answer = {"embedding": vectors[0], "inputTextTokenCount": tokens}
-    return Planned(200, headers, orjson.dumps(answer))
+    return HttpReply(200, headers, orjson.dumps(answer))
 
 
-def foundation_models(models: Mapping[str, Mapping[str, Any]]) -> Planned:
+def foundation_models(models: Mapping[str, Mapping[str, Any]]) -> HttpReply:
     """The answer to ListFoundationModels."""
     arn = "arn:aws:bedrock:us-east-1::foundation-model"
     summaries = [{"modelArn": f"{arn}/{name}", "modelId": name, **said} for name, said in models.items()]
-    return Planned(200, JSON_HEADERS, orjson.dumps({"modelSummaries": summaries}))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps({"modelSummaries": summaries}))
 
 
-def inference_profiles(profiles: Sequence[tuple[str, str, str]], query: Mapping[str, str], page: int) -> Planned:
+def inference_profiles(profiles: Sequence[tuple[str, str, str]], query: Mapping[str, str], page: int) -> HttpReply:
     """The answer to ListInferenceProfiles, in pages: (id, type, id of its model)."""
     chosen = [one for one in profiles if one[1] == query.get("type", "SYSTEM_DEFINED")]
     start = int(query.get("nextToken", "t+0").partition("+")[2])
@@ -172,4 +172,4 @@ def inference_profiles(profiles: Sequence[tuple[str, str, str]], query: Mapping[
     answer: dict[str, Any] = {"inferenceProfileSummaries": summaries}
     if start + size < len(chosen):
         answer["nextToken"] = f"t+{start + size}"
-    return Planned(200, JSON_HEADERS, orjson.dumps(answer))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(answer))

@@ -19,8 +19,8 @@ import orjson
 from tests.fakes import google_wire as wire
 from tests.fakes.google_tokens import TokenServer
 from tests.fakes.http import Request
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, Usage
-from tests.fakes.server import FakeServer, Planned, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView, Usage
+from tests.fakes.server import FakeServer, HttpReply, serve_forever
 
 CHAT_MODELS = ("gemini-4-argon", "gemini-3.8-flash", "gemini-3-flash-preview", "gemini-2.5-flash")
 EMBEDDING_MODELS = ("gemini-embedding-2", "gemini-embedding-001")
@@ -42,7 +42,7 @@ PARTS = ("text", "inlineData", "fileData", "functionCall", "functionResponse")
 # /v1beta/models/NAME:METHOD, and on Vertex with the project and the publisher before.
 _AI = re.compile(r"/v1(?:beta)?/models/([^:/]+):(\w+)")
 _VERTEX = re.compile(r"/v1(?:beta1)?/projects/([^/]+)/locations/([^/]+)/publishers/google/models/([^:/]+):(\w+)")
-_Answer = tuple[Reply, Planned]
+_Answer = tuple[Reply, HttpReply]
 
 
 class GoogleServer(FakeServer):
@@ -73,13 +73,13 @@ class GoogleServer(FakeServer):
             case _:
                 return self.embedded(body, model, method)
 
-    def refused(self, request: Request) -> Planned | None:
+    def refused(self, request: Request) -> HttpReply | None:
         """The refusal of who has no key."""
         return None if request.headers.get("x-goog-api-key") else wire.error("unregistered")
 
     def listed(self, request: Request) -> _Answer:
         """The list of models."""
-        reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+        reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
         if not re.fullmatch(r"/v1(beta)?/models", request.path):
             return reply, wire.error("model_not_found", "Not found")
         return reply, _fault(reply) or wire.models(self.chat_models, EMBEDDING_MODELS, request.query)
@@ -89,15 +89,15 @@ class GoogleServer(FakeServer):
             return DEFAULT_REPLY, wire.error("bad_request", "this fake streams with alt=sse alone")
         if model not in self.chat_models:
             return DEFAULT_REPLY, wire.error("model_not_found", f"models/{model} is not found for API version v1beta.")
-        if (complaint := complain(body, model, self.fields)) is not None:
+        if (complaint := refusal(body, model, self.fields)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
-        seen = look(body, model, stream)
+        seen = request_view(body, model, stream)
         reply = self.script.choose(seen)
         self._count += 1
         usage = reply.usage or Usage(_size(body), max(1, len(reply.text) // 4 + 8 * len(reply.calls)))
         return reply, self.fault(reply) or wire.content(reply, seen, self._count, usage)
 
-    def fault(self, reply: Reply) -> Planned | None:
+    def fault(self, reply: Reply) -> HttpReply | None:
         """The scripted error or raw body in place of a proper answer."""
         return _fault(reply)
 
@@ -108,14 +108,14 @@ class GoogleServer(FakeServer):
         return self._counted(asked, model)
 
     def _counted(self, asked: dict[str, Any], model: str) -> _Answer:
-        if (complaint := complain(asked, model, self.fields)) is not None:
+        if (complaint := refusal(asked, model, self.fields)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", complaint)
-        reply = self.script.choose(Seen(model, "", "", 0, False, (), asked, "count"))
+        reply = self.script.choose(RequestView(model, "", "", 0, False, (), asked, "count"))
         return reply, _fault(reply) or wire.answer({"totalTokens": _size(asked)})
 
     def embedded(self, body: Any, model: str, method: str) -> _Answer:
         """batchEmbedContents."""
-        reply = self.script.choose(Seen(model, "", "", 0, False, (), body or {}, "embeddings"))
+        reply = self.script.choose(RequestView(model, "", "", 0, False, (), body or {}, "embeddings"))
         if method != "batchEmbedContents" or model not in EMBEDDING_MODELS:
             return reply, wire.error("model_not_found", f"models/{model} is not found, or not supported for {method}.")
         asked = body["requests"]
@@ -146,19 +146,19 @@ class VertexServer(GoogleServer):
         await self.tokens.stop()
         await super().stop()
 
-    def refused(self, request: Request) -> Planned | None:
+    def refused(self, request: Request) -> HttpReply | None:
         """The refusal of a token that was never given out."""
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         return None if token in self.tokens.given else wire.error("unauthenticated")
 
     def listed(self, request: Request) -> _Answer:
-        reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+        reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
         if not self.lists or request.path != "/v1beta1/publishers/google/models":
             return reply, wire.error("model_not_found", "Not found")
         names = (*self.chat_models, *VERTEX_EMBEDDINGS, "imagen-4.0-generate-001")
         return reply, _fault(reply) or wire.published(names, request.query)
 
-    def fault(self, reply: Reply) -> Planned | None:
+    def fault(self, reply: Reply) -> HttpReply | None:
         if reply.error == "authentication":
             return wire.error("unauthenticated", reply.message, reply.status, reply.retry_after)
         return super().fault(reply)
@@ -168,7 +168,7 @@ class VertexServer(GoogleServer):
 
     def embedded(self, body: Any, model: str, method: str) -> _Answer:
         """batchEmbedContents of Gemini's models, predict of the older ones."""
-        reply = self.script.choose(Seen(model, "", "", 0, False, (), body or {}, "embeddings"))
+        reply = self.script.choose(RequestView(model, "", "", 0, False, (), body or {}, "embeddings"))
         if model not in VERTEX_EMBEDDINGS:
             return reply, wire.error("model_not_found", f"Publisher Model {model} was not found.")
         if method == "batchEmbedContents" and "gemini" in model:
@@ -184,17 +184,17 @@ class VertexServer(GoogleServer):
         return reply, wire.error("bad_request", f"{method} is not supported for {model}")
 
 
-def _fault(reply: Reply) -> Planned | None:
+def _fault(reply: Reply) -> HttpReply | None:
     if reply.raw_body is not None:
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
+        return HttpReply(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode())
     if reply.error is None:
         return None
     planned = wire.error(reply.error, reply.message, reply.status, reply.retry_after)
-    return Planned(planned.status, {**planned.headers, **reply.headers}, planned.body)
+    return HttpReply(planned.status, {**planned.headers, **reply.headers}, planned.body)
 
 
-def look(body: Mapping[str, Any], model: str, stream: bool) -> Seen:
-    """What a script sees in a request."""
+def request_view(body: Mapping[str, Any], model: str, stream: bool) -> RequestView:
+    """Returns a script's view of a request."""
     contents = body["contents"]
     step, question = 0, ""
     for content in reversed(contents):
@@ -207,7 +207,7 @@ def look(body: Mapping[str, Any], model: str, stream: bool) -> Seen:
     results = _of_kind(last, "functionResponse")
     declared = [one for tool in body.get("tools", ()) for one in tool.get("functionDeclarations", ())]
     said = " ".join(str(result["response"].get("output", "")) for result in results) if results else _text(last)
-    return Seen(
+    return RequestView(
         model=model,
         last_role="tool" if results else last["role"],
         last_text=said,
@@ -231,8 +231,8 @@ def _size(value: Any) -> int:
     return max(1, len(orjson.dumps(value)) // 4)
 
 
-def complain(body: Any, model: str, fields: frozenset[str] = FIELDS) -> str | None:
-    """What the vendor would refuse in a request, or None."""
+def refusal(body: Any, model: str, fields: frozenset[str] = FIELDS) -> str | None:
+    """Returns the vendor's refusal of a request, or None."""
     if not isinstance(body, dict):
         return "Invalid JSON payload received."
     config = body.get("generationConfig") or {}
@@ -251,7 +251,7 @@ def complain(body: Any, model: str, fields: frozenset[str] = FIELDS) -> str | No
     for schema in (*schemas, config.get("responseJsonSchema")):
         if unknown := set(keywords(schema)) - SCHEMA:
             return f'Invalid schema: unknown name "{min(unknown)}"'
-    return _complain_of_contents(body.get("contents"), is_signed=not model.startswith("gemini-2"))
+    return _contents_refusal(body.get("contents"), is_signed=not model.startswith("gemini-2"))
 
 
 def keywords(schema: Any) -> Iterator[str]:
@@ -266,7 +266,7 @@ def keywords(schema: Any) -> Iterator[str]:
         yield from keywords(inner)
 
 
-def _complain_of_contents(contents: Any, *, is_signed: bool) -> str | None:
+def _contents_refusal(contents: Any, *, is_signed: bool) -> str | None:
     if not contents:
         return "* GenerateContentRequest.contents: contents is not specified"
     calls: list[dict[str, Any]] = []
@@ -278,7 +278,7 @@ def _complain_of_contents(contents: Any, *, is_signed: bool) -> str | None:
             return f"* GenerateContentRequest.contents[{index}].parts: must hold one of its kinds each"
         if any(part.get("text") == "" and "thoughtSignature" not in part for part in parts):
             return "Unable to submit request because it has an empty text parameter."
-        if (complaint := _complain_of_results(_of_kind(content, "functionResponse"), calls)) is not None:
+        if (complaint := _results_refusal(_of_kind(content, "functionResponse"), calls)) is not None:
             return complaint
         calls = _of_kind(content, "functionCall")
         if calls and (index == 0 or contents[index - 1]["role"] != "user" or role != "model"):
@@ -286,10 +286,10 @@ def _complain_of_contents(contents: Any, *, is_signed: bool) -> str | None:
         first: dict[str, Any] = next((part for part in parts if "functionCall" in part), {})
         if calls and is_signed and "thoughtSignature" not in first:
             return f"Function call `{calls[0]['name']}` is missing a `thought_signature`."
-    return _complain_of_results([], calls)
+    return _results_refusal([], calls)
 
 
-def _complain_of_results(results: list[dict[str, Any]], calls: list[dict[str, Any]]) -> str | None:
+def _results_refusal(results: list[dict[str, Any]], calls: list[dict[str, Any]]) -> str | None:
     if len(results) != len(calls):
         return "Please ensure that the number of function response parts is equal to the number of function call parts."
     for result, call in zip(results, calls, strict=True):

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply
-from tests.fakes.server import JSON_HEADERS, FakeServer, Planned
+from tests.fakes.server import JSON_HEADERS, FakeServer, HttpReply
 
 ACCOUNT = "loci@fake-project.iam.gserviceaccount.com"
 PROJECT = "fake-project"
@@ -33,11 +33,11 @@ class TokenServer(FakeServer):
         self.given: list[str] = []
         self.seconds = 3600
         # What it answers instead, where that is set.
-        self.failure: Planned | None = None
+        self.failure: HttpReply | None = None
 
     @property
     def token_uri(self) -> str:
-        """Where tokens are asked for."""
+        """The URL that issues tokens."""
         return f"{self.base_url}/token"
 
     def account(self, **changes: Any) -> str:
@@ -55,19 +55,19 @@ class TokenServer(FakeServer):
         }
         return orjson.dumps({**info, **changes}).decode()
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if self.failure is not None:
             return DEFAULT_REPLY, self.failure
         form = {name: values[0] for name, values in parse_qs(request.body.decode()).items()}
-        complaint = self._complain(form) if request.path == "/token" else "not found"
+        complaint = self._refusal(form) if request.path == "/token" else "not found"
         if complaint is not None:
             said = {"error": "invalid_grant", "error_description": complaint}
-            return DEFAULT_REPLY, Planned(400, JSON_HEADERS, orjson.dumps(said))
+            return DEFAULT_REPLY, HttpReply(400, JSON_HEADERS, orjson.dumps(said))
         self.given.append(f"ya29.fake-{len(self.given) + 1}")
         token = {"access_token": self.given[-1], "expires_in": self.seconds, "token_type": "Bearer"}
-        return DEFAULT_REPLY, Planned(200, JSON_HEADERS, orjson.dumps(token))
+        return DEFAULT_REPLY, HttpReply(200, JSON_HEADERS, orjson.dumps(token))
 
-    def _complain(self, form: dict[str, str]) -> str | None:
+    def _refusal(self, form: dict[str, str]) -> str | None:
         if form.get("grant_type") != _GRANT or form.get("assertion", "").count(".") != 2:
             return "unsupported grant"
         signed, _, signature = form["assertion"].rpartition(".")

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
-from tests.fakes.script import Reply, Seen, Usage, words
-from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView, Usage, words
+from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, HttpReply
 
 WINDOW = 1_048_576
 _RPC = "type.googleapis.com/google.rpc."
@@ -33,10 +33,10 @@ ERRORS: Mapping[str, tuple[int, str, str]] = {
 }
 
 
-def error(kind: str, message: str | None = None, status: int | None = None, wait: float | None = None) -> Planned:
+def error(kind: str, message: str | None = None, status: int | None = None, wait: float | None = None) -> HttpReply:
     """An error reply in the vendor's shape; `wait` is what it asks for in seconds."""
     code, _, _ = ERRORS[kind]
-    return Planned(status or code, JSON_HEADERS, orjson.dumps(error_body(kind, message, status, wait)))
+    return HttpReply(status or code, JSON_HEADERS, orjson.dumps(error_body(kind, message, status, wait)))
 
 
 def error_body(kind: str, message: str | None, status: int | None = None, wait: float | None = None) -> dict[str, Any]:
@@ -52,21 +52,21 @@ def error_body(kind: str, message: str | None, status: int | None = None, wait: 
     return {"error": {**said, "details": details} if details else said}
 
 
-def answer(value: Any) -> Planned:
+def answer(value: Any) -> HttpReply:
     """A reply that is JSON."""
-    return Planned(200, JSON_HEADERS, orjson.dumps(value))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(value))
 
 
-def content(reply: Reply, seen: Seen, number: int, usage: Usage) -> Planned:
+def content(reply: Reply, seen: RequestView, number: int, usage: Usage) -> HttpReply:
     """The answer to generateContent or streamGenerateContent; `number` makes ids unique within one server."""
     maker = _Content(reply, seen, number, usage)
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.whole()))
+        return HttpReply(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.whole()))
     frames = [frame(chunk, reply.line_end) for chunk in maker.chunks()]
     if reply.keepalives:
         frames.insert(1, b": keep-alive" + 2 * reply.line_end.encode())
     broken = frame(error_body("overloaded", reply.message))
-    return Planned(200, {**SSE_HEADERS, **reply.headers}, frames=frames, error_frame=broken)
+    return HttpReply(200, {**SSE_HEADERS, **reply.headers}, frames=frames, error_frame=broken)
 
 
 def frame(chunk: Mapping[str, Any], line_end: str = "\n") -> bytes:
@@ -82,7 +82,7 @@ def encoded(text: str) -> str:
 class _Content:
     """One reply, whole or as chunks. A model that thought signs its first call, or else the end of its text."""
 
-    def __init__(self, reply: Reply, seen: Seen, number: int, usage: Usage) -> None:
+    def __init__(self, reply: Reply, seen: RequestView, number: int, usage: Usage) -> None:
         self.reply = reply
         self.finish = reply.finish or "STOP"
         self.signature = {"thoughtSignature": encoded(reply.signature)} if reply.reasoning else {}
@@ -152,19 +152,19 @@ def vector(text: str, length: int) -> list[float]:
     return [value / size for value in values]
 
 
-def models(chat: Sequence[str], embeddings: Sequence[str], query: Mapping[str, str]) -> Planned:
+def models(chat: Sequence[str], embeddings: Sequence[str], query: Mapping[str, str]) -> HttpReply:
     """The answer to GET models: one page of `pageSize` after `pageToken`."""
     listed = [_chat_model(name) for name in chat] + [_embedding_model(name) for name in embeddings]
     return _page("models", listed, query)
 
 
-def published(names: Sequence[str], query: Mapping[str, str]) -> Planned:
+def published(names: Sequence[str], query: Mapping[str, str]) -> HttpReply:
     """The answer to GET publishers/google/models of Vertex."""
     listed = [{"name": f"publishers/google/models/{name}", "versionId": "default"} for name in names]
     return _page("publisherModels", listed, query)
 
 
-def _page(field: str, listed: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> Planned:
+def _page(field: str, listed: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> HttpReply:
     start, size = int(query.get("pageToken", 0)), int(query.get("pageSize", 50))
     more = {"nextPageToken": str(start + size)} if start + size < len(listed) else {}
     return answer({field: list(listed[start : start + size]), **more})

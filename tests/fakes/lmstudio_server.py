@@ -9,8 +9,8 @@ from typing import Any
 from tests.fakes import openai_wire as wire
 from tests.fakes.http import Request
 from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import Planned, json_reply, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView
+from tests.fakes.server import HttpReply, json_reply, serve_forever
 
 CHAT = ("qwen2-vl-7b-instruct", "meta-llama-3.1-8b-instruct")
 EMBEDDING = ("text-embedding-nomic-embed-text-v1.5", 768)
@@ -47,7 +47,7 @@ class LmStudioServer(OpenAIServer):
         super().__init__(port, models=CHAT, record=record)
         self.api = api
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         match request.method, request.path:
             case "GET", "/api/v1/models" if self.api == 1:
                 return DEFAULT_REPLY, json_reply({"models": V1})
@@ -56,7 +56,7 @@ class LmStudioServer(OpenAIServer):
             case "GET", "/v1/models":
                 return DEFAULT_REPLY, wire.models((*CHAT, EMBEDDING[0]))
             case "POST", "/v1/embeddings" if isinstance(body, dict) and body.get("model") == EMBEDDING[0]:
-                reply = self.script.choose(Seen(EMBEDDING[0], "", "", 0, False, (), body, "embeddings"))
+                reply = self.script.choose(RequestView(EMBEDDING[0], "", "", 0, False, (), body, "embeddings"))
                 return reply, wire.embeddings(body, EMBEDDING[1])
             case "POST", "/v1/chat/completions":
                 return super().respond(request, body)

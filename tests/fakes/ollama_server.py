@@ -16,8 +16,8 @@ import orjson
 
 from tests.fakes import ollama_wire as wire
 from tests.fakes.http import Request
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import FakeServer, Planned, json_reply, scripted_fault, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView
+from tests.fakes.server import FakeServer, HttpReply, json_reply, scripted_fault, serve_forever
 
 ROLES = ("system", "user", "assistant", "tool")
 _TOOLS_TEMPLATE = (
@@ -71,7 +71,7 @@ class OllamaServer(FakeServer):
         super().__init__(port, record=record)
         self.models, self.old, self.key = dict(models), old, key
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if self.key and request.headers.get("authorization") != f"Bearer {self.key}":
             return DEFAULT_REPLY, wire.error("authentication")
         match request.method, request.path:
@@ -82,12 +82,12 @@ class OllamaServer(FakeServer):
             case "POST", "/api/show":
                 return DEFAULT_REPLY, self._show(body)
             case "GET", "/api/tags":
-                reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+                reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
                 return reply, _fault(reply) or json_reply({"models": [self._tag(name) for name in self.models]})
             case "GET", "/api/version":
                 return DEFAULT_REPLY, json_reply({"version": "0.5.7" if self.old else "0.31.0"})
             case _:
-                return DEFAULT_REPLY, Planned(404, {"content-type": "text/plain"}, b"404 page not found")
+                return DEFAULT_REPLY, HttpReply(404, {"content-type": "text/plain"}, b"404 page not found")
 
     def _tag(self, name: str) -> dict[str, Any]:
         return {"name": name, "model": name, "digest": f"sha256:{name}", "size": 1, "details": self._details(name)}
@@ -97,7 +97,7 @@ class OllamaServer(FakeServer):
         families = list(model.families or (model.architecture,))
         return {"format": "gguf", "family": model.architecture, "families": families, "parameter_size": "8B"}
 
-    def _show(self, body: Any) -> Planned:
+    def _show(self, body: Any) -> HttpReply:
         name = body.get("name" if self.old else "model", "") if isinstance(body, dict) else ""
         model = self.models.get(name)
         if model is None:
@@ -119,10 +119,10 @@ class OllamaServer(FakeServer):
             shown |= {} if model.thinking is None else {"thinking": model.thinking}
         return json_reply(shown)
 
-    def _chat(self, body: Any) -> tuple[Reply, Planned]:
-        if complaint := self._complain(body):
+    def _chat(self, body: Any) -> tuple[Reply, HttpReply]:
+        if complaint := self._refusal(body):
             return DEFAULT_REPLY, complaint
-        seen = look(body)
+        seen = request_view(body)
         reply = self.script.choose(seen)
         if fault := _fault(reply):
             return reply, fault
@@ -131,7 +131,7 @@ class OllamaServer(FakeServer):
             return reply, wire.error("context_overflow")
         return reply, wire.chat(reply, seen)
 
-    def _complain(self, body: Any) -> Planned | None:
+    def _refusal(self, body: Any) -> HttpReply | None:
         if not isinstance(body, dict) or not body.get("model"):
             return wire.error("bad_request", "model is required")
         name, model = body["model"], self.models.get(body["model"])
@@ -143,10 +143,12 @@ class OllamaServer(FakeServer):
                 return wire.error("bad_request", f"registry.ollama.ai/library/{name} does not support {wanted}")
         if "completion" not in model.capabilities:
             return wire.error("bad_request", f'"{name}" does not support chat')
-        return complain_of_options(body) or complain_of_messages(body, model)
+        return options_refusal(body) or messages_refusal(body, model)
 
-    def _embed(self, body: Any) -> tuple[Reply, Planned]:
-        reply = self.script.choose(Seen(str((body or {}).get("model")), "", "", 0, False, (), body, "embeddings"))
+    def _embed(self, body: Any) -> tuple[Reply, HttpReply]:
+        reply = self.script.choose(
+            RequestView(str((body or {}).get("model")), "", "", 0, False, (), body, "embeddings")
+        )
         if fault := _fault(reply):
             return reply, fault
         model = self.models.get(body["model"])
@@ -157,7 +159,7 @@ class OllamaServer(FakeServer):
         return reply, wire.embeddings(body, model.embedding_length)
 
 
-def complain_of_options(body: Mapping[str, Any]) -> Planned | None:
+def options_refusal(body: Mapping[str, Any]) -> HttpReply | None:
     """Options of a wrong type, which stop the request while it is read."""
     options = body.get("options") or {}
     for name in _INTEGERS:
@@ -173,7 +175,7 @@ def complain_of_options(body: Mapping[str, Any]) -> Planned | None:
     return None
 
 
-def complain_of_messages(body: Mapping[str, Any], model: FakeModel) -> Planned | None:
+def messages_refusal(body: Mapping[str, Any], model: FakeModel) -> HttpReply | None:
     """Messages that Ollama cannot read."""
     for message in body.get("messages") or ():
         if message.get("role") not in ROLES or not isinstance(message.get("content"), str):
@@ -191,8 +193,8 @@ def complain_of_messages(body: Mapping[str, Any], model: FakeModel) -> Planned |
     return None
 
 
-def look(body: Mapping[str, Any]) -> Seen:
-    """What a script sees in a chat request."""
+def request_view(body: Mapping[str, Any]) -> RequestView:
+    """Returns a script's view of a chat request."""
     messages = body.get("messages") or [{"role": "user", "content": ""}]
     step, question = 0, ""
     for index, message in reversed(list(enumerate(messages))):
@@ -203,7 +205,7 @@ def look(body: Mapping[str, Any]) -> Seen:
     names = tuple(tool["function"]["name"] for tool in body.get("tools") or ())
     last = messages[-1]
     stream = bool(body.get("stream", True))
-    return Seen(body["model"], last["role"], last["content"], step, stream, names, body, question=question)
+    return RequestView(body["model"], last["role"], last["content"], step, stream, names, body, question=question)
 
 
 if __name__ == "__main__":

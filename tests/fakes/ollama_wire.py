@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from tests.fakes.openai_wire import vector_of
-from tests.fakes.script import Reply, Seen, ToolCall, Usage, words
-from tests.fakes.server import JSON_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView, ToolCall, Usage, words
+from tests.fakes.server import JSON_HEADERS, HttpReply
 
 NDJSON_HEADERS = {"content-type": "application/x-ndjson"}
 _AT = "2026-11-21T12:00:00.000000Z"
@@ -23,27 +23,27 @@ ERRORS: Mapping[str, tuple[int, str]] = {
 }
 
 
-def error(kind: str, message: str | None = None, status: int | None = None) -> Planned:
+def error(kind: str, message: str | None = None, status: int | None = None) -> HttpReply:
     """An error reply in the vendor's shape."""
     default_status, text = ERRORS[kind]
-    return Planned(status or default_status, JSON_HEADERS, orjson.dumps({"error": message or text}))
+    return HttpReply(status or default_status, JSON_HEADERS, orjson.dumps({"error": message or text}))
 
 
-def chat(reply: Reply, seen: Seen) -> Planned:
+def chat(reply: Reply, seen: RequestView) -> HttpReply:
     """The answer to POST /api/chat."""
     maker = _Chat(reply, seen)
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.whole()))
+        return HttpReply(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.whole()))
     end = reply.line_end.encode()
     frames = [orjson.dumps(line) + end for line in maker.lines()]
     broken = orjson.dumps({"error": reply.message or "an error was encountered while running the model"}) + end
-    return Planned(200, {**NDJSON_HEADERS, **reply.headers}, frames=frames, error_frame=broken)
+    return HttpReply(200, {**NDJSON_HEADERS, **reply.headers}, frames=frames, error_frame=broken)
 
 
 class _Chat:
     """One reply, whole or in lines."""
 
-    def __init__(self, reply: Reply, seen: Seen) -> None:
+    def __init__(self, reply: Reply, seen: RequestView) -> None:
         self.reply, self.seen = reply, seen
         self.counts = reply.usage or Usage(max(1, len(orjson.dumps(seen.body["messages"])) // 4), 7)
         self.logprobs = bool(seen.body.get("logprobs"))
@@ -101,10 +101,10 @@ def _function(call: ToolCall) -> dict[str, Any]:
     return {"name": call.name, "arguments": arguments}
 
 
-def embeddings(body: Mapping[str, Any], dimensions: int) -> Planned:
+def embeddings(body: Mapping[str, Any], dimensions: int) -> HttpReply:
     """The answer to POST /api/embed."""
     inputs = body["input"] if isinstance(body["input"], list) else [body["input"]]
     vectors = [vector_of(str(text), body.get("dimensions") or dimensions) for text in inputs]
     tokens = sum(max(1, len(str(text)) // 4) for text in inputs)
     answer = {"model": body["model"], "embeddings": vectors, "total_duration": 14_143_917, "prompt_eval_count": tokens}
-    return Planned(200, JSON_HEADERS, orjson.dumps(answer))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(answer))

@@ -15,10 +15,10 @@ import orjson
 
 from tests.fakes import openai_wire as wire
 from tests.fakes.http import Request
-from tests.fakes.openai_server import OpenAIServer, complain, fault, look
+from tests.fakes.openai_server import OpenAIServer, fault, refusal, request_view
 from tests.fakes.openai_vendors import ALWAYS, FLAVOURS, Flavour
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import JSON_HEADERS, Planned
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView
+from tests.fakes.server import JSON_HEADERS, HttpReply
 
 _SAID = ("content", "refusal", "tool_calls")
 _MESSAGE = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
@@ -31,50 +31,50 @@ class CompatibleServer(OpenAIServer):
         self.flavour = FLAVOURS[vendor]
         super().__init__(port, models=[item["id"] for item in self.flavour.models], record=record)
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if (request.method, request.path) == ("GET", "/v1/models"):
-            reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+            reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
             return reply, self._fault(reply) or self._models()
         return super().respond(request, body)
 
-    def _models(self) -> Planned:
+    def _models(self) -> HttpReply:
         items = list(self.flavour.models)
-        return Planned(200, JSON_HEADERS, orjson.dumps(items if self.flavour.lists_plainly else {"data": items}))
+        return HttpReply(200, JSON_HEADERS, orjson.dumps(items if self.flavour.lists_plainly else {"data": items}))
 
-    def _chat(self, body: Any) -> tuple[Reply, Planned]:
-        if (complaint := complain(body)) is not None:
+    def _chat(self, body: Any) -> tuple[Reply, HttpReply]:
+        if (complaint := refusal(body)) is not None:
             return DEFAULT_REPLY, self._error("bad_request", complaint[0])
-        if (words := complain_as(self.flavour, body)) is not None:
+        if (words := vendor_refusal(self.flavour, body)) is not None:
             return DEFAULT_REPLY, self._error("bad_request", words)
         if body["model"] not in self.chat_models:
             return DEFAULT_REPLY, self._error("model_not_found", f"The model `{body['model']}` does not exist.")
         asked = {**body, "stream_options": {"include_usage": True}} if self.flavour.usage_in != "own" else body
-        seen = look(asked)
+        seen = request_view(asked)
         reply = self.script.choose(seen)
         self._count += 1
         return reply, self._fault(reply) or self.shaped(reply, wire.chat(reply, seen, self._count))
 
-    def _embeddings(self, body: Any) -> tuple[Reply, Planned]:
-        reply = self.script.choose(Seen(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
+    def _embeddings(self, body: Any) -> tuple[Reply, HttpReply]:
+        reply = self.script.choose(RequestView(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
         size = self.flavour.embeddings.get(str(body.get("model")))
         if size is None:
             return DEFAULT_REPLY, self._error("model_not_found", "There is no such embedding model.")
         return reply, self._fault(reply) or wire.embeddings(body, size)
 
-    def _fault(self, reply: Reply) -> Planned | None:
+    def _fault(self, reply: Reply) -> HttpReply | None:
         if reply.error is None:
             return fault(reply)
         planned = self._error(reply.error, reply.message, reply.status)
         wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
         return replace(planned, headers={**planned.headers, **wait, **reply.headers})
 
-    def _error(self, kind: str, message: str | None = None, status: int | None = None) -> Planned:
+    def _error(self, kind: str, message: str | None = None, status: int | None = None) -> HttpReply:
         usual_status, error_type, usual_code, usual = wire.ERRORS[kind]
         own_status, code, text = self.flavour.texts.get(kind, (usual_status, usual_code, usual))
         body = self.flavour.error(message or text, code, error_type, status or own_status)
-        return Planned(status or own_status, JSON_HEADERS, orjson.dumps(body))
+        return HttpReply(status or own_status, JSON_HEADERS, orjson.dumps(body))
 
-    def shaped(self, reply: Reply, planned: Planned) -> Planned:
+    def shaped(self, reply: Reply, planned: HttpReply) -> HttpReply:
         """OpenAI's reply in this vendor's words."""
         if planned.frames is None:
             return replace(planned, body=orjson.dumps(_whole(self.flavour, reply, orjson.loads(planned.body))))
@@ -89,7 +89,7 @@ class CompatibleServer(OpenAIServer):
 
 
 def _parsed(frame: bytes) -> tuple[bytes, dict[str, Any], bytes]:
-    """What stands before the JSON of a frame, the JSON, and what stands after it."""
+    """Returns the bytes before the JSON of a frame, the JSON, and the bytes after it."""
     start, brace, rest = frame.partition(b"{")
     text = rest.rstrip(b"\r\n")
     return (start, orjson.loads(brace + text), rest[len(text) :]) if brace else (frame, {}, b"")
@@ -125,7 +125,7 @@ class _Shaper:
         self._has_thought = False
 
     def chunks(self, chunk: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """What one of OpenAI's chunks is with this vendor."""
+        """Yields this vendor's form of one of OpenAI's chunks."""
         chunk.pop("usage", None)
         if not chunk.get("choices"):
             if chunk and self._flavour.usage_in == "own":
@@ -175,13 +175,13 @@ def _thinking(text: str) -> dict[str, Any]:
 
 
 def _thinks(body: Mapping[str, Any]) -> bool:
-    """Whether a model that can think does so for this request: DeepSeek's do unless told otherwise, but for one."""
+    """Returns whether a model that can think does so for this request: DeepSeek's do by default, but for one."""
     switched_off = (body.get("thinking") or {}).get("type") == "disabled"
     return not switched_off and not str(body.get("model")).endswith("-chat")
 
 
-def complain_as(flavour: Flavour, body: Mapping[str, Any]) -> str | None:
-    """What this vendor would refuse beside what OpenAI does."""
+def vendor_refusal(flavour: Flavour, body: Mapping[str, Any]) -> str | None:
+    """Returns the refusal of this vendor, beyond OpenAI's."""
     extra = set() if flavour.fields is None else body.keys() - flavour.fields - ALWAYS
     if extra:
         return f"Extra inputs are not permitted: {', '.join(sorted(extra))}"
@@ -194,14 +194,14 @@ def complain_as(flavour: Flavour, body: Mapping[str, Any]) -> str | None:
         return f"This response_format type is unavailable now: {wanted}"
     if not flavour.strict and any("strict" in tool["function"] for tool in body.get("tools", ())):
         return "Extra inputs are not permitted: strict"
-    return _complain_of_messages(flavour, body["messages"])
+    return _messages_refusal(flavour, body["messages"])
 
 
 def _choice(value: Any) -> str:
     return "auto" if value is None else value if isinstance(value, str) else "named"
 
 
-def _complain_of_messages(flavour: Flavour, messages: list[dict[str, Any]]) -> str | None:
+def _messages_refusal(flavour: Flavour, messages: list[dict[str, Any]]) -> str | None:
     before = ""
     for index, message in enumerate(messages):
         calls = message.get("tool_calls") or ()

@@ -16,8 +16,8 @@ from typing import Any
 
 from tests.fakes import openai_wire as wire
 from tests.fakes.http import Request
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import FakeServer, Planned, scripted_fault, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView
+from tests.fakes.server import FakeServer, HttpReply, scripted_fault, serve_forever
 
 CHAT_MODELS = ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini", "gpt-5", "gpt-5-mini", "gpt-6-sol", "o3", "o4-mini")
 EMBEDDING_DIMENSIONS = {
@@ -43,7 +43,7 @@ class OpenAIServer(FakeServer):
         self.chat_models = tuple(models)
         self._count = 0
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if not request.headers.get("authorization", "").startswith("Bearer "):
             return DEFAULT_REPLY, wire.error("authentication", "You didn't provide an API key.")
         match request.method, request.path:
@@ -52,26 +52,26 @@ class OpenAIServer(FakeServer):
             case "POST", "/v1/embeddings":
                 return self._embeddings(body)
             case "GET", "/v1/models":
-                reply = self.script.choose(Seen("", "", "", 0, False, (), {}, "models"))
+                reply = self.script.choose(RequestView("", "", "", 0, False, (), {}, "models"))
                 names = self.chat_models + tuple(EMBEDDING_DIMENSIONS)
                 return reply, fault(reply) or wire.models(names)
             case method, path:
                 return DEFAULT_REPLY, wire.error("bad_request", f"Invalid URL ({method} {path})", 404)
 
-    def _chat(self, body: Any) -> tuple[Reply, Planned]:
-        if (complaint := complain(body)) is not None:
+    def _chat(self, body: Any) -> tuple[Reply, HttpReply]:
+        if (complaint := refusal(body)) is not None:
             return DEFAULT_REPLY, wire.error("bad_request", *complaint)
         if body["model"] not in self.chat_models:
             return DEFAULT_REPLY, wire.error("model_not_found", f"The model `{body['model']}` does not exist.")
-        seen = look(body)
+        seen = request_view(body)
         reply = self.script.choose(seen)
         self._count += 1
         return reply, fault(reply) or wire.chat(reply, seen, self._count)
 
-    def _embeddings(self, body: Any) -> tuple[Reply, Planned]:
+    def _embeddings(self, body: Any) -> tuple[Reply, HttpReply]:
         if not isinstance(body, dict):
             return DEFAULT_REPLY, wire.error("bad_request", "We could not parse the JSON body of your request.")
-        reply = self.script.choose(Seen(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
+        reply = self.script.choose(RequestView(body.get("model", ""), "", "", 0, False, (), body, "embeddings"))
         if planned := fault(reply):
             return reply, planned
         if (size := EMBEDDING_DIMENSIONS.get(str(body.get("model")))) is None:
@@ -81,8 +81,8 @@ class OpenAIServer(FakeServer):
         return reply, wire.embeddings(body, size)
 
 
-def look(body: Mapping[str, Any]) -> Seen:
-    """What a script sees in a chat request."""
+def request_view(body: Mapping[str, Any]) -> RequestView:
+    """Returns a script's view of a chat request."""
     messages = body["messages"]
     step, question = 0, ""
     for index, message in reversed(list(enumerate(messages))):
@@ -91,7 +91,7 @@ def look(body: Mapping[str, Any]) -> Seen:
             break
         step += message["role"] == "tool" and messages[index - 1]["role"] == "assistant"
     last = messages[-1]
-    return Seen(
+    return RequestView(
         model=body["model"],
         last_role=last["role"],
         last_text=text_of(last.get("content")),
@@ -110,14 +110,14 @@ def text_of(content: Any) -> str:
     return "".join(part.get("text", "") for part in content if isinstance(part, dict))
 
 
-def complain(body: Any) -> tuple[str, int | None, str | None] | None:
-    """What the vendor would refuse in a chat request: (message, status, parameter), or None."""
+def refusal(body: Any) -> tuple[str, int | None, str | None] | None:
+    """Returns the vendor's refusal of a chat request: (message, status, parameter), or None."""
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         return "you must provide a model parameter", None, "model"
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         return "Invalid 'messages': empty array.", None, "messages"
-    if text := _complain_of_history(messages):
+    if text := _history_refusal(messages):
         return text, None, "messages"
     for tool in body.get("tools", ()):
         if not _TOOL_NAME.match(tool["function"]["name"]):
@@ -142,7 +142,7 @@ def complain(body: Any) -> tuple[str, int | None, str | None] | None:
     return None
 
 
-def _complain_of_history(messages: list[dict[str, Any]]) -> str | None:
+def _history_refusal(messages: list[dict[str, Any]]) -> str | None:
     open_calls: set[str] = set()
     for index, message in enumerate(messages):
         role = message.get("role")

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from tests.fakes.script import Reply, Seen, ToolCall, Usage, words
-from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView, ToolCall, Usage, words
+from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, HttpReply
 
 ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
     "authentication": (
@@ -44,11 +44,11 @@ def error(
     status: int | None = None,
     param: str | None = None,
     code: str | None = None,
-) -> Planned:
+) -> HttpReply:
     """An error reply in the vendor's shape."""
     default_status, error_type, usual_code, text = ERRORS[kind]
     headers = {**JSON_HEADERS, "x-request-id": "req_fake"}
-    return Planned(
+    return HttpReply(
         status or default_status, headers, _error_body(error_type, code or usual_code, message or text, param)
     )
 
@@ -57,25 +57,25 @@ def _error_body(error_type: str, code: str | None, message: str, param: str | No
     return orjson.dumps({"error": {"message": message, "type": error_type, "param": param, "code": code}})
 
 
-def chat(reply: Reply, seen: Seen, number: int) -> Planned:
+def chat(reply: Reply, seen: RequestView, number: int) -> HttpReply:
     """The answer to POST /chat/completions; `number` makes ids unique within one server."""
     maker = _Completion(reply, seen, number)
     headers = {"x-request-id": f"req_{number}", **reply.headers}
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **headers}, orjson.dumps(maker.whole()))
+        return HttpReply(200, {**JSON_HEADERS, **headers}, orjson.dumps(maker.whole()))
     end = reply.line_end.encode()
     frames = [b"data: " + orjson.dumps(chunk) + end + end for chunk in maker.chunks()]
     frames.append(b"data: [DONE]" + end + end)
     if reply.keepalives:
         frames = [piece for frame in frames for piece in (b": keep-alive" + end + end, frame)]
     broken = b"data: " + _error_body("server_error", None, reply.message or "The server had an error.") + b"\n\n"
-    return Planned(200, {**SSE_HEADERS, **headers}, frames=frames, error_frame=broken)
+    return HttpReply(200, {**SSE_HEADERS, **headers}, frames=frames, error_frame=broken)
 
 
 class _Completion:
     """One chat completion, whole or as chunks."""
 
-    def __init__(self, reply: Reply, seen: Seen, number: int) -> None:
+    def __init__(self, reply: Reply, seen: RequestView, number: int) -> None:
         self.reply = reply
         self.asked = seen.body
         self.base = {
@@ -143,7 +143,7 @@ class _Completion:
             yield self._chunk({"tool_calls": [piece]})
 
     def _token_details(self, pieces: Sequence[str], first: int) -> dict[str, Any]:
-        """What was asked for of the tokens, each piece of the text being one; ids are 1000, 1001, ..."""
+        """Returns the requested details of the tokens, one for each piece of the text; ids are 1000, 1001, ..."""
         details: dict[str, Any] = {}
         if self.asked.get("logprobs") and pieces:
             top = self.asked.get("top_logprobs", 0)
@@ -182,12 +182,12 @@ def usage(counts: Usage) -> dict[str, Any]:
     }
 
 
-def _estimate(reply: Reply, seen: Seen) -> Usage:
+def _estimate(reply: Reply, seen: RequestView) -> Usage:
     texts = sum(len(str(message.get("content") or "")) for message in seen.body.get("messages", ()))
     return Usage(input=max(1, texts // 4), output=max(1, len(reply.text) // 4 + 8 * len(reply.calls)))
 
 
-def embeddings(body: Mapping[str, Any], dimensions: int) -> Planned:
+def embeddings(body: Mapping[str, Any], dimensions: int) -> HttpReply:
     """The answer to POST /embeddings: vectors that depend on the text alone, as floats or base64 of
     float32.
     """
@@ -202,7 +202,7 @@ def embeddings(body: Mapping[str, Any], dimensions: int) -> Planned:
     tokens = sum(max(1, len(str(text)) // 4) for text in inputs)
     counts = {"prompt_tokens": tokens, "total_tokens": tokens}
     answer = {"object": "list", "data": data, "model": body["model"], "usage": counts}
-    return Planned(200, JSON_HEADERS, orjson.dumps(answer))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(answer))
 
 
 def vector_of(text: str, size: int) -> list[float]:
@@ -213,7 +213,7 @@ def vector_of(text: str, size: int) -> list[float]:
     return [value / length for value in values]
 
 
-def models(names: tuple[str, ...]) -> Planned:
+def models(names: tuple[str, ...]) -> HttpReply:
     """The answer to GET /models."""
     data = [{"id": name, "object": "model", "created": 1700000000, "owned_by": "system"} for name in names]
-    return Planned(200, JSON_HEADERS, orjson.dumps({"object": "list", "data": data}))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps({"object": "list", "data": data}))

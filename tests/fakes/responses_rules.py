@@ -1,10 +1,10 @@
-"""What OpenAI's Responses refuses of a request, and what a script sees in one."""
+"""The refusals of OpenAI's Responses, and a script's view of its requests."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.fakes.script import Seen
+from tests.fakes.script import RequestView
 
 KNOWN = frozenset(
     {"model", "input", "instructions", "store", "stream", "tools", "tool_choice", "parallel_tool_calls", "text"}
@@ -32,8 +32,8 @@ def items_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "message", **item} for item in given]
 
 
-def look(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]], *, stream: bool) -> Seen:
-    """What a script sees; `items` are all of the conversation."""
+def request_view(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]], *, stream: bool) -> RequestView:
+    """Returns a script's view; `items` are all of the conversation."""
     step, question, last_kind = 0, "", ""
     for item in reversed(items):
         if item["type"] == "message" and item.get("role") == "user":
@@ -43,7 +43,7 @@ def look(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]], *, stream:
         last_kind = item["type"]
     last = items[-1] if items else {}
     answered = last.get("type") == "function_call_output"
-    return Seen(
+    return RequestView(
         model=body["model"],
         last_role="tool" if answered else last.get("role", ""),
         last_text=text_of(last.get("output") if answered else last.get("content")),
@@ -62,8 +62,8 @@ def text_of(content: Any) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
-def complain(body: Any, items: Sequence[Mapping[str, Any]], known: frozenset[str] = KNOWN) -> Complaint | None:
-    """What the vendor would refuse, None for nothing; `items` are those of the whole conversation."""
+def refusal(body: Any, items: Sequence[Mapping[str, Any]], known: frozenset[str] = KNOWN) -> Complaint | None:
+    """Returns the vendor's refusal, or None; `items` are those of the whole conversation."""
     complaints = _complaints(body, items, known)
     return next(complaints, None)
 

@@ -17,7 +17,7 @@ from tests.fakes import responses_wire as wire
 from tests.fakes.http import ClientGone, Exchange, Request
 from tests.fakes.openai_server import CHAT_MODELS, OpenAIServer, fault
 from tests.fakes.script import DEFAULT_REPLY, Reply
-from tests.fakes.server import JSON_HEADERS, Planned, Received, serve_forever
+from tests.fakes.server import JSON_HEADERS, HttpReply, RequestRecord, serve_forever
 from tests.fakes.websocket import WebSocket, is_upgrade
 
 Kept = tuple[str, list[dict[str, Any]]]
@@ -37,7 +37,7 @@ class ResponsesServer(OpenAIServer):
         # How many WebSockets were opened.
         self.opened = 0
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if request.headers.get("authorization", "").startswith("Bearer "):
             if (request.method, request.path) == ("POST", "/v1/responses"):
                 return self.create(body)
@@ -47,30 +47,30 @@ class ResponsesServer(OpenAIServer):
 
     def create(
         self, body: Any, before: Sequence[dict[str, Any]] = (), *, stream: bool | None = None
-    ) -> tuple[Reply, Planned]:
+    ) -> tuple[Reply, HttpReply]:
         """The answer to a request whose conversation began with `before`."""
         if not isinstance(body, dict) or not isinstance(body.get("model"), str):
             return DEFAULT_REPLY, openai_wire.error("bad_request", "Missing required parameter: 'model'.")
         items = [*before, *rules.items_of(body)]
-        if complaint := rules.complain(body, items):
+        if complaint := rules.refusal(body, items):
             return DEFAULT_REPLY, refused(*complaint)
         if body.get("previous_response_id") and stream is None:
             return DEFAULT_REPLY, refused(*_not_found(body["previous_response_id"]))
         if body["model"] not in self.chat_models:
             return DEFAULT_REPLY, openai_wire.error("model_not_found", f"The model `{body['model']}` does not exist.")
-        seen = rules.look(body, items, stream=bool(body.get("stream")) if stream is None else stream)
+        seen = rules.request_view(body, items, stream=bool(body.get("stream")) if stream is None else stream)
         reply = self.script.choose(seen)
         self._count += 1
         return reply, fault(reply) or wire.response(reply, seen, self._count)
 
-    def _count_tokens(self, body: Any) -> tuple[Reply, Planned]:
-        reply = self.script.choose(replace(rules.look(body, rules.items_of(body), stream=False), route="count"))
+    def _count_tokens(self, body: Any) -> tuple[Reply, HttpReply]:
+        reply = self.script.choose(replace(rules.request_view(body, rules.items_of(body), stream=False), route="count"))
         if planned := fault(reply):
             return reply, planned
-        if complaint := rules.complain(body, rules.items_of(body), rules.COUNTED):
+        if complaint := rules.refusal(body, rules.items_of(body), rules.COUNTED):
             return DEFAULT_REPLY, refused(*complaint)
         answer = {"object": "response.input_tokens", "input_tokens": len(orjson.dumps(body["input"])) // 4}
-        return DEFAULT_REPLY, Planned(200, JSON_HEADERS, orjson.dumps(answer))
+        return DEFAULT_REPLY, HttpReply(200, JSON_HEADERS, orjson.dumps(answer))
 
     async def _serve(self, request: Request, exchange: Exchange) -> None:
         if not is_upgrade(request) or request.path not in self.responses_paths:
@@ -82,13 +82,13 @@ class ResponsesServer(OpenAIServer):
         self.opened += 1
         await self._converse(request, await WebSocket.accept(request, exchange))
 
-    def authorized(self, request: Request) -> Planned | None:
+    def authorized(self, request: Request) -> HttpReply | None:
         """The refusal of an upgrade without a key."""
         if request.headers.get("authorization", "").startswith("Bearer "):
             return None
         return openai_wire.error("authentication", "You didn't provide an API key.")
 
-    def _refused_upgrade(self, request: Request) -> Planned | None:
+    def _refused_upgrade(self, request: Request) -> HttpReply | None:
         if not self.websockets:
             return openai_wire.error("bad_request", "Invalid URL (GET /v1/responses)", 404)
         # What is no API answers an upgrade as it answers everything; the page stays for the call that follows.
@@ -104,7 +104,7 @@ class ResponsesServer(OpenAIServer):
                 body = orjson.loads(message)
             except orjson.JSONDecodeError:
                 body = None
-            received = Received("WEBSOCKET", request.path, request.headers, body)
+            received = RequestRecord("WEBSOCKET", request.path, request.headers, body)
             if self._record:
                 self.requests.append(received)
             if self.lifetime is not None and given >= self.lifetime:
@@ -154,7 +154,7 @@ class ResponsesServer(OpenAIServer):
         return body
 
 
-def refused(message: str, code: str | None = None, param: str | None = None) -> Planned:
+def refused(message: str, code: str | None = None, param: str | None = None) -> HttpReply:
     """A refusal of a request."""
     return openai_wire.error("bad_request", message, None, param, code)
 

@@ -10,25 +10,25 @@ from typing import Any
 import orjson
 
 from tests.fakes import openai_wire
-from tests.fakes.script import Reply, Seen, ToolCall, Usage, words
-from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView, ToolCall, Usage, words
+from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, HttpReply
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def response(reply: Reply, seen: Seen, number: int) -> Planned:
+def response(reply: Reply, seen: RequestView, number: int) -> HttpReply:
     """The answer to POST /responses; `number` makes ids unique within one server."""
     made = Made(reply, seen, number)
     headers = {"x-request-id": f"req_{number}", **reply.headers}
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **headers}, orjson.dumps(made.whole()))
+        return HttpReply(200, {**JSON_HEADERS, **headers}, orjson.dumps(made.whole()))
     end = reply.line_end.encode()
     frames = [b"event: " + event["type"].encode() + end + b"data: " + orjson.dumps(event) + end + end
               for event in made.events()]  # fmt: skip
     if reply.keepalives:
         frames = [piece for frame in frames for piece in (b": keep-alive" + end + end, frame)]
     broken = b"event: error\ndata: " + orjson.dumps(broken_off(reply)) + b"\n\n"
-    return Planned(200, {**SSE_HEADERS, **headers}, frames=frames, error_frame=broken)
+    return HttpReply(200, {**SSE_HEADERS, **headers}, frames=frames, error_frame=broken)
 
 
 def broken_off(reply: Reply) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def broken_off(reply: Reply) -> dict[str, Any]:
     return {"type": "error", "code": "server_error", "message": message, "param": None, "sequence_number": 99}
 
 
-def error_event(planned: Planned) -> dict[str, Any]:
+def error_event(planned: HttpReply) -> dict[str, Any]:
     """The WebSocket's event for what HTTP would have answered as an error."""
     headers = {name: value for name, value in planned.headers.items() if name.startswith(("retry-", "x-"))}
     error = orjson.loads(planned.body)["error"]
@@ -47,7 +47,7 @@ def error_event(planned: Planned) -> dict[str, Any]:
 class Made:
     """One response, whole or as events."""
 
-    def __init__(self, reply: Reply, seen: Seen, number: int) -> None:
+    def __init__(self, reply: Reply, seen: RequestView, number: int) -> None:
         self.reply = reply
         self.asked = seen.body
         self.number = number
@@ -192,6 +192,6 @@ def usage(counts: Usage) -> dict[str, Any]:
     }
 
 
-def _estimate(reply: Reply, seen: Seen) -> Usage:
+def _estimate(reply: Reply, seen: RequestView) -> Usage:
     size = len(orjson.dumps(seen.body.get("input"))) + len(seen.body.get("instructions") or "")
     return Usage(input=max(1, size // 4), output=max(1, len(reply.text) // 4 + 8 * len(reply.calls)))

@@ -1,4 +1,4 @@
-"""What a fake provider is told to answer, in words that are the same for every vendor.
+"""The script of a fake provider's answers, in words that are the same for every vendor.
 
 A reply is chosen in this order: the queue (each scripted reply serves one request), the first rule that
 matches, the function given to `answer`, the default. All of it except the function has a JSON form for other
@@ -99,8 +99,8 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a rule or function looks at in a request, the same for every vendor.
+class RequestView:
+    """A request as rules and functions see it, the same for every vendor.
 
     `step` counts the rounds of tool results since the last user message: 0 for a turn's first model call.
     `question` is the text of that user message. `route` is chat, count, embeddings or
@@ -132,7 +132,7 @@ class Rule:
     model: str | None = None
     route: str = "chat"
 
-    def matches(self, seen: Seen) -> bool:
+    def matches(self, seen: RequestView) -> bool:
         return (
             self.route == seen.route
             and (self.contains is None or self.contains in seen.last_text or self.contains in seen.question)
@@ -141,7 +141,7 @@ class Rule:
         )
 
 
-Answer = Callable[[Seen], Reply]
+Answer = Callable[[RequestView], Reply]
 DEFAULT_REPLY = Reply(text="Hello from the fake model.")
 
 
@@ -154,7 +154,7 @@ class Script:
     answer: Answer | None = None
     default: Reply = DEFAULT_REPLY
 
-    def choose(self, seen: Seen) -> Reply:
+    def choose(self, seen: RequestView) -> Reply:
         if self.queue and seen.route == "chat":
             return self.queue.popleft()
         for rule in self.rules:

@@ -1,4 +1,4 @@
-"""What the fake providers share: the script, the record of requests, the control endpoints, ways to run.
+"""The base of the fake providers: the script, the record of requests, the control endpoints, ways to run.
 
 Control endpoints, for a test or benchmark in another process (JSON in and out):
     POST /_script    {"replies": [...], "rules": [...], "steps": [...], "default": {...}}, see
@@ -31,7 +31,7 @@ SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-contro
 
 
 @dataclass
-class Received:
+class RequestRecord:
     """One request as it came in. `outcome` is open, done, cut (by the fake) or gone (the client went
     away).
     """
@@ -49,7 +49,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class HttpReply:
     """A reply on the wire: a status and either a whole body or the frames of a stream."""
 
     status: int
@@ -59,22 +59,22 @@ class Planned:
     error_frame: bytes = b""
 
 
-def json_reply(value: Any) -> Planned:
+def json_reply(value: Any) -> HttpReply:
     """Returns a reply of JSON."""
-    return Planned(200, JSON_HEADERS, orjson.dumps(value))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(value))
 
 
 def scripted_fault(
-    reply: Reply, error: Callable[[str, str | None, int | None], Planned], encoding: str = "utf-8"
-) -> Planned | None:
+    reply: Reply, error: Callable[[str, str | None, int | None], HttpReply], encoding: str = "utf-8"
+) -> HttpReply | None:
     """Returns the script's error or raw body in place of a proper answer; `error` gives it the vendor's shape."""
     if reply.raw_body is not None:
-        return Planned(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode(encoding))
+        return HttpReply(reply.status or 200, {"content-type": reply.content_type}, reply.raw_body.encode(encoding))
     if reply.error is None:
         return None
     planned = error(reply.error, reply.message, reply.status)
     wait = {"retry-after": f"{reply.retry_after:g}"} if reply.retry_after is not None else {}
-    return Planned(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
+    return HttpReply(planned.status, {**planned.headers, **wait, **reply.headers}, planned.body)
 
 
 class FakeServer(ABC):
@@ -84,12 +84,12 @@ class FakeServer(ABC):
 
     def __init__(self, port: int = 0, *, record: bool = True) -> None:
         self.script = Script()
-        self.requests: list[Received] = []
+        self.requests: list[RequestRecord] = []
         self._record = record
         self._http = HttpServer(self._serve, port)
 
     @abstractmethod
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         """The reply to a request of the vendor's API: what the script says and its bytes on the wire."""
 
     def takes_key(self, key: str) -> None:  # noqa: B027 - most have nothing to do
@@ -101,7 +101,7 @@ class FakeServer(ABC):
 
     @property
     def connections(self) -> int:
-        """How many connections clients have made so far."""
+        """The number of connections that clients have made so far."""
         return self._http.accepted
 
     def close_connections(self) -> None:
@@ -110,7 +110,7 @@ class FakeServer(ABC):
 
     @property
     def base_url(self) -> str:
-        """What goes into the vendor's base URL setting, in the form the vendor documents."""
+        """The value of the vendor's base URL setting, in the form the vendor documents."""
         return f"http://{LOOPBACK}:{self.port}{self.api_path}"
 
     def reply(self, *replies: Reply) -> None:
@@ -172,7 +172,7 @@ class FakeServer(ABC):
             body = orjson.loads(request.body) if request.body else None
         except orjson.JSONDecodeError:
             body = None
-        received = Received(request.method, request.path, request.headers, body)
+        received = RequestRecord(request.method, request.path, request.headers, body)
         if self._record:
             self.requests.append(received)
         try:
@@ -197,11 +197,11 @@ class FakeServer(ABC):
         await exchange.send(status, JSON_HEADERS, answer)
 
 
-def _public(received: Received) -> dict[str, Any]:
+def _public(received: RequestRecord) -> dict[str, Any]:
     return {**vars(received), "headers": dict(received.headers)}
 
 
-async def play(exchange: Exchange, reply: Reply, planned: Planned) -> str:
+async def play(exchange: Exchange, reply: Reply, planned: HttpReply) -> str:
     """Send a planned reply with the script's delays and faults; returns how it ended: done, cut or gone."""
     if reply.hang:
         await exchange.wait_gone()
@@ -228,7 +228,7 @@ async def play(exchange: Exchange, reply: Reply, planned: Planned) -> str:
     return "done"
 
 
-def _compressed(planned: Planned) -> Planned:
+def _compressed(planned: HttpReply) -> HttpReply:
     """The same reply in gzip, each frame of a stream readable as soon as it came."""
     packer = zlib.compressobj(wbits=31)
     headers = {**planned.headers, "content-encoding": "gzip"}
@@ -238,7 +238,7 @@ def _compressed(planned: Planned) -> Planned:
     return replace(planned, headers=headers, frames=[*frames, packer.flush()])
 
 
-async def _play_body(exchange: Exchange, reply: Reply, planned: Planned) -> str:
+async def _play_body(exchange: Exchange, reply: Reply, planned: HttpReply) -> str:
     if reply.truncate_after is None:
         await exchange.send(planned.status, planned.headers, planned.body)
         return "done"

@@ -11,8 +11,8 @@ from typing import Any
 from tests.fakes import openai_wire, sglang_wire, vllm_wire
 from tests.fakes.http import Request
 from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen
-from tests.fakes.server import JSON_HEADERS, Planned, json_reply, scripted_fault, serve_forever
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView
+from tests.fakes.server import JSON_HEADERS, HttpReply, json_reply, scripted_fault, serve_forever
 
 CHAT = "qwen/qwen3-8b"
 EMBEDDING = ("Alibaba-NLP/gte-Qwen2-1.5B-instruct", 1_536)
@@ -45,7 +45,7 @@ class SglangServer(OpenAIServer):
         super().__init__(port, models=(CHAT,), record=record)
         self.info, self.incremental, self.old = info, incremental, old
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         prefix = "/get_" if self.old else "/"
         if request.method == "GET" and request.path == f"{prefix}model_info":
             info = {"model_path": CHAT, "is_generation": True, "has_image_understanding": False}
@@ -66,14 +66,14 @@ class SglangServer(OpenAIServer):
                 model = {"id": CHAT, "object": "model", "owned_by": "sglang", "root": CHAT, "max_model_len": 40_960}
                 return DEFAULT_REPLY, json_reply({"object": "list", "data": [model]})
             case "POST", "/v1/embeddings" if isinstance(body, dict) and body.get("model") == EMBEDDING[0]:
-                reply = self.script.choose(Seen(EMBEDDING[0], "", "", 0, False, (), body, "embeddings"))
+                reply = self.script.choose(RequestView(EMBEDDING[0], "", "", 0, False, (), body, "embeddings"))
                 return reply, openai_wire.embeddings(body, EMBEDDING[1])
             case "POST", "/v1/chat/completions":
                 return super().respond(request, body)
             case _:
-                return DEFAULT_REPLY, Planned(404, JSON_HEADERS, b'{"detail":"Not Found"}')
+                return DEFAULT_REPLY, HttpReply(404, JSON_HEADERS, b'{"detail":"Not Found"}')
 
-    def _generate(self, body: Any) -> tuple[Reply, Planned]:
+    def _generate(self, body: Any) -> tuple[Reply, HttpReply]:
         sampling = (body or {}).get("sampling_params") or {}
         if not isinstance(body, dict) or not isinstance(body.get("text"), str) or not body["text"]:
             message = "Either text, input_ids or input_embeds should be provided."
@@ -81,7 +81,7 @@ class SglangServer(OpenAIServer):
         if unknown := (body.keys() - _FIELDS) | (sampling.keys() - _SAMPLING):
             return DEFAULT_REPLY, sglang_wire.error("bad_request", f"Unexpected keyword argument {sorted(unknown)}")
         text, stream = body["text"], bool(body.get("stream"))
-        seen = Seen(CHAT, "user", text, 0, stream, (), body, question=text)
+        seen = RequestView(CHAT, "user", text, 0, stream, (), body, question=text)
         reply = self.script.choose(seen)
         self._count += 1
         planned = sglang_wire.generated(reply, seen, self._count, incremental=self.incremental)

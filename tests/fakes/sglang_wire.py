@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from tests.fakes.script import Reply, Seen
-from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView
+from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, HttpReply
 from tests.fakes.vllm_wire import counts, written
 
 ERRORS: Mapping[str, tuple[int, str]] = {
@@ -23,30 +23,30 @@ ERRORS: Mapping[str, tuple[int, str]] = {
 _CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 
 
-def error(kind: str, message: str | None = None, status: int | None = None) -> Planned:
+def error(kind: str, message: str | None = None, status: int | None = None) -> HttpReply:
     """An error reply in the vendor's shape."""
     default_status, text = ERRORS[kind]
-    return Planned(status or default_status, JSON_HEADERS, orjson.dumps({"error": {"message": message or text}}))
+    return HttpReply(status or default_status, JSON_HEADERS, orjson.dumps({"error": {"message": message or text}}))
 
 
-def generated(reply: Reply, seen: Seen, number: int, *, incremental: bool) -> Planned:
+def generated(reply: Reply, seen: RequestView, number: int, *, incremental: bool) -> HttpReply:
     """The answer to POST /generate; `incremental`: events hold what is new alone."""
     maker = _Generated(reply, seen, number)
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.event(0, len(maker.pieces), True)))
+        return HttpReply(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.event(0, len(maker.pieces), True)))
     end = reply.line_end.encode() * 2
     frames = [b"data: " + orjson.dumps(event) + end for event in maker.events(incremental=incremental)]
     frames.append(b"data: [DONE]" + end)
     if reply.keepalives:
         frames = [piece for frame in frames for piece in (b": keep-alive" + end, frame)]
     broken = orjson.dumps({"error": {"message": reply.message or "Internal Server Error"}})
-    return Planned(200, SSE_HEADERS, frames=frames, error_frame=b"data: " + broken + end)
+    return HttpReply(200, SSE_HEADERS, frames=frames, error_frame=b"data: " + broken + end)
 
 
 class _Generated:
     """One reply, whole or as events."""
 
-    def __init__(self, reply: Reply, seen: Seen, number: int) -> None:
+    def __init__(self, reply: Reply, seen: RequestView, number: int) -> None:
         self.reply, self.asked, self.id = reply, seen.body, f"fake{number}"
         self.pieces = written(reply, str(seen.body["text"]))
         self.counts = counts(reply, str(seen.body["text"]), self.pieces)
@@ -79,7 +79,7 @@ class _Generated:
         return [-0.25 * (number + 1), 1000 + number, text]
 
 
-def calls_in(body: Mapping[str, Any]) -> Planned:
+def calls_in(body: Mapping[str, Any]) -> HttpReply:
     """The answer to POST /parse_function_call by the parsers of the Hermes family."""
     text = str(body["text"])
     calls: list[dict[str, Any]] = []
@@ -90,13 +90,13 @@ def calls_in(body: Mapping[str, Any]) -> Planned:
             parameters = orjson.dumps(call["arguments"]).decode()
             calls.append({"tool_index": len(calls), "name": call["name"], "parameters": parameters})
     answer = {"normal_text": _CALL.split(text)[0].rstrip() if calls else text, "calls": calls}
-    return Planned(200, JSON_HEADERS, orjson.dumps(answer))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(answer))
 
 
-def separated(body: Mapping[str, Any]) -> Planned:
+def separated(body: Mapping[str, Any]) -> HttpReply:
     """The answer to POST /separate_reasoning."""
     thoughts, mark, text = str(body["text"]).partition("</think>")
     if not mark:
         thoughts, text = "", thoughts
     answer = {"reasoning_text": thoughts.removeprefix("<think>").strip(), "text": text.lstrip() if mark else text}
-    return Planned(200, JSON_HEADERS, orjson.dumps(answer))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(answer))

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from tests.fakes.openai_wire import arguments, usage
-from tests.fakes.script import Reply, Seen, Usage, words
-from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, Planned
+from tests.fakes.script import Reply, RequestView, Usage, words
+from tests.fakes.server import JSON_HEADERS, SSE_HEADERS, HttpReply
 
 
 def written(reply: Reply, prompt: str) -> list[str]:
@@ -32,28 +32,28 @@ def _continued(text: str, prompt: str) -> str:
 
 
 def counts(reply: Reply, prompt: str, written: Sequence[str]) -> Usage:
-    """As scripted, or estimated."""
+    """Returns the counts of the script, or estimates."""
     return reply.usage or Usage(max(1, len(prompt) // 4), max(1, len(written)))
 
 
-def completion(reply: Reply, seen: Seen, number: int) -> Planned:
+def completion(reply: Reply, seen: RequestView, number: int) -> HttpReply:
     """The answer to POST /v1/completions."""
     maker = _Completion(reply, seen, number)
     if not seen.stream:
-        return Planned(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.whole()))
+        return HttpReply(200, {**JSON_HEADERS, **reply.headers}, orjson.dumps(maker.whole()))
     end = reply.line_end.encode() * 2
     frames = [b"data: " + orjson.dumps(chunk) + end for chunk in maker.chunks()]
     frames.append(b"data: [DONE]" + end)
     if reply.keepalives:
         frames = [piece for frame in frames for piece in (b": keep-alive" + end, frame)]
     error = {"message": reply.message or "EngineCore encountered an issue.", "type": "InternalServerError", "code": 500}
-    return Planned(200, SSE_HEADERS, frames=frames, error_frame=b"data: " + orjson.dumps({"error": error}) + end)
+    return HttpReply(200, SSE_HEADERS, frames=frames, error_frame=b"data: " + orjson.dumps({"error": error}) + end)
 
 
 class _Completion:
     """One completion, whole or as chunks."""
 
-    def __init__(self, reply: Reply, seen: Seen, number: int) -> None:
+    def __init__(self, reply: Reply, seen: RequestView, number: int) -> None:
         self.reply, self.asked = reply, seen.body
         self.base = {"id": f"cmpl-fake{number}", "object": "text_completion", "created": 1, "model": seen.model}
         self.pieces = written(reply, str(seen.body["prompt"]))
@@ -82,9 +82,9 @@ class _Completion:
         return {**choice, "stop_reason": None}
 
 
-def tokenized(body: Mapping[str, Any], window: int | None) -> Planned:
+def tokenized(body: Mapping[str, Any], window: int | None) -> HttpReply:
     """The answer to POST /tokenize: four characters are a token."""
     text = body.get("prompt") or orjson.dumps([body.get("messages"), body.get("tools")]).decode()
     ids = list(range(max(1, len(text) // 4)))
     answer = {"count": len(ids), "max_model_len": window, "tokens": ids, "token_strs": None}
-    return Planned(200, JSON_HEADERS, orjson.dumps(answer))
+    return HttpReply(200, JSON_HEADERS, orjson.dumps(answer))

@@ -1,4 +1,4 @@
-"""What every real vendor must do: the cases of the contract suite that make sense where nobody writes the script."""
+"""The duties of every real vendor: the cases of the contract suite that make sense where nobody writes the script."""
 
 from __future__ import annotations
 

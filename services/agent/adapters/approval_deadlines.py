@@ -75,9 +75,9 @@ async def answer_overdue(pool: asyncpg.Pool, worker_id: UUID) -> list[tuple[UUID
 
 async def _answer(connection: Any, head: Mapping[str, Any], worker_id: UUID) -> Successor | None:
     ids = (head["organization_id"], head["conversation_id"])
-    shown = await window(connection, *ids)
-    pending = pending_message(shown)
-    asking_id = None if pending is None else next(reversed(waiting_runs(shown, pending)), None)
+    history = await window(connection, *ids)
+    pending = pending_message(history)
+    asking_id = None if pending is None else next(reversed(waiting_runs(history, pending)), None)
     asking = None if asking_id is None else await connection.fetchrow(_ASKING, ids[0], asking_id, ids[1])
     if pending is None or asking_id is None or asking is None:
         await connection.execute(_LOOK_AGAIN, *ids, None)
@@ -85,9 +85,9 @@ async def _answer(connection: Any, head: Mapping[str, Any], worker_id: UUID) -> 
     if asking["schema_version"] > SCHEMA_VERSION:
         raise ValueError(f"they were made by a release that writes schema version {asking['schema_version']}")
     rules = settings_from_body(asking["body"]).tool_rules
-    decisions = overdue_answers(shown, pending, rules, head["now"])
+    decisions = overdue_answers(history, pending, rules, head["now"])
     if not decisions:
-        await connection.execute(_LOOK_AGAIN, *ids, due_at(shown, pending, rules))
+        await connection.execute(_LOOK_AGAIN, *ids, due_at(history, pending, rules))
         return None
     await connection.execute(_POSTPONE, *ids)
     run_id = uuid5(asking_id, "timeout")

@@ -100,14 +100,14 @@ class GrpcToolCatalogue:
         self._environments = environment_service_pb2_grpc.EnvironmentServiceStub(channel)
 
     async def find(self, tool_ids: Sequence[UUID] = (), names: Sequence[str] = ()) -> tuple[CatalogueTool, ...]:
-        found: list[CatalogueTool] = []
-        wanted = [to_public("tool", tool_id) for tool_id in tool_ids]
-        while wanted or names:
-            request = tool_service_pb2.BatchGetToolsRequest(tool_ids=wanted[:_TOOLS_AT_ONCE], names=names)
+        tools: list[CatalogueTool] = []
+        ids = [to_public("tool", tool_id) for tool_id in tool_ids]
+        while ids or names:
+            request = tool_service_pb2.BatchGetToolsRequest(tool_ids=ids[:_TOOLS_AT_ONCE], names=names)
             response = await call_idempotent(self._tools.BatchGetTools, request, timeout=PATIENCE_SECONDS)
-            found += map(_tool, response.tools)
-            wanted, names = wanted[_TOOLS_AT_ONCE:], ()
-        return tuple({tool.id: tool for tool in found}.values())
+            tools += map(_tool, response.tools)
+            ids, names = ids[_TOOLS_AT_ONCE:], ()
+        return tuple({tool.id: tool for tool in tools}.values())
 
     async def purge_receipts(self, agent_id: UUID) -> None:
         request = execution_service_pb2.PurgeReceiptsRequest(agent_id=to_public("agent", agent_id))
@@ -133,7 +133,7 @@ class GrpcModelCatalogue:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._models = model_service_pb2_grpc.ModelServiceStub(channel)
         # Until when it is remembered, the window, and whether it reasons.
-        self._known: dict[tuple[UUID, str], tuple[float, int, bool]] = {}
+        self._cache: dict[tuple[UUID, str], tuple[float, int, bool]] = {}
 
     async def window(self, organization_id: UUID, handle: str) -> int:
         return (await self._model(organization_id, handle))[1]
@@ -143,16 +143,16 @@ class GrpcModelCatalogue:
 
     async def _model(self, organization_id: UUID, handle: str) -> tuple[float, int, bool]:
         key = organization_id, handle
-        known = self._known.get(key)
-        if known is None or known[0] < time.monotonic():
+        entry = self._cache.get(key)
+        if entry is None or entry[0] < time.monotonic():
             request = model_service_pb2.GetModelRequest(handle=handle)
             response = await call_idempotent(self._models.GetModel, request, timeout=PATIENCE_SECONDS)
             model = response.model
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            known = time.monotonic() + KNOWN_SECONDS, model.context_window, model.capabilities.reasoning
-            self._known[key] = known
-        return known
+            if len(self._cache) >= _MOST_KNOWN:
+                self._cache.clear()
+            entry = time.monotonic() + KNOWN_SECONDS, model.context_window, model.capabilities.reasoning
+            self._cache[key] = entry
+        return entry
 
     async def check_embedding(self, organization_id: UUID, handle: str) -> None:
         request = model_service_pb2.GetEmbeddingModelRequest(handle=handle)

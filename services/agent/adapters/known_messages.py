@@ -28,7 +28,7 @@ class KnownMessages:
         self._idle_seconds = idle_seconds
         self._bytes = 0
         # By id, the longest unread first: when it was read, the row, the message.
-        self._known: OrderedDict[str, tuple[float, Mapping[str, Any], Message]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[float, Mapping[str, Any], Message]] = OrderedDict()
 
     def read(self, rows: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
         """Returns the messages of rows that came as JSON."""
@@ -38,23 +38,23 @@ class KnownMessages:
         return messages
 
     def _message(self, row: Mapping[str, Any], now: float) -> Message:
-        known = self._known.pop(row["id"], None)
+        known = self._cache.pop(row["id"], None)
         if known is not None and known[1] == row:
-            self._known[row["id"]] = (now, *known[1:])
+            self._cache[row["id"]] = (now, *known[1:])
             return known[2]
         if known is not None:
             self._bytes -= _cost(known[2])
         message = message_from_json(row)
-        self._known[row["id"]] = now, row, message
+        self._cache[row["id"]] = now, row, message
         self._bytes += _cost(message)
         return message
 
     def _forget(self, now: float) -> None:
-        while self._known:
-            _, (read, _, message) = oldest = next(iter(self._known.items()))
+        while self._cache:
+            _, (read, _, message) = oldest = next(iter(self._cache.items()))
             if self._bytes <= self._most_bytes and now - read <= self._idle_seconds:
                 return
-            del self._known[oldest[0]]
+            del self._cache[oldest[0]]
             self._bytes -= _cost(message)
 
 

@@ -131,28 +131,30 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     silent = is_silent(options, messages)
     before = await fitting_window(connection, organization_id, conversation_id, messages, silent=silent)
     head = await connection.fetchrow(
-        sql.BEGIN_HEAD,
-        organization_id,
-        conversation_id,
-        run_id,
-        run["agent_id"],
-        len(messages),
-        options_to_json(options),
+        *sql.BEGIN_HEAD.bind(
+            organization_id=organization_id,
+            conversation_id=conversation_id,
+            run_id=run_id,
+            agent_id=run["agent_id"],
+            messages=len(messages),
+            options=options_to_json(options),
+        )
     )
     if head is None:
         raise RunCannotBegin(CANCELLED)
     await connection.execute(
-        sql.FIRST_FACT,
-        organization_id,
-        run_id,
-        run["fence"],
-        head["body"],
-        input_rows(messages),
-        head["log_id"],
-        head["first_seq"],
-        SCHEMA_VERSION,
-        run["agent_id"],
-        conversation_id,
+        *sql.FIRST_FACT.bind(
+            organization_id=organization_id,
+            conversation_id=conversation_id,
+            run_id=run_id,
+            agent_id=run["agent_id"],
+            fence=run["fence"],
+            schema_version=SCHEMA_VERSION,
+            settings=head["body"],
+            messages=input_rows(messages),
+            log_id=head["log_id"],
+            first_seq=head["first_seq"],
+        )
     )
     owned = _owned_run(run, begin_turn(run_id, settings_from_body(head["body"]), before, messages))
     counted = TokenCounts(head["estimated_tokens"], head["reported_tokens"])
@@ -163,7 +165,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     """Returns a run that another owner drove: its turn is the fold of its facts."""
     ids = (run["organization_id"], run["id"])
     here = (run["organization_id"], run["conversation_id"])
-    shown, head = await window(connection, *here), await connection.fetchrow(sql.HEAD, *here)
+    history, head = await window(connection, *here), await connection.fetchrow(sql.HEAD, *here)
     rows = await connection.fetch(sql.RUN_MESSAGES, *ids)
     brought = {
         number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])
@@ -174,7 +176,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     ]
     first = facts[0]
     assert isinstance(first, UserSpoke)
-    before = tuple(message for message in shown if message.run_id != run["id"])
+    before = tuple(message for message in history if message.run_id != run["id"])
     turn = reduce(evolve, facts[1:], begin_turn(run["id"], first.settings, before, first.messages))
     prompt = None if _has_stale_prompt(facts) else await connection.fetchrow(sql.RUN_PROMPT, *ids)
     return replace(

@@ -53,17 +53,17 @@ class GrpcTools:
     async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
         """See ports.Tools.describe."""
         unknown = [tool_id for tool_id in tool_ids if tool_id not in self._shipped]
-        found = dict(self._shipped)
+        tools = dict(self._shipped)
         if unknown:
             request = tool_service_pb2.BatchGetToolsRequest(
                 tool_ids=[to_public("tool", tool_id) for tool_id in unknown]
             )
             response = await call_idempotent(self._catalogue.BatchGetTools, request, timeout=PATIENCE_SECONDS)
             for tool in map(_info, response.tools):
-                found[tool.id] = tool
+                tools[tool.id] = tool
                 if tool.tool_type.startswith("letta_"):
                     self._shipped[tool.id] = tool
-        return tuple(found[tool_id] for tool_id in tool_ids if tool_id in found)
+        return tuple(tools[tool_id] for tool_id in tool_ids if tool_id in tools)
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:
         """See ports.Tools.execute. The same key attaches to the same execution, so a lost call is made again."""

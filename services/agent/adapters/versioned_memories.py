@@ -24,15 +24,15 @@ class GrpcVersionedMemories:
         self._memory = agent_memory_service_pb2_grpc.AgentMemoryServiceStub(channel)
 
     async def edits(self, run_ids: Sequence[UUID]) -> Sequence[Edit]:
-        found: list[Edit] = []
+        edits: list[Edit] = []
         unique = list(dict.fromkeys(run_ids))
         for start in range(0, len(unique), _RUNS_AT_ONCE):
             request = agent_memory_service_pb2.ListBlockEditsRequest(
                 run_ids=[to_public("run", run_id) for run_id in unique[start : start + _RUNS_AT_ONCE]]
             )
             response = await call_idempotent(self._memory.ListBlockEdits, request, timeout=PATIENCE_SECONDS)
-            found += map(_edit, response.edits)
-        return found
+            edits += map(_edit, response.edits)
+        return edits
 
     async def blocks(self, agent_id: UUID, conversation_id: UUID) -> Sequence[BlockSeen]:
         request = agent_memory_service_pb2.GetAgentMemoryRequest(

@@ -16,15 +16,15 @@ async def apply_edits(executed: ToolResult, call: Call, site: CallSite, memory: 
 
     The model sees it in the same turn, the next one has it in its prompt. The tool has acted, whatever becomes of them.
     """
-    told = []
+    results = []
     for index, (label, value) in enumerate(executed.edits):
         arguments = json.dumps({"label": label, "new_memory": value})
         edit = Call(f"{call.key}:{index}", call.id, _TOOL, arguments)
         try:
-            told.append((await memory.apply(edit, site)).text)
+            results.append((await memory.apply(edit, site)).text)
         except LociError as error:
-            told.append(f"The memory block {label[:80]} may not have been changed: {error.message}")
-    if not told:
+            results.append(f"The memory block {label[:80]} may not have been changed: {error.message}")
+    if not results:
         return executed
-    text = "\n".join([executed.returned.text, *told])
+    text = "\n".join([executed.returned.text, *results])
     return replace(executed, returned=replace(executed.returned, text=text))

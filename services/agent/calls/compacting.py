@@ -54,20 +54,20 @@ class Compactor:
         models: Models,
         memory: Memory,
         calls: ModelCalls,
-        around: TurnContext,
+        context: TurnContext,
         positions: Positions,
         site: CallSite,
     ) -> None:
         self._models = models
         self._memory = memory
         self._calls = calls
-        self._around = around
+        self._context = context
         self._positions = positions
         self._site = site
 
     async def perform(self, turn: Turn, action: Compact) -> AsyncGenerator[Compacting | Fact]:
         """Yields an event that it begins, where there is something to do, then the fact that came of it."""
-        # What is summarised is what the model was shown, and so is what is measured.
+        # The summary stands for what the model saw, and so do the measures.
         turn = replace(turn, history=with_clamped_returns(turn.history, turn.settings.context_window_limit))
         step = step_id(turn.run_id, turn.step)
         settings, ready = _settings(turn), await self._ready(turn, step)
@@ -83,7 +83,7 @@ class Compactor:
         cut, written = await self._written(turn, settings, ready, cuts, fixed)
         if cut is not None and written is not None:
             await self._collect(turn, written.text, cut)
-            self._around.begin_anew(self._memory, self._site)
+            self._context.begin_anew(self._memory, self._site)
         yield await self._counted(turn, self._compacted(turn, action.trigger, cut, written, fixed), cut, ready)
 
     async def _counted(
@@ -111,7 +111,7 @@ class Compactor:
 
     def _cuts(self, turn: Turn, trigger: Trigger, settings: CompactionSettings, fixed: int) -> tuple[HistoryCut, ...]:
         """Returns the cuts to try, best first. None: there is nothing to summarise, or it is not worth it."""
-        window = self._around.window(turn.settings.context_window_limit)
+        window = self._context.window(turn.settings.context_window_limit)
         cuts = tuple(plans(turn.history, self._mode(turn, settings), settings, window=window, fixed=fixed))
         if trigger is Trigger.POST_STEP_CONTEXT_CHECK and not has_too_many_messages(turn):
             return tuple(cut for cut in cuts if cut.worth_it(window))
@@ -131,7 +131,7 @@ class Compactor:
         """Returns the cut, and the summary of what is before it; without a cut there is nothing that could be
         summarised.
         """
-        window = self._around.window(turn.settings.context_window_limit)
+        window = self._context.window(turn.settings.context_window_limit)
         if ready is not None and self._by_model_at_all(turn, cuts, window):
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
@@ -178,8 +178,8 @@ class Compactor:
     ) -> Sequence[ModelRequest]:
         window = turn.settings.context_window_limit
         if mode.by_itself:
-            asked = request_to_itself(messages, settings, mode, window=window, fixed=ready.fixed)
-            return [] if asked is None else [_asking(ready.request, asked, turn.settings)]
+            summary_request = request_to_itself(messages, settings, mode, window=window, fixed=ready.fixed)
+            return [] if summary_request is None else [_asking(ready.request, summary_request, turn.settings)]
         requests = []
         for handle in dict.fromkeys((settings.model or light_model(turn.settings.model), turn.settings.model)):
             own = turn.settings.model == handle
@@ -187,8 +187,8 @@ class Compactor:
             if room:
                 model_settings = turn.settings.model_settings if own else settings.model_settings
                 summariser = replace(turn.settings, model=handle, model_settings=_summariser_settings(model_settings))
-                asked = request(messages, settings, mode, window=room)
-                requests.append(_asking(replace(ready.request, tools=()), asked, summariser))
+                summary_request = request(messages, settings, mode, window=room)
+                requests.append(_asking(replace(ready.request, tools=()), summary_request, summariser))
         return requests
 
     async def _window(self, handle: str) -> int:
@@ -232,7 +232,7 @@ class Compactor:
         # The same for every owner of the run, and another for the next compaction.
         key = f"{turn.run_id}/summary/{turn.history[cut.kept_from].id}"
         try:
-            view = await self._around.view
+            view = await self._context.view
             block = next((block for block in view.blocks if block.label == label), None)
             value = summary if block is None else joined_block(block.value, summary, block.limit)
             await self._memory.apply(_rethink(key, label, value), self._site, create_block=True)
@@ -251,12 +251,12 @@ def _settings(turn: Turn) -> CompactionSettings:
         return CompactionSettings()
 
 
-def _asking(like: ModelRequest, asked: SummaryRequest, settings: Settings) -> ModelRequest:
+def _asking(like: ModelRequest, summary_request: SummaryRequest, settings: Settings) -> ModelRequest:
     return replace(
         like,
         settings=replace(settings, response_format=None),
-        prompt=like.prompt if asked.prompt is None else asked.prompt,
-        history=asked.history,
+        prompt=like.prompt if summary_request.prompt is None else summary_request.prompt,
+        history=summary_request.history,
         stream=False,
         forced=False,
         only=None,

@@ -47,7 +47,7 @@ async def run_calls(
     runners: ToolRunners,
     returned: dict[int, Return] | None = None,
 ) -> list[Return]:
-    """Returns the returns of the calls, in their order; what is a return already stays.
+    """Runs calls and gives their returns in order; a return among them stays.
 
     Neighbours that may run in parallel do. `returned` gets each return under its place as soon as it is there: that is
     what is left when all this is cancelled.

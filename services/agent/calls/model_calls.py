@@ -49,14 +49,14 @@ _LOST = Unavailable("The model gateway cannot be reached; send the message again
 
 @dataclass
 class TurnContext:
-    """The prompt, tools and window of a run, each asked for once, and the estimates that came of them."""
+    """The memory, tools and recalled passages of a run, each asked for once, the prompt of them, and token counts."""
 
     view: "asyncio.Future[MemoryView]"
     tools: "asyncio.Future[tuple[ToolInfo, ...]]"
     recalled: "asyncio.Future[tuple[str, ...]] | None" = None
     prompt: Prompt | None = None
     counted: TokenCounts = field(default_factory=TokenCounts)
-    # What the model was shown when it replied last; nothing where another owner asked it.
+    # The messages that the model saw when it replied last; none where another owner asked it.
     seen: Sequence[Message] = ()
 
     def window(self, tokens: int) -> int:
@@ -103,7 +103,7 @@ class ModelCalls:
         self,
         owned: OwnedRun,
         models: Models,
-        around: TurnContext,
+        context: TurnContext,
         positions: Positions,
         measured: StepMeasures,
         *,
@@ -111,13 +111,13 @@ class ModelCalls:
     ) -> None:
         self._owned = owned
         self._models = models
-        self._around = around
+        self._context = context
         self._positions = positions
         self._measured = measured
         self._stream = stream
 
     async def perform(self, turn: Turn, action: CallModel) -> AsyncGenerator[Delta | Abandoned | Fact]:
-        """Deltas, then the fact that came of the call."""
+        """Yields deltas, then the fact that came of the call."""
         first, step = action.attempt, step_id(turn.run_id, action.step)
         if first > 1:
             yield Abandoned(self._positions.next(), step, None, first - 1)
@@ -127,7 +127,7 @@ class ModelCalls:
             yield ModelFailed(action.step, first, failure_of(error))
             return
         # Where nobody has counted yet, the estimate may be far above the truth.
-        surely = 1.0 if self._around.counted.reported else _LEAST_OF_ESTIMATE
+        surely = 1.0 if self._context.counted.reported else _LEAST_OF_ESTIMATE
         if (hopeless := _prompt_overflow(ready, surely)) is not None:
             yield ModelFailed(action.step, first, hopeless)
             return
@@ -147,17 +147,17 @@ class ModelCalls:
 
     async def ready(self, turn: Turn, step: UUID) -> PreparedRequest:
         """Returns the prompt and the tools of a call. Raises LociError."""
-        view, attached = await self._around.view, await self._around.tools
-        offered, window = offer(turn, attached), self._around.window(turn.settings.context_window_limit)
+        view, attached = await self._context.view, await self._context.tools
+        offered, window = offer(turn, attached), self._context.window(turn.settings.context_window_limit)
         policy = POLICIES[turn.settings.agent_type]
         reasons = policy.inner_thoughts and await self._models.reasons(turn.settings.model)
         tools = offered_tools(offered, turn.settings, reasons=reasons)
         of_tools = estimate_text(
             orjson.dumps([(tool.name, tool.description, tool.parameters) for tool in tools]).decode()
         )
-        prompt = self._around.prompt
+        prompt = self._context.prompt
         if prompt is None:
-            prompt = self._around.prompt = self._compiled(turn, view, window, of_tools)
+            prompt = self._context.prompt = self._compiled(turn, view, window, of_tools)
         text = with_skills(prompt.text, turn.settings.options.client_skills)
         request = ModelRequest(
             without_form(turn.settings) if policy.must_call else turn.settings,
@@ -221,8 +221,8 @@ class ModelCalls:
                     if isinstance(part, Reply):
                         self._measured.provider_trace = part.trace
                         sent = fixed + sum(map(estimate, request.history))
-                        self._around.counted = TokenCounts(sent, part.usage.prompt_tokens)
-                        self._around.seen = request.history
+                        self._context.counted = TokenCounts(sent, part.usage.prompt_tokens)
+                        self._context.seen = request.history
                         yield self._replied(turn, step, attempt, message_id, part, offered)
                     elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
                         yield replace(delta, sequence=self._positions.next())
@@ -240,8 +240,8 @@ class ModelCalls:
 
     async def _requests(self, turn: Turn, ready: PreparedRequest, history: Sequence[Message]) -> Iterator[ModelRequest]:
         """Yields the request, and what to ask instead when the model refuses the history in it."""
-        if self._around.recalled is not None:
-            history = with_passages(history, await self._around.recalled, turn.run_id)
+        if self._context.recalled is not None:
+            history = with_passages(history, await self._context.recalled, turn.run_id)
         histories = shortenings(history, window=ready.window, fixed=ready.fixed, run_id=turn.run_id)
         return (replace(ready.request, history=history) for history in histories)
 
@@ -272,14 +272,14 @@ class ModelCalls:
         sent = ready.fixed + sum(map(estimate, request.history))
         limit, requested, output = (tokens_of(error.metadata.get(name) or 0) for name in _SIZES)
         if requested:
-            self._around.counted = TokenCounts(sent, requested)
+            self._context.counted = TokenCounts(sent, requested)
         if limit:
             fact = ContextOverflowed(step, attempt, max(limit - output, 1), limit)
         else:
-            counted = self._around.counted
+            counted = self._context.counted
             real = sent * counted.reported // counted.estimated if counted.estimated else sent
             fact = ContextOverflowed(step, attempt, max(int(real * _GUESS), 1))
-        return fact if self._around.window(fact.limit) > ready.fixed + LEAST_ROOM else None
+        return fact if self._context.window(fact.limit) > ready.fixed + LEAST_ROOM else None
 
     def _note_first_token(self, began: int) -> None:
         if self._measured.first_token_at is None:

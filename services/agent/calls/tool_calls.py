@@ -31,11 +31,11 @@ class ToolCalls:
     """Answers the tool calls of one run."""
 
     def __init__(
-        self, owned: OwnedRun, runners: dispatch.ToolRunners, around: TurnContext, measured: StepMeasures
+        self, owned: OwnedRun, runners: dispatch.ToolRunners, context: TurnContext, measured: StepMeasures
     ) -> None:
         self._owned = owned
         self._runners = runners
-        self._around = around
+        self._context = context
         self._measured = measured
         self._deadline = time.time() + owned.seconds_left
         # Of the calls that run: what becomes of each, and the returns that are there, by place.
@@ -73,7 +73,7 @@ class ToolCalls:
 
     async def _planned(self, turn: Turn, action: RunTools) -> tuple[Plan, tuple[ToolInfo, ...]]:
         try:
-            attached = await self._around.tools
+            attached = await self._context.tools
         except LociError as error:
             return plan_without_tools(turn, action, partial(dispatch.no_answer, error=error)), ()
         return plan(turn, action, attached), attached
@@ -106,4 +106,4 @@ class ToolCalls:
 
     def _seen(self, turn: Turn) -> tuple[UUID, ...]:
         own = [message for message in turn.history if message.run_id == turn.run_id]
-        return fully_seen_ids(self._around.seen, restore_thoughts(own))
+        return fully_seen_ids(self._context.seen, restore_thoughts(own))

@@ -1,4 +1,4 @@
-"""The memory, tools and window of a run, asked for when it begins."""
+"""The memory, tools and recalled passages of a run, asked for when it begins."""
 
 import asyncio
 import logging

@@ -69,7 +69,7 @@ def piece_to_proto(event: MessagePiece) -> message_pb2.Message:
 
 def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
     """Returns a delta in a stream."""
-    shown = message_pb2.Message(
+    wire = message_pb2.Message(
         id=to_public("message", piece_id(event.message_id, event.part)),
         date=timestamp(datetime.now(UTC)),
         otid=event.otid,
@@ -77,12 +77,12 @@ def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
         run_id=to_public("run", run_id),
         seq_id=event.sequence,
     )
-    _put(shown, "assistant", (event.part,))
-    return shown
+    _put(wire, "assistant", (event.part,))
+    return wire
 
 
 def _piece(message: Message, otid: str, parts: Sequence[Part]) -> message_pb2.Message:
-    shown = message_pb2.Message(
+    wire = message_pb2.Message(
         id=to_public("message", piece_id(message.id, parts[0])),
         date=timestamp(message.created_at),
         name=message.name,
@@ -91,40 +91,40 @@ def _piece(message: Message, otid: str, parts: Sequence[Part]) -> message_pb2.Me
         step_id=None if message.step_id is None else to_public("step", message.step_id),
         run_id=None if message.run_id is None else to_public("run", message.run_id),
     )
-    _put(shown, message.role, parts)
-    return shown
+    _put(wire, message.role, parts)
+    return wire
 
 
-def _put(shown: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
+def _put(wire: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
     first = parts[0]
     match first:
         case Return() | Decision() if role == "approval":
-            shown.approval_response_message.answers.extend(map(_answer, parts))
+            wire.approval_response_message.answers.extend(map(_answer, parts))
         case Text() if role == "summary":
-            _put_summary(shown.summary_message, first.text)
+            _put_summary(wire.summary_message, first.text)
         case Text() | Image() if role == "user":
-            shown.user_message.content.extend(map(content_to_proto, parts))
+            wire.user_message.content.extend(map(content_to_proto, parts))
         case Text() | Image() if role == "system":
-            shown.system_message.content = _join_texts(parts)
+            wire.system_message.content = _join_texts(parts)
         case Text() | Image():
-            shown.assistant_message.content = _join_texts(parts)
+            wire.assistant_message.content = _join_texts(parts)
         case Reasoning():
-            shown.reasoning_message.source = "non_reasoner_model" if first.prompted else "reasoner_model"
-            shown.reasoning_message.reasoning = _join_texts(parts)
+            wire.reasoning_message.source = "non_reasoner_model" if first.prompted else "reasoner_model"
+            wire.reasoning_message.reasoning = _join_texts(parts)
             if first.signature:
-                shown.reasoning_message.signature = first.signature
+                wire.reasoning_message.signature = first.signature
         case RedactedReasoning():
-            shown.hidden_reasoning_message.state = "redacted"
-            shown.hidden_reasoning_message.hidden_reasoning = first.data
+            wire.hidden_reasoning_message.state = "redacted"
+            wire.hidden_reasoning_message.hidden_reasoning = first.data
         case Call():
             calls = (part for part in parts if isinstance(part, Call))
-            into = shown.approval_request_message if first.gate else shown.tool_call_message
+            into = wire.approval_request_message if first.gate else wire.tool_call_message
             into.tool_calls.extend(map(_call, calls))
         case Return():
             returns = [part for part in parts if isinstance(part, Return)]
-            shown.name = returns[0].name
-            shown.is_err = any(part.is_error for part in returns)
-            shown.tool_return_message.tool_returns.extend(map(_return, returns))
+            wire.name = returns[0].name
+            wire.is_err = any(part.is_error for part in returns)
+            wire.tool_return_message.tool_returns.extend(map(_return, returns))
         case Decision():
             raise ValueError("a decision stands in a message of role approval only")
         case _:
@@ -148,9 +148,9 @@ def _answer(part: Part) -> message_pb2.Answer:
 
 def _put_summary(shown: message_pb2.SummaryMessage, text: str) -> None:
     summary, stats = unpack(text) or (text, None)
-    shown.summary = summary
+    wire.summary = summary
     if stats is not None:
-        shown.compaction_stats.CopyFrom(message_pb2.CompactionStats(**asdict(stats)))
+        wire.compaction_stats.CopyFrom(message_pb2.CompactionStats(**asdict(stats)))
 
 
 def _return(returned: Return) -> message_pb2.ToolReturn:

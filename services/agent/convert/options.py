@@ -18,31 +18,31 @@ LONGEST_VIEW = 4_096
 
 def options_from_proto(turn: wire.TurnRequest) -> Options:
     """Raises InvalidArgument (MESSAGE_INVALID), naming the field and what is expected."""
-    given = turn.options
+    options = turn.options
     max_steps = turn.max_steps if turn.HasField("max_steps") else DEFAULT_MAX_STEPS
     _check(1 <= max_steps <= MOST_STEPS, f"max_steps must be from 1 to {MOST_STEPS}, not {max_steps}")
-    tools = tuple(map(_client_tool, given.client_tools))
+    tools = tuple(map(_client_tool, options.client_tools))
     _check(len(tools) <= MOST_CLIENT_TOOLS, f"client_tools has {len(tools)} tools; at most {MOST_CLIENT_TOOLS}")
-    top = given.top_logprobs if given.HasField("top_logprobs") else None
+    top = options.top_logprobs if options.HasField("top_logprobs") else None
     _check(top is None or 0 <= top <= MOST_LOGPROBS, f"top_logprobs must be from 0 to {MOST_LOGPROBS}, not {top}")
-    view_length = len(given.view_json)
+    view_length = len(options.view_json)
     _check(view_length <= LONGEST_VIEW, f"view_json has {view_length} characters; at most {LONGEST_VIEW}")
     return Options(
         max_steps=max_steps,
-        model=storable(given.override_model) if given.HasField("override_model") else None,
-        system=storable(given.override_system) if given.HasField("override_system") else None,
+        model=storable(options.override_model) if options.HasField("override_model") else None,
+        system=storable(options.override_system) if options.HasField("override_system") else None,
         client_tools=tuple({tool.name: tool for tool in tools}.values()),
         client_skills=tuple(
             ClientSkill(storable(skill.name), storable(skill.description), storable(skill.location))
-            for skill in given.client_skills
+            for skill in options.client_skills
         ),
-        return_logprobs=given.return_logprobs,
+        return_logprobs=options.return_logprobs,
         top_logprobs=top,
-        return_token_ids=given.return_token_ids,
-        include_trace=given.include_trace,
-        callback_url=given.callback_url if given.HasField("callback_url") else None,
-        websocket=given.websocket,
-        view=storable(given.view_json) or None,
+        return_token_ids=options.return_token_ids,
+        include_trace=options.include_trace,
+        callback_url=options.callback_url if options.HasField("callback_url") else None,
+        websocket=options.websocket,
+        view=storable(options.view_json) or None,
     )
 
 

@@ -58,20 +58,20 @@ def _time(given: Any) -> Any:
         raise Refused("MESSAGE_QUERY_INVALID", "a time of the search is out of range; use years 1 to 9999") from None
 
 
-def hits_to_proto(found: MessageHit) -> Iterator[wire.MessageHit]:
+def hits_to_proto(hit: MessageHit) -> Iterator[wire.MessageHit]:
     """Yields a stored message as clients see it: a hit for each of its pieces that can be found."""
-    for piece in messages_to_proto(found.message):
+    for piece in messages_to_proto(hit.message):
         if piece.WhichOneof("message") not in _NOT_SEARCHED:
-            yield _hit(found, piece)
+            yield _hit(hit, piece)
 
 
-def _hit(found: MessageHit, piece: message_pb2.Message) -> wire.MessageHit:
-    is_default = found.conversation_id == found.agent_id
+def _hit(hit: MessageHit, piece: message_pb2.Message) -> wire.MessageHit:
+    is_default = hit.conversation_id == hit.agent_id
     return wire.MessageHit(
         message=piece,
-        agent_id=to_public("agent", found.agent_id),
-        conversation_id="" if is_default else to_public("conv", found.conversation_id),
-        score=found.ranked.score,
-        vector_score=found.ranked.vector,
-        text_score=found.ranked.text,
+        agent_id=to_public("agent", hit.agent_id),
+        conversation_id="" if is_default else to_public("conv", hit.conversation_id),
+        score=hit.ranked.score,
+        vector_score=hit.ranked.vector,
+        text_score=hit.ranked.text,
     )

@@ -59,17 +59,17 @@ def check_input(history: Sequence[Message], input_messages: Sequence[Message], *
     """Returns whether an input can be taken by a conversation with this history; one that is `silent` says nothing, so
     that what waits can go on waiting.
     """
-    given = tuple(part for message in input_messages for part in answers_in(message))
+    answers = tuple(part for message in input_messages for part in answers_in(message))
     pending = pending_message(history)
     if pending is None:
-        return _check_late_answers(history, given) if given else InputFits()
-    if not given and silent:
+        return _check_late_answers(history, answers) if answers else InputFits()
+    if not answers and silent:
         return InputFits()
-    if not given:
+    if not answers:
         return ApprovalPending(piece_id(pending.id, gated_calls(pending)[0]))
     asked = _calls_by_request(pending)
-    unknown = [part for part in given if not any(_is_for(part, request, call) for request, call in asked)]
-    if len(unknown) == len(given) and isinstance(late := _check_late_answers(history, given), RepeatedAnswer):
+    unknown = [part for part in answers if not any(_is_for(part, request, call) for request, call in asked)]
+    if len(unknown) == len(answers) and isinstance(late := _check_late_answers(history, answers), RepeatedAnswer):
         return late
     ids = tuple(part.call_id or _request(part) for part in unknown)
     return UnknownCalls(tuple(call.id for _, call in asked), ids) if ids else InputFits()
@@ -87,14 +87,14 @@ def pending_message(history: Sequence[Message]) -> Message | None:
 
 def find_answers(history: Sequence[Message], pending: Message) -> dict[str, Answer]:
     """Returns the first answer to each gated call of `pending`, by the provider's id."""
-    found: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     after = next(place for place, message in enumerate(history) if message.id == pending.id)
     for message in history[after + 1 :]:
         for part in answers_in(message):
             for request, call in _calls_by_request(pending):
                 if _is_for(part, request, call):
-                    found.setdefault(call.id, part)
-    return found
+                    answers.setdefault(call.id, part)
+    return answers
 
 
 def answers_in(message: Message) -> tuple[Answer, ...]:
@@ -104,9 +104,9 @@ def answers_in(message: Message) -> tuple[Answer, ...]:
     return tuple(part for part in message.parts if isinstance(part, Decision | Return))
 
 
-def waiting_calls(calls: Sequence[Call], given: dict[str, Answer]) -> tuple[Call, ...]:
+def waiting_calls(calls: Sequence[Call], answers: dict[str, Answer]) -> tuple[Call, ...]:
     """Returns the calls that still wait."""
-    return tuple(call for call in calls if call.gate and call.id not in given)
+    return tuple(call for call in calls if call.gate and call.id not in answers)
 
 
 def settle_call(call: Call, answer: Answer | None) -> Call | Return:
@@ -148,10 +148,10 @@ def waiting_runs(history: Sequence[Message], pending: Message) -> tuple[UUID, ..
     return tuple(dict.fromkeys(message.run_id for message in asking if message.run_id is not None))
 
 
-def find_repeated_run(given: Sequence[Answer], earlier: Iterable[tuple[UUID, Sequence[Answer]]]) -> UUID | None:
-    """Returns the run that goes on, or is about to, with answers to all the calls that `given` answers."""
+def find_repeated_run(answers: Sequence[Answer], earlier: Iterable[tuple[UUID, Sequence[Answer]]]) -> UUID | None:
+    """Returns the run that goes on, or is about to, with answers to all the calls that `answers` answers."""
     for run_id, answered in earlier:
-        if all(any(_covers(other, part) for other in answered) for part in given):
+        if all(any(_covers(other, part) for other in answered) for part in answers):
             return run_id
     return None
 
@@ -160,10 +160,10 @@ _DECLINED = "The run was cancelled while a call waited for the client, and this 
 _NOT_RETURNED = "This tool runs at the client, which approved the call but returned nothing. It was not run."
 
 
-def _check_late_answers(history: Sequence[Message], given: Sequence[Answer]) -> Verdict:
+def _check_late_answers(history: Sequence[Message], answers: Sequence[Answer]) -> Verdict:
     """Returns an answer to calls that do not wait: they were answered before and have returned, or it is a mistake."""
     taken = _runs_by_answer(history)
-    took = [_run_that_took(part, taken, history[-1].run_id if history else None) for part in given]
+    took = [_run_that_took(part, taken, history[-1].run_id if history else None) for part in answers]
     runs = [run_id for run_id in took if run_id is not None]
     if len(runs) < len(took):
         return NothingWaits()

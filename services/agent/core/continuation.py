@@ -57,15 +57,15 @@ def calls_before(history: Sequence[Message]) -> tuple[ExecutedCall, ...]:
     question.
     """
     gated = {call.id for message in history for call in gated_calls(message)}
-    found: tuple[ExecutedCall, ...] = ()
+    calls: tuple[ExecutedCall, ...] = ()
     for _, group in groupby(reversed(history), key=lambda message: message.run_id):
         run = tuple(group)
         for message in run:
             if message.role == "tool":
-                found = executed_calls(message, waited=not gated.isdisjoint(answered_call_ids(message))) + found
+                calls = executed_calls(message, waited=not gated.isdisjoint(answered_call_ids(message))) + calls
         if run[-1].role != "approval":
             break
-    return found
+    return calls
 
 
 def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | None:

@@ -108,7 +108,7 @@ class Ended:
     successor: tuple[UUID, UUID | None] | None = None
 
 
-# What is shown and never stored.
+# Events that are never stored.
 Transient = Delta | Abandoned | Compacting
 Event = Transient | MessagePiece | Ended
 

@@ -1,4 +1,4 @@
-"""The words in which a run is told: its settings, the facts of its log, the actions that lead to them. Pure."""
+"""The settings of a run, the facts of its log and the actions that lead to them. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class ClientTool:
 
 @dataclass(frozen=True, slots=True)
 class ClientSkill:
-    """Something the client's agent can look up, told in this request's prompt only."""
+    """Something that the client's agent can look up; it is in this request's prompt only."""
 
     name: str
     description: str = ""
@@ -219,7 +219,7 @@ class ToolsReturned:
 
 @dataclass(frozen=True, slots=True)
 class Reminded:
-    """The model was told to go on, and why."""
+    """The reminder that told the model to go on, and why."""
 
     message: Message
 

@@ -186,7 +186,7 @@ def piece_otid(message_id: UUID, number: int) -> str:
 
 
 def piece_id(message_id: UUID, part: Part) -> UUID:
-    """Returns the id under which a piece is shown: that of its message, or for calls that wait, the one before it.
+    """Returns the id of a piece for clients: that of its message, or for calls that wait, the one before it.
 
     The reference stores a request for approval as a message of its own, so clients expect another id.
     """
@@ -194,7 +194,7 @@ def piece_id(message_id: UUID, part: Part) -> UUID:
 
 
 def system_message_id(conversation_id: UUID) -> UUID:
-    """Returns the id under which a conversation's compiled prompt is shown; no row has it."""
+    """Returns the id of a conversation's compiled prompt for clients; no row has it."""
     return uuid5(conversation_id, "system")
 
 

@@ -144,7 +144,7 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The fate of a request. `owned` is set when its turn came at once; `started` is False for a retry.
+    """The outcome of a request. `owned` is set when its turn came at once; `started` is False for a retry.
 
     `successor` is a run of the conversation whose turn it turned out to be. `interrupts`: a run to cancel first.
     """

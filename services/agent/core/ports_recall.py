@@ -74,17 +74,17 @@ class Rankings(Protocol):
         """Returns the models that messages of a scope have vectors of."""
         ...
 
-    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[RankedMessage]:
+    async def by_words(self, scope: Scope, text: str, filters: MessageFilter, limit: int) -> list[RankedMessage]:
         """Returns the messages that fit the words best."""
         ...
 
     async def by_vector(
-        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
+        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], filters: MessageFilter, limit: int
     ) -> list[RankedMessage]:
         """Returns the messages whose vectors of a model are nearest."""
         ...
 
-    async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[MessageHit]:
+    async def newest(self, scope: Scope, filters: MessageFilter, limit: int) -> list[MessageHit]:
         """Returns the messages made last, the newest first."""
         ...
 
@@ -93,7 +93,7 @@ class Rankings(Protocol):
         ...
 
     async def found(
-        self, scope: Scope, ranked: Sequence[FusedHit], wanted: MessageFilter, limit: int
+        self, scope: Scope, ranked: Sequence[FusedHit], filters: MessageFilter, limit: int
     ) -> list[MessageHit]:
         """Returns the first messages of a ranking that are there still and count, in its order."""
         ...

@@ -91,7 +91,7 @@ class Notifier(Protocol):
     """Tells the other replicas, soon and without a promise: everyone looks for himself once a second."""
 
     # Called with what the others tell.
-    heard: Callable[[Notice, UUID], None]
+    on_notice: Callable[[Notice, UUID], None]
 
     def tell(self, notice: Notice, subject_id: UUID) -> None:
         """Tells them."""
@@ -99,10 +99,10 @@ class Notifier(Protocol):
 
 
 class NoPeers:
-    """There are no other replicas, or they cannot be told."""
+    """No other replicas, or none that notices can reach."""
 
     def __init__(self) -> None:
-        self.heard: Callable[[Notice, UUID], None] = lambda notice, subject_id: None
+        self.on_notice: Callable[[Notice, UUID], None] = lambda notice, subject_id: None
 
     def tell(self, notice: Notice, subject_id: UUID) -> None:
         """Does nothing."""

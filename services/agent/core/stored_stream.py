@@ -88,7 +88,7 @@ class Tail:
         return self._cut is not None
 
     def add(self, event: Transient) -> None:
-        """Appends what was shown."""
+        """Appends a delta, or an event that is not stored."""
         if not isinstance(event, Delta):
             self._frames.append(event)
             return

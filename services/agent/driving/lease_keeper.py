@@ -57,9 +57,9 @@ class LeaseKeeper:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._answering = False
         # Told of each device for which there is something at another replica.
-        self.pushed: Callable[[UUID], None] = lambda device_id: None
-        worker.succeed = self._succeed
-        notifier.heard = self._hear
+        self.on_device_notice: Callable[[UUID], None] = lambda device_id: None
+        worker.on_successor = self._succeed
+        notifier.on_notice = self._on_notice
 
     async def start(self) -> None:
         """Registers the replica and begins to beat."""
@@ -139,14 +139,14 @@ class LeaseKeeper:
         finally:
             self._answering = False
 
-    def _hear(self, notice: Notice, subject_id: UUID) -> None:
+    def _on_notice(self, notice: Notice, subject_id: UUID) -> None:
         match notice:
             case "queued":
                 self._claim_queued(subject_id)
             case "pushed":
-                self.pushed(subject_id)
+                self.on_device_notice(subject_id)
             case _:
-                self._worker.hear(notice, subject_id)
+                self._worker.on_notice(notice, subject_id)
 
     def _claim_queued(self, organization_id: UUID) -> None:
         if self._worker.load < self._capacity:

@@ -1,4 +1,4 @@
-"""The replica as driver of runs. What it owns, and takes over from others, is in tenure.py."""
+"""The replica as driver of runs. What it owns, and takes over from others, is in lease_keeper.py."""
 
 import asyncio
 import logging
@@ -53,20 +53,20 @@ class _DropCount:
 class Worker:
     """Drives runs in this process, each in a task that outlives the request it came with."""
 
-    def __init__(self, journal: Journal, ports: Ports, stage: EventPublisher, signer: Signer) -> None:
+    def __init__(self, journal: Journal, ports: Ports, publisher: EventPublisher, signer: Signer) -> None:
         self._journal = journal
         self._ports = ports
-        self._stage = stage
-        self._hub = stage.hub
-        self._notifier = stage.notifier
+        self._publisher = publisher
+        self._hub = publisher.hub
+        self._notifier = publisher.notifier
         self._signer = signer
         # Runs that this process drives or is about to; None until the driver is there.
         self._driven: dict[UUID, asyncio.Task[None] | None] = {}
         self._effects: dict[UUID, RunEffects] = {}
         self._dropped: dict[UUID, _DropCount] = {}
-        self.succeed: Succeed = lambda organization_id, run_id, home_id: None
+        self.on_successor: Succeed = lambda organization_id, run_id, home_id: None
         # Told the tenant and the conversation of each run that was driven here.
-        self.spoke: Callable[[UUID, UUID], None] = lambda organization_id, conversation_id: None
+        self.on_run_end: Callable[[UUID, UUID], None] = lambda organization_id, conversation_id: None
 
     def drives(self, run_id: UUID) -> bool:
         """Returns whether the run is driven here, or about to be, or was dropped a moment ago."""
@@ -106,12 +106,12 @@ class Worker:
                 discard(view)
                 view = None
         if accepted.successor is not None:
-            self.succeed(request.organization_id, *accepted.successor)
+            self.on_successor(request.organization_id, *accepted.successor)
         if accepted.interrupts is not None:
             await self.cancel(request.organization_id, [(accepted.interrupts, request.conversation_id)])
         if owned is None:
             return accepted, None
-        self._stage.open(owned)
+        self._publisher.open(owned)
         subscription = self._hub.subscribe(request.run_id)
         self._drive(owned, view, stream=stream)
         return accepted, subscription
@@ -124,13 +124,13 @@ class Worker:
                 self._notifier.tell("cancelled", run_id)
         return reached
 
-    def hear(self, notice: Notice, run_id: UUID) -> None:
+    def on_notice(self, notice: Notice, run_id: UUID) -> None:
         """Takes a notice of another replica about a run."""
         match notice:
             case "shown":
                 self._hub.wake(run_id)
             case "watched":
-                self._stage.watch(run_id)
+                self._publisher.watch(run_id)
             case "cancelled":
                 self.interrupt(run_id, CANCELLED)
 
@@ -179,7 +179,7 @@ class Worker:
         if driver is not None:
             driver.cancel()
             await asyncio.wait((driver,))
-        self._stage.open(owned, is_taken_over=True)
+        self._publisher.open(owned, is_taken_over=True)
         self._drive(owned)
 
     def interrupt(self, run_id: UUID, failure: Failure) -> bool:
@@ -196,8 +196,8 @@ class Worker:
             task = asyncio.create_task(self._run(owned, around, stream=stream), name=f"run {owned.run_id}")
         self._driven[owned.run_id] = task
 
-    async def _run(self, owned: OwnedRun, around: TurnContext, *, stream: bool) -> None:
-        effects = RunEffects(owned, self._ports, around, stream=stream)
+    async def _run(self, owned: OwnedRun, context: TurnContext, *, stream: bool) -> None:
+        effects = RunEffects(owned, self._ports, context, stream=stream)
         self._effects[owned.run_id] = effects
         timer = asyncio.get_running_loop().call_later(owned.seconds_left, self.interrupt, owned.run_id, OVERDUE)
         turn = owned.turn
@@ -207,9 +207,9 @@ class Worker:
             with span("run", run_id=str(owned.run_id), agent_id=str(owned.agent_id)):
                 async with aclosing(loop.run(turn, effects)) as events:
                     async for event in events:
-                        self._stage.show(owned.run_id, event)
+                        self._publisher.show(owned.run_id, event)
                         if isinstance(event, Ended) and event.successor is not None:
-                            self.succeed(owned.organization_id, *event.successor)
+                            self.on_successor(owned.organization_id, *event.successor)
             self.forget(owned.run_id)
         except Fenced:
             _log.warning("run %s has another owner", owned.run_id)
@@ -219,12 +219,12 @@ class Worker:
             self.drop(owned.run_id, error)
         finally:
             timer.cancel()
-            around.discard()
-            self.spoke(owned.organization_id, owned.conversation_id)
+            context.discard()
+            self.on_run_end(owned.organization_id, owned.conversation_id)
             self._effects.pop(owned.run_id, None)
             if self._driven.get(owned.run_id) is asyncio.current_task():
                 self._driven.pop(owned.run_id, None)
-                self._stage.close(owned.run_id)
+                self._publisher.close(owned.run_id)
 
     def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
         return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)

@@ -154,27 +154,26 @@ DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_
 RETURNING schema_version, input
 """
 
-# $1 organization, $2 conversation, $3 run, $4 agent, $5 number of messages, $6 options
-BEGIN_HEAD = f"""
-WITH its_agent AS ({_agent("$1", "$2", "$4", "$6")}), head AS (
-    UPDATE agent.conversation_heads SET next_seq = next_seq + $5, last_message_at = clock_timestamp()
-    WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
-    RETURNING log_id, next_seq - $5 AS first_seq, prompt_versions, estimated_tokens, reported_tokens
+# messages: their number.
+BEGIN_HEAD = Statement(f"""
+WITH its_agent AS ({_agent(":organization_id", ":conversation_id", ":agent_id", ":options")}), head AS (
+    UPDATE agent.conversation_heads SET next_seq = next_seq + :messages, last_message_at = clock_timestamp()
+    WHERE organization_id = :organization_id AND conversation_id = :conversation_id AND active_run_id = :run_id
+    RETURNING log_id, next_seq - :messages AS first_seq, prompt_versions, estimated_tokens, reported_tokens
 )
 SELECT head.*, its_agent.agent_id, its_agent.body FROM head, its_agent
-"""
+""")
 
-# $1 organization, $2 run, $3 fence, $4 settings, $5 messages, $6 log, $7 first seq, $8 schema version, $9 agent,
-# $10 conversation
-FIRST_FACT = f"""
+FIRST_FACT = Statement(f"""
 WITH fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    VALUES ($1, $2, 1, 'user_spoke', $8, $3, 0, $4::jsonb)
+    VALUES (:organization_id, :run_id, 1, 'user_spoke', :schema_version, :fence, 0, :settings::jsonb)
 )
 {INSERT_MESSAGES}
-SELECT $1, $6, $7 + m.place, m.id, $9, $10, $2, NULL, 1, {MESSAGE_VALUES}
-FROM {messages_in("$5")}
-"""
+SELECT :organization_id, :log_id, :first_seq + m.place, m.id, :agent_id, :conversation_id, :run_id, NULL, 1,
+       {MESSAGE_VALUES}
+FROM {messages_in(":messages")}
+""")
 
 # $1 organization, $2 conversation, $3 most
 WINDOW = f"""
@@ -238,22 +237,23 @@ SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM
 """)
 
 # What waits for the client is given up: the message with the returns, as a part of the run that made the calls; that run
-# and those that answered in part count as cancelled, whatever their facts say.
-# $1 organization, $2 conversation, $3 run of the calls, $4 runs that ended because of them, $5 message
-DECLINE = f"""
+# and those that answered in part (declined_ids) count as cancelled, whatever their facts say.
+DECLINE = Statement(f"""
 WITH head AS (
     UPDATE agent.conversation_heads SET next_seq = next_seq + 1, pending_message_id = NULL, approval_due = NULL
-    WHERE organization_id = $1 AND conversation_id = $2
+    WHERE organization_id = :organization_id AND conversation_id = :conversation_id
     RETURNING log_id, next_seq - 1 AS seq
 ), ended AS (
     UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled'
-    WHERE organization_id = $1 AND id = ANY($4::uuid[]) AND conversation_id = $2 AND stop_reason = 'requires_approval'
+    WHERE organization_id = :organization_id AND id = ANY(:declined_ids::uuid[])
+        AND conversation_id = :conversation_id AND stop_reason = 'requires_approval'
 )
 {INSERT_MESSAGES}
-SELECT $1, head.log_id, head.seq, m.id, c.agent_id, $2, $3, m.step_id,
-       (SELECT facts FROM agent.runs WHERE organization_id = $1 AND id = $3), {MESSAGE_VALUES}
-FROM head JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $2, {messages_in("$5")}
-"""
+SELECT :organization_id, head.log_id, head.seq, m.id, c.agent_id, :conversation_id, :run_id, m.step_id,
+       (SELECT facts FROM agent.runs WHERE organization_id = :organization_id AND id = :run_id), {MESSAGE_VALUES}
+FROM head
+JOIN agent.conversations c ON c.organization_id = :organization_id AND c.id = :conversation_id, {messages_in(":messages")}
+""")
 
 # What was said elsewhere, without a run. $1 organization, $2 log, $3 seq of the first, $4 agent, $5 conversation,
 # $6 messages

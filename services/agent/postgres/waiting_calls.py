@@ -44,20 +44,20 @@ async def fitting_window(
 ) -> tuple[Message, ...]:
     """Returns the window of a conversation, which an input fits. `silent`: it says nothing; see facts.is_silent.
 
-    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), Repeated.
+    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), DuplicateRequest.
     """
-    shown = await window(connection, organization_id, conversation_id)
-    verdict = check_input(shown, messages, silent=silent)
+    history = await window(connection, organization_id, conversation_id)
+    verdict = check_input(history, messages, silent=silent)
     if isinstance(verdict, NothingWaits):
         # What it answers may have left the window since.
         rows = await connection.fetch(sql.LOG_TAIL, organization_id, conversation_id, WINDOW_MESSAGES)
         verdict = check_input([message_from_row(row) for row in reversed(rows)], messages)
     _refuse(verdict)
-    return shown
+    return history
 
 
 async def find_answering_run(
-    connection: Any, organization_id: UUID, conversation_id: UUID, active: UUID, given: Sequence[Answer]
+    connection: Any, organization_id: UUID, conversation_id: UUID, active: UUID, answers: Sequence[Answer]
 ) -> UUID | None:
     """Returns the run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
     shown = await window(connection, organization_id, conversation_id)
@@ -65,11 +65,11 @@ async def find_answering_run(
     for row in await connection.fetch(sql.ANSWERS_IN_LINE, organization_id, conversation_id):
         messages, _ = input_from_line(row["schema_version"], row["input"], row["run_id"])
         earlier.append((row["run_id"], answers_of(messages)))
-    return find_repeated_run(given, earlier)
+    return find_repeated_run(answers, earlier)
 
 
 async def decline(
-    connection: Any, organization_id: UUID, conversation_id: UUID, asked: Collection[UUID]
+    connection: Any, organization_id: UUID, conversation_id: UUID, run_ids: Collection[UUID]
 ) -> Collection[UUID]:
     """Gives up waiting where it is one of the `asked` runs that waits; the runs that are cancelled by that.
 
@@ -79,20 +79,21 @@ async def decline(
     head = await connection.fetchrow(sql.LOCK_HEAD, organization_id, conversation_id)
     if head is None or head["pending_message_id"] is None or await _goes_on(connection, organization_id, head):
         return ()
-    shown = await window(connection, organization_id, conversation_id)
-    pending = pending_message(shown)
-    if pending is None or not (waits := waiting_runs(shown, pending)) or not set(waits) & set(asked):
+    history = await window(connection, organization_id, conversation_id)
+    pending = pending_message(history)
+    if pending is None or not (waits := waiting_runs(history, pending)) or not set(waits) & set(run_ids):
         return ()
     returns = Message(
         uuid5(pending.id, "declined"),
         "tool",
-        decline_calls(shown, pending),
+        decline_calls(history, pending),
         datetime.now(UTC),
         pending.run_id,
         pending.step_id,
     )
     rows = input_rows([returns])
-    await connection.execute(sql.DECLINE, organization_id, conversation_id, pending.run_id, list(waits), rows)
+    ids = {"organization_id": organization_id, "conversation_id": conversation_id, "run_id": pending.run_id}
+    await connection.execute(*sql.DECLINE.bind(**ids, declined_ids=list(waits), messages=rows))
     return waits
 
 
@@ -102,16 +103,17 @@ async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id
     A call acts at most once, wherever it is answered: where it was answered already, or may be elsewhere, it gets a
     return that says so, and the model may call again.
     """
-    shown = await window(connection, organization_id, conversation_id)
-    pending = pending_message(shown)
+    history = await window(connection, organization_id, conversation_id)
+    pending = pending_message(history)
     if pending is None:
         return
     if may_wait and not await connection.fetchval(sql.HAS_RETURNED, organization_id, pending.step_id):
         await connection.execute(sql.WAIT, organization_id, conversation_id, pending.id)
         return
-    parts = decline_calls(shown, pending, _ELSEWHERE)
+    parts = decline_calls(history, pending, _ELSEWHERE)
     returns = Message(uuid7(), "tool", parts, datetime.now(UTC), None, pending.step_id)
-    await connection.execute(sql.DECLINE, organization_id, conversation_id, None, [], input_rows([returns]))
+    ids = {"organization_id": organization_id, "conversation_id": conversation_id, "run_id": None}
+    await connection.execute(*sql.DECLINE.bind(**ids, declined_ids=[], messages=input_rows([returns])))
 
 
 async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> bool:

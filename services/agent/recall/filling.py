@@ -55,16 +55,16 @@ class VectorFiller:
         self._signer = signer
         self._load = load
         # Conversations with something new: since when, and when they were heard of last.
-        self._heard: dict[tuple[UUID, UUID], tuple[float, float]] = {}
+        self._unread: dict[tuple[UUID, UUID], tuple[float, float]] = {}
         self._heard_at = 0.0
         self._waiting: dict[LogKey, None] = {}
 
-    def hear(self, organization_id: UUID, conversation_id: UUID) -> None:
+    def note(self, organization_id: UUID, conversation_id: UUID) -> None:
         """Takes note that a conversation has a new message. Costs nothing, and may be forgotten."""
         key, now = (organization_id, conversation_id), time.monotonic()
         self._heard_at = now
-        if key in self._heard or len(self._heard) < _MOST_HEARD:
-            self._heard[key] = (self._heard.get(key, (now, now))[0], now)
+        if key in self._unread or len(self._unread) < _MOST_HEARD:
+            self._unread[key] = (self._unread.get(key, (now, now))[0], now)
 
     async def run(self) -> None:
         """Works until cancelled, less the more turns are driven."""
@@ -90,18 +90,18 @@ class VectorFiller:
         """Reads some logs further; how many messages that were."""
         quiet = self._quiet(time.monotonic())
         for conversation in quiet:
-            del self._heard[conversation]
-        heard = await self._store.logs_of(quiet) if quiet else ()
+            del self._unread[conversation]
+        logs_of_unread = await self._store.logs_of(quiet) if quiet else ()
         if len(self._waiting) < _LOGS and (page := await self._store.sweep()) is not None:
             self._waiting |= dict.fromkeys(page.due)
-        logs = list(dict.fromkeys([*heard, *self._waiting]))
+        logs = list(dict.fromkeys([*logs_of_unread, *self._waiting]))
         self._waiting = dict.fromkeys(logs[_LOGS:])
         return await self.read(logs[:_LOGS]) if logs else 0
 
     def _quiet(self, now: float) -> list[tuple[UUID, UUID]]:
         return [
             key
-            for key, (first, last) in self._heard.items()
+            for key, (first, last) in self._unread.items()
             if now - last >= _QUIET_SECONDS or now - first >= _LONGEST_SECONDS
         ]
 

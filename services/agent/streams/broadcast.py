@@ -78,7 +78,7 @@ class EventHub:
             reader.put(None)
 
     def tail(self, run_id: UUID) -> Tail:
-        """Returns what was shown of a driven run since its last durable event."""
+        """Returns the deltas of a driven run since its last durable event."""
         return self._driven[run_id].clone()
 
     def subscribe(self, run_id: UUID) -> Subscription | None:

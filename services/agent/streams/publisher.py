@@ -20,7 +20,7 @@ class EventPublisher:
         self._driven: dict[UUID, OwnedRun] = {}
         # Those of them that are read elsewhere.
         self._watched: set[UUID] = set()
-        recorder.written = self._tell
+        recorder.on_flush = self._tell
 
     def open(self, owned: OwnedRun, *, is_taken_over: bool = False) -> None:
         """Begins to publish a run that is driven here; `is_taken_over`: readers elsewhere did not know where."""

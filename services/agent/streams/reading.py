@@ -56,17 +56,19 @@ class ReaderPosition:
         """Returns frames and events of facts in one order; a durable message replaces what is left of its deltas."""
         frames, events = list(frames), list(events)
         durable = {event.message.id for event in events if isinstance(event, MessagePiece)}
-        told = {(frame.step_id, frame.attempt) for frame in frames if isinstance(frame, Abandoned)} | self._void
-        kept: list[Item] = []
+        abandoned = {(frame.step_id, frame.attempt) for frame in frames if isinstance(frame, Abandoned)} | self._void
+        items: list[Item] = []
         for frame in frames:
             if isinstance(frame, DeltaFrame) and frame.message_id in durable:
                 before = frame.between(self.position, self.after)
-                kept += [] if before is None else [before]
+                items += [] if before is None else [before]
             else:
-                kept.append(frame)
+                items.append(frame)
         # Facts tell of abandoned attempts, too, for readers who were not told at the time.
-        kept += [each for each in events if not (isinstance(each, Abandoned) and (each.step_id, each.attempt) in told)]
-        return sorted(kept, key=position)
+        items += [
+            each for each in events if not (isinstance(each, Abandoned) and (each.step_id, each.attempt) in abandoned)
+        ]
+        return sorted(items, key=position)
 
     def _pieces(self, item: DeltaFrame) -> Iterator[Event]:
         if self._wants_context and (before := item.between(self.position, self.after)) is not None:
@@ -117,14 +119,16 @@ class Reader:
         Unavailable (READER_LAGS).
         """
         with self._hub.present(run_id) as woken:
-            kept = None if subscription else await self._frames.place(organization_id, run_id, after)
-            place = ReaderPosition(after, wants_context=wants_context, known_from=kept.known_from if kept else 0)
+            run_place = None if subscription else await self._frames.place(organization_id, run_id, after)
+            place = ReaderPosition(
+                after, wants_context=wants_context, known_from=run_place.known_from if run_place else 0
+            )
             pause = FIRST_POLL_SECONDS
             while True:
                 woken.clear()
                 live = subscription or self._hub.subscribe(run_id)
                 try:
-                    stored = [] if kept is None else await self._stored(organization_id, run_id, kept, place)
+                    stored = [] if run_place is None else await self._stored(organization_id, run_id, run_place, place)
                     async with aclosing(_chain(stored, live)) as items:
                         async for item in items:
                             for event in place.news((item,)):
@@ -138,19 +142,21 @@ class Reader:
                     self._notifier.tell("watched", run_id)
                     await _until(woken, pause)
                     pause = min(2 * pause, POLL_SECONDS)
-                subscription, kept = None, kept or await self._frames.place(organization_id, run_id, after)
+                subscription, run_place = None, run_place or await self._frames.place(organization_id, run_id, after)
 
-    async def _stored(self, organization_id: UUID, run_id: UUID, kept: RunPlace, place: ReaderPosition) -> list[Item]:
+    async def _stored(
+        self, organization_id: UUID, run_id: UUID, run_place: RunPlace, place: ReaderPosition
+    ) -> list[Item]:
         """Returns what is stored of a run, from where the reader is.
 
         Frames first: facts read after them lack none before.
         """
         for looks_left in reversed(range(_LOOKS)):
-            look = await self._frames.look(organization_id, run_id, kept.run_hour, place.position, place.after)
+            look = await self._frames.look(organization_id, run_id, run_place.run_hour, place.position, place.after)
             events: list[Event] = []
             if look.ended or look.facts != place.facts:
                 events = await self._journal.events(organization_id, run_id, place.position)
-            if place.finds(look.frames, events) or not kept.background or not looks_left:
+            if place.finds(look.frames, events) or not run_place.background or not looks_left:
                 break
             await asyncio.sleep(_PAUSE_SECONDS)
         place.facts = look.facts

@@ -48,7 +48,7 @@ class Recorder:
         self._filled = asyncio.Event()
         self._hours: set[datetime] = set()
         # Called with the runs of which more can be read now.
-        self.written: Callable[[Sequence[UUID]], None] = lambda run_ids: None
+        self.on_flush: Callable[[Sequence[UUID]], None] = lambda run_ids: None
 
     def records(self, run_id: UUID) -> bool:
         """Returns whether the run is recorded."""
@@ -133,11 +133,11 @@ class Recorder:
 
     async def _write(self, due: dict[UUID, _Recording]) -> None:
         oldest = datetime.now(UTC) - self._keep
-        kept = {run_id: each for run_id, each in due.items() if each.run_hour + HOUR > oldest}
+        recordings = {run_id: each for run_id, each in due.items() if each.run_hour + HOUR > oldest}
         for run_id in due:
             del self._full[run_id]
-        frames = {run_id: each.tail.drain() for run_id, each in kept.items()}
-        flushes = [Flush(each.organization_id, each.run_hour, key, frames[key]) for key, each in kept.items()]
+        frames = {run_id: each.tail.drain() for run_id, each in recordings.items()}
+        flushes = [Flush(each.organization_id, each.run_hour, key, frames[key]) for key, each in recordings.items()]
         if not flushes:
             return
         try:
@@ -145,15 +145,15 @@ class Recorder:
         except BaseException:
             # Perhaps one of them is gone.
             self._hours.clear()
-            for run_id, recording in kept.items():
+            for run_id, recording in recordings.items():
                 recording = self._full.get(run_id) or self._recordings.get(run_id) or recording
                 recording.tail.put_back(frames[run_id])
                 self._full[run_id] = recording
             raise
         now = asyncio.get_running_loop().time()
-        for recording in kept.values():
+        for recording in recordings.values():
             recording.due = now + FLUSH_SECONDS
-        self.written(list(kept))
+        self.on_flush(list(recordings))
 
     async def _append(self, flushes: Sequence[Flush]) -> None:
         missing = {flush.run_hour for flush in flushes} - self._hours

@@ -41,13 +41,13 @@ class Candidates:
         return frozenset(words[0] for words in self.sure if len(words) == 1)
 
 
-def choose_candidates(shares: Mapping[str, float], total: int, *, wanted: int, most: int) -> Candidates:
+def choose_candidates(shares: Mapping[str, float], total: int, *, limit: int, most: int) -> Candidates:
     """Returns candidates for the best `wanted` of `total` documents, of which about `most` may be looked at.
 
     shares: of the documents, that have each word of the query; between 0 and 1, both excluded.
     """
     chosen: list[Words] = []
-    for words in _promising_conjunctions(shares, total, wanted, most):
+    for words in _promising_conjunctions(shares, total, limit, most):
         kept = [other for other in chosen if not set(words) <= set(other)]
         if sum(_expected_matches(other, shares, total) for other in (*kept, words)) <= most:
             chosen = [*kept, words]
@@ -79,7 +79,7 @@ def weight(share: float, total: int) -> float:
     return log(1 + (total * (1 - share) + 0.5) / (total * share + 0.5))
 
 
-def _promising_conjunctions(shares: Mapping[str, float], total: int, wanted: int, most: int) -> Iterator[Words]:
+def _promising_conjunctions(shares: Mapping[str, float], total: int, limit: int, most: int) -> Iterator[Words]:
     """Yields conjunctions of the rarest words, as far as documents with no more than these may be among the best."""
     considered = rarest_words(shares, _MOST_COMBINED)
     ranked = sorted(_conjunctions(considered), key=lambda words: -_weight(words, shares, total))
@@ -90,7 +90,7 @@ def _promising_conjunctions(shares: Mapping[str, float], total: int, wanted: int
         if shares[words[0]] * total <= most or _SLACK_OF_COMMON * _weight(words, shares, total) >= least:
             yield words
         met += total * prod(shares[word] if word in words else 1 - shares[word] for word in considered)
-        if not least and met >= wanted:
+        if not least and met >= limit:
             least = _weight(words, shares, total)
 
 

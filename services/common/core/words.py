@@ -41,15 +41,15 @@ _UNSPACED = re.compile(
 
 def index_words_of_all(texts: Iterable[str]) -> list[list[str]]:
     """Returns the words of each text, see `index_words`. For a thread: it pauses to let others run."""
-    found = []
+    indexed = []
     done = 0
     for text in texts:
-        found.append(index_words(text))
+        indexed.append(index_words(text))
         done += len(text)
         if done > _PIECE:
             time.sleep(_PAUSE_SECONDS)
             done = 0
-    return found
+    return indexed
 
 
 def index_words(text: str) -> list[str]:
@@ -59,8 +59,8 @@ def index_words(text: str) -> list[str]:
     """
     if len(text) <= _PIECE:
         return _words(_normal(text))
-    found = _with_pauses(word for piece in _pieces(text) for word in _words(_normal(piece)))
-    return list(found if len(text) < _SURELY_SHORT else _as_many_as_fit(found))
+    indexed = _with_pauses(word for piece in _pieces(text) for word in _words(_normal(piece)))
+    return list(indexed if len(text) < _SURELY_SHORT else _as_many_as_fit(indexed))
 
 
 def query_words(text: str) -> list[str]:

@@ -19,7 +19,7 @@ RUN_ID = "run-00000000-0000-4000-8000-00000000000a"
 
 def test_the_schema_is_the_models() -> None:
     written = (DOCS / "websocket.schema.json").read_text()
-    assert written == schema(), "run: python -m gateway.sockets.socket_schema > docs/websocket.schema.json"
+    assert written == schema(), "run: python -m gateway.sockets.schema > docs/websocket.schema.json"
 
 
 def test_every_type_is_in_the_document() -> None:

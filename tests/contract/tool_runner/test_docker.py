@@ -103,7 +103,7 @@ async def test_layers_become_images_and_the_oldest_go(
 
 KILLED = """
 import asyncio, os, sys
-from services.tool_runner.job import Job
+from services.tool_runner.core.job import Job
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 async def main():
     sandbox = DockerSandbox(DockerSettings(image=sys.argv[1], warm=2, environment=dict(os.environ)))

@@ -16,6 +16,7 @@ from uuid import UUID
 import asyncpg
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.agent.v1 import agent_service_pb2 as agent_wire
@@ -294,6 +295,13 @@ class AdminWorld:
         found: Agent = (await self.call(self.agents.GetAgent, request, organization_id)).agent
         return found
 
+    async def update(self, agent_id: str, *paths: str, **fields: Any) -> Agent:
+        """The agent as changed. `paths`: the mask; without any, the names of `fields`."""
+        mask = FieldMask(paths=paths or fields)
+        request = agent_wire.UpdateAgentRequest(agent_id=agent_id, agent=Agent(**fields), update_mask=mask)
+        updated: Agent = (await self.call(self.agents.UpdateAgent, request)).agent
+        return updated
+
     async def list(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> agent_wire.ListAgentsResponse:
         """A page of agents."""
         request = agent_wire.ListAgentsRequest(**paged(**fields))
@@ -394,7 +402,7 @@ async def admin_world(
         stream_keep=timedelta(hours=1),
     )
     await peer_server.start()
-    await built.tenure.start()
+    await built.lease_keeper.start()
     for server in built.servers:
         await server.start()
     try:
@@ -406,7 +414,7 @@ async def admin_world(
     finally:
         for server in built.servers:
             await server.stop(1)
-        await built.tenure.stop()
+        await built.lease_keeper.stop()
         await peer_server.stop(1)
         await channel.close()
         await peer_channel.close()

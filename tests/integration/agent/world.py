@@ -172,7 +172,7 @@ class Replica:
     """One replica of the agent service's turn side."""
 
     worker: Worker
-    tenure: LeaseKeeper
+    lease_keeper: LeaseKeeper
     reader: Reader
     journal: PostgresJournal
     models: ScriptedModels
@@ -190,7 +190,9 @@ class Replica:
 
     async def die(self) -> None:
         """Ends like a killed process: without a word to the database."""
-        tasks = [task for task in (*self.tasks, *self.tenure._tasks, *self.worker._driven.values()) if task is not None]
+        tasks = [
+            task for task in (*self.tasks, *self.lease_keeper._tasks, *self.worker._driven.values()) if task is not None
+        ]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -257,19 +259,19 @@ class World:
         ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates())
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
         worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
-        tenure = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
+        lease_keeper = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
         reader = Reader(journal, hub, frames, notices, keep=keep)
-        await tenure.start()
+        await lease_keeper.start()
         tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
         try:
             await notices.connected()
-            yield Replica(worker, tenure, reader, journal, models, tools, memory, tasks)
+            yield Replica(worker, lease_keeper, reader, journal, models, tools, memory, tasks)
         finally:
             died = all(task.done() for task in tasks)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await tenure.stop()
+            await lease_keeper.stop()
             if not died:
                 await recorder.stop()
 

@@ -15,8 +15,8 @@ from tests.fakes import anthropic_wire, openai_wire
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.http import Request
 from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.script import DEFAULT_REPLY, Reply, Seen, ToolCall
-from tests.fakes.server import Planned
+from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView, ToolCall
+from tests.fakes.server import HttpReply
 
 ROOT = Path(__file__).parents[3]
 KEY = "sk-of-a-live-vendor"
@@ -26,7 +26,7 @@ NUMBERS = "one, two, three, twenty, thirty"
 class StrictOpenAI(OpenAIServer):
     """It knows its keys, too."""
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if request.headers.get("authorization") != f"Bearer {KEY}":
             return DEFAULT_REPLY, openai_wire.error("authentication")
         return super().respond(request, body)
@@ -35,13 +35,13 @@ class StrictOpenAI(OpenAIServer):
 class StrictAnthropic(AnthropicServer):
     """It knows its keys, too."""
 
-    def respond(self, request: Request, body: Any) -> tuple[Reply, Planned]:
+    def respond(self, request: Request, body: Any) -> tuple[Reply, HttpReply]:
         if request.headers.get("x-api-key") != KEY:
             return DEFAULT_REPLY, anthropic_wire.error("authentication")
         return super().respond(request, body)
 
 
-def model(seen: Seen) -> Reply:
+def model(seen: RequestView) -> Reply:
     """Returns a sensible model's answers to the suite."""
     asked = seen.question
     dice, coin = ToolCall("roll_dice", {"num_sides": 20}), ToolCall("toss_coin", {"times": 2})

@@ -11,7 +11,7 @@ from services.llm_gateway.vendors.anthropic.profiles import Claude, parse_claude
 from services.llm_gateway.vendors.anthropic.replies import Reader
 from services.llm_gateway.vendors.anthropic.schema import close_schema
 from services.llm_gateway.vendors.anthropic.translate import body_of, replies_by_call
-from tests.fakes.anthropic_rules import complain
+from tests.fakes.anthropic_rules import refusal
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 DROP = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
@@ -20,7 +20,7 @@ DROP = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 def body(asked: ChatRequest, name: str, *, provider: str = "anthropic") -> dict[str, Any]:
     value: dict[str, Any] = orjson.loads(body_of(asked, model(f"{provider}/{name}"), stream=False))
     if provider == "anthropic":
-        assert complain(value, "2026-10-21") is None
+        assert refusal(value, "2026-10-21") is None
     return value
 
 

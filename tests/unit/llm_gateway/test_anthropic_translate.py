@@ -27,7 +27,7 @@ from services.llm_gateway.core.chat import (
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.anthropic.replies import Reader
 from services.llm_gateway.vendors.anthropic.translate import REPLY_TOOL, body_of
-from tests.fakes.anthropic_rules import complain
+from tests.fakes.anthropic_rules import refusal
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 CACHE = {"cache_control": {"type": "ephemeral"}}
@@ -37,7 +37,7 @@ BINDING = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 def body(asked: ChatRequest, handle: str = "anthropic/claude-haiku-4-5", *, stream: bool = False) -> dict[str, Any]:
     """The request's body, which the fake vendor accepts."""
     value: dict[str, Any] = orjson.loads(body_of(asked, model(handle), stream=stream))
-    assert complain(value, "2026-10-21") is None
+    assert refusal(value, "2026-10-21") is None
     return value
 
 

@@ -31,11 +31,11 @@ from services.llm_gateway.vendors.bedrock.framing import EventStreamParser, Fram
 from services.llm_gateway.vendors.bedrock.replies import Reader, read_refusal, status_of
 from services.llm_gateway.vendors.bedrock.translate import body_of
 from tests.fakes import anthropic_wire, bedrock_wire, script
-from tests.fakes.script import Reply, Seen
+from tests.fakes.script import Reply, RequestView
 from tests.unit.llm_gateway.builders import model, request, user
 
 CLAUDE = "bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0"
-SEEN = Seen("m", "user", "x", 0, True, (), {})
+SEEN = RequestView("m", "user", "x", 0, True, (), {})
 CALLS = (script.ToolCall("roll", {"n": 6}, "c1"), script.ToolCall("toss", {"to": "ü€😀"}, "c2"))
 REPLY = Reply(text="one two ü€😀", reasoning="hm, so", redacted="opaque", calls=CALLS)
 
@@ -61,7 +61,7 @@ def test_a_stream_is_the_whole_reply_in_pieces() -> None:
     reader = Reader(streamed)
     deltas = read(EventStreamParser().feed(b"".join(planned.frames or ())), reader)
     assert reader.ended
-    body = orjson.loads(bedrock_wire.message(REPLY, Seen("m", "user", "x", 0, False, (), {}), 1, usage).body)
+    body = orjson.loads(bedrock_wire.message(REPLY, RequestView("m", "user", "x", 0, False, (), {}), 1, usage).body)
     again = list(Reader(whole).take_whole(body))
     assert generation(streamed) == generation(whole)
     assert join_deltas(deltas) == join_deltas(again)

@@ -39,8 +39,8 @@ POINT = {"cachePoint": {"type": "default"}}
 def body(asked: ChatRequest, name: str = HAIKU) -> dict[str, Any]:
     """The request's body, which the fake accepts."""
     made: dict[str, Any] = orjson.loads(body_of(asked, model(f"bedrock/{name}")))
-    assert bedrock_rules.complain_of_shape("Converse", name, made) is None
-    assert bedrock_rules.complain(foundation_id(name), made) is None
+    assert bedrock_rules.shape_refusal("Converse", name, made) is None
+    assert bedrock_rules.refusal(foundation_id(name), made) is None
     return made
 
 
@@ -183,7 +183,7 @@ def test_an_applications_own_profile_is_known_by_its_model() -> None:
 def test_counting_counts_what_is_sent() -> None:
     asked = request(system("Be kind."), user("x"), tools=[tool("f")], settings={"effort": "low"})
     counted = orjson.loads(count_body_of(asked, model(f"bedrock/{HAIKU}")))
-    assert bedrock_rules.complain_of_shape("CountTokens", "m", counted) is None
+    assert bedrock_rules.shape_refusal("CountTokens", "m", counted) is None
     assert counted["input"]["converse"].keys() == {"messages", "system", "toolConfig"}
 
 

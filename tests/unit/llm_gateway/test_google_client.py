@@ -22,7 +22,7 @@ from tests.fakes.google_server import GoogleServer, VertexServer
 from tests.fakes.google_tokens import PROJECT
 from tests.fakes.google_wire import encoded
 from tests.fakes.script import Reply
-from tests.fakes.server import JSON_HEADERS, Planned
+from tests.fakes.server import JSON_HEADERS, HttpReply
 from tests.unit.llm_gateway.builders import assistant, config, model, request, results, tool, user
 
 HANDLE = "google_ai/gemini-3-flash-preview"
@@ -211,7 +211,7 @@ async def test_a_token_is_renewed_before_it_expires_and_nobody_waits() -> None:
 
 async def test_a_token_that_cannot_be_had_is_asked_for_again(cloud: VertexServer) -> None:
     provider = vertex(cloud)
-    cloud.tokens.failure = Planned(503, JSON_HEADERS, b"{}")
+    cloud.tokens.failure = HttpReply(503, JSON_HEADERS, b"{}")
     with pytest.raises(errors.LlmServerError, match="gets no token"):
         await ask(provider, VERTEX)
     cloud.tokens.failure = None

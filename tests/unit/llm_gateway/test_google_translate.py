@@ -24,7 +24,7 @@ from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.vendors.google.contents import ANOTHERS_CALL, generation_of
 from services.llm_gateway.vendors.google.translate import body_of, count_body_of
-from tests.fakes.google_server import FIELDS, complain
+from tests.fakes.google_server import FIELDS, refusal
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 OLD, NEW = "google_ai/gemini-2.5-flash", "google_ai/gemini-3-flash-preview"
@@ -37,7 +37,7 @@ def sent(asked: ChatRequest, handle: str | ChatModel = NEW) -> dict[str, Any]:
     asked_of = model(handle) if isinstance(handle, str) else handle
     value: dict[str, Any] = orjson.loads(orjson.dumps(body_of(asked, asked_of)))
     fields = FIELDS | {"store"} if asked_of.provider_type == "google_ai" else FIELDS
-    assert complain(value, asked_of.name, fields) is None
+    assert refusal(value, asked_of.name, fields) is None
     # Google AI keeps what it is sent unless it is told not to; Vertex refuses the word.
     assert value.pop("store", None) is (False if asked_of.provider_type == "google_ai" else None)
     return value

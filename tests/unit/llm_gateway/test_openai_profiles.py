@@ -27,7 +27,7 @@ from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.provider_types import TYPES
 from services.llm_gateway.vendors.openai.profiles import PLAIN, profile_of
 from services.llm_gateway.vendors.openai.translate import body_of, complete_reply
-from tests.fakes.openai_compatible import complain_as
+from tests.fakes.openai_compatible import vendor_refusal
 from tests.fakes.openai_vendors import FLAVOURS
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
@@ -48,7 +48,7 @@ def sent(
         body_of(asked, thinker(vendor, name, reasons=reasons), stream=stream, is_vendor=True)
     )
     if vendor in FLAVOURS:
-        assert complain_as(FLAVOURS[vendor], body) is None
+        assert vendor_refusal(FLAVOURS[vendor], body) is None
     return body
 
 

@@ -27,7 +27,7 @@ from services.llm_gateway.vendors.openai.details import settle
 from services.llm_gateway.vendors.openai.replies import take_chunk, take_whole
 from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_compatible import CompatibleServer
-from tests.fakes.openai_server import look
+from tests.fakes.openai_server import request_view
 from tests.fakes.openai_vendors import FLAVOURS
 from tests.fakes.openai_wire import chat
 from tests.fakes.script import Reply
@@ -167,7 +167,7 @@ def test_a_stream_cut_anywhere_is_the_whole_reply(vendor: str, reply: Reply, siz
 def planned(vendor: str, reply: Reply, *, stream: bool) -> Any:
     asked = request(Message(Role.USER, [Text("x")]), tools=[tool("f")])
     body = orjson.loads(body_of(asked, model("openai/gpt-4o"), stream=stream))
-    made = chat(reply, look({**body, "stream_options": {"include_usage": True}}), 1)
+    made = chat(reply, request_view({**body, "stream_options": {"include_usage": True}}), 1)
     return made if vendor == "openai" else CompatibleServer(vendor).shaped(reply, made)
 
 

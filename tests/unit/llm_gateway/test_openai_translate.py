@@ -24,7 +24,7 @@ from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.vendors.openai.replies import read_refusal, take_chunk, take_whole
 from services.llm_gateway.vendors.openai.translate import body_of
-from tests.fakes.openai_server import complain
+from tests.fakes.openai_server import refusal
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 PERSON: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -33,7 +33,7 @@ PERSON: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "str
 def body(asked: ChatRequest, handle: str = "openai/gpt-4o-mini", *, stream: bool = False) -> dict[str, Any]:
     """The request's body, which the fake vendor accepts."""
     value: dict[str, Any] = orjson.loads(body_of(asked, model(handle), stream=stream))
-    assert complain(value) is None
+    assert refusal(value) is None
     return value
 
 

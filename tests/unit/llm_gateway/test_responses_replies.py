@@ -26,7 +26,7 @@ from services.llm_gateway.core.sse import SseParser
 from services.llm_gateway.vendors.responses.replies import Reader, read_refusal, status_of
 from tests.fakes import responses_wire as wire
 from tests.fakes import script
-from tests.fakes.script import Reply, Seen
+from tests.fakes.script import Reply, RequestView
 from tests.unit.llm_gateway.builders import request, user
 
 INCLUDE = {"include": ["reasoning.encrypted_content", "message.output_text.logprobs"]}
@@ -46,8 +46,8 @@ PARTS = [
 ]
 
 
-def seen(*, stream: bool) -> Seen:
-    return Seen("gpt-5", "user", "hi", 0, stream, (), {"model": "gpt-5", "input": "hi", **INCLUDE})
+def seen(*, stream: bool) -> RequestView:
+    return RequestView("gpt-5", "user", "hi", 0, stream, (), {"model": "gpt-5", "input": "hi", **INCLUDE})
 
 
 def events_of(reply: Reply) -> list[dict[str, Any]]:

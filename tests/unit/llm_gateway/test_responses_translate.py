@@ -26,7 +26,7 @@ from services.llm_gateway.core.chat import (
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.vendors.responses.translate import Terms, body_of, count_body_of, items_of
-from tests.fakes.responses_rules import FOREIGN, complain
+from tests.fakes.responses_rules import FOREIGN, refusal
 from tests.unit.llm_gateway.builders import assistant, call, model, request, system, tool, user
 
 GPT5 = model("openai/gpt-5")
@@ -35,7 +35,7 @@ PNG = Image("iVBORw==", media_type="image/png")
 
 def made(asked: ChatRequest, of: ChatModel = GPT5, terms: Terms | None = None) -> dict[str, Any]:
     body: dict[str, Any] = orjson.loads(orjson.dumps(body_of(asked, of, "openai", terms or Terms())))
-    assert complain(body, body["input"]) is None
+    assert refusal(body, body["input"]) is None
     return body
 
 
@@ -224,7 +224,7 @@ def test_there_and_back(turns: list[list[Message]], instructions: str) -> None:
     messages = [message for turn in turns for message in turn]
     told, items = items_of(request(system(instructions), *messages), "openai")
     assert told == instructions
-    assert complain({"model": "gpt-5"}, items or [{"type": "message", "role": "user"}]) is None
+    assert refusal({"model": "gpt-5"}, items or [{"type": "message", "role": "user"}]) is None
     assert back(orjson.loads(orjson.dumps(items))) == [(message.role, flat(message.parts)) for message in messages]
 
 

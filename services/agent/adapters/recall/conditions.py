@@ -77,31 +77,31 @@ def range_values(scope: Scope, values: Parameters) -> tuple[str, str, str]:
     )
 
 
-def filter_condition(wanted: MessageFilter, values: Parameters, alias: str = "m", *, key: str = "id") -> str:
+def filter_condition(filters: MessageFilter, values: Parameters, alias: str = "m", *, key: str = "id") -> str:
     """Returns SQL for rows `alias` (with role and created_at) of a filter; `key`: the column of a message's id."""
-    parts = [f"{alias}.role = ANY({values.add(list(wanted.roles))}::text[])", time_condition(wanted, values, alias)]
-    if wanted.unseen:
-        parts.append(f"{alias}.{key} <> ALL({values.add(list(wanted.unseen))}::uuid[])")
+    parts = [f"{alias}.role = ANY({values.add(list(filters.roles))}::text[])", time_condition(filters, values, alias)]
+    if filters.unseen:
+        parts.append(f"{alias}.{key} <> ALL({values.add(list(filters.unseen))}::uuid[])")
     return " AND ".join(parts)
 
 
-def time_condition(wanted: MessageFilter, values: Parameters, alias: str = "m") -> str:
+def time_condition(filters: MessageFilter, values: Parameters, alias: str = "m") -> str:
     """Returns SQL for rows `alias` made when a filter says."""
     parts = ["true"]
-    if wanted.start is not None:
-        parts.append(f"{alias}.created_at >= {values.add(wanted.start)}")
-    if wanted.end is not None:
-        parts.append(f"{alias}.created_at <= {values.add(wanted.end)}")
+    if filters.start is not None:
+        parts.append(f"{alias}.created_at >= {values.add(filters.start)}")
+    if filters.end is not None:
+        parts.append(f"{alias}.created_at <= {values.add(filters.end)}")
     return " AND ".join(parts)
 
 
-def repeat_exclusion(wanted: MessageFilter, values: Parameters) -> str:
+def repeat_exclusion(filters: MessageFilter, values: Parameters) -> str:
     """Returns SQL for messages `m` that do not merely repeat the question, or what stands elsewhere."""
     parts = ["true"]
-    if wanted.asked_in is not None:
+    if filters.asked_in is not None:
         parts.append(
-            f"NOT (m.role = 'assistant' AND m.step_id IS NOT DISTINCT FROM {values.add(wanted.asked_in)}::uuid)"
+            f"NOT (m.role = 'assistant' AND m.step_id IS NOT DISTINCT FROM {values.add(filters.asked_in)}::uuid)"
         )
-    if "approval" in wanted.roles:
+    if "approval" in filters.roles:
         parts.append(_NOT_ANSWERED)
     return " AND ".join(parts)

@@ -59,10 +59,10 @@ class MessageHits:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def newest(self, scope: Scope, wanted: MessageFilter, limit: int) -> list[MessageHit]:
+    async def newest(self, scope: Scope, filters: MessageFilter, limit: int) -> list[MessageHit]:
         """See `ports.Rankings`."""
         values = Parameters([scope.organization_id])
-        where, most = f"{filter_condition(wanted, values)} AND {repeat_exclusion(wanted, values)}", values.add(limit)
+        where, most = f"{filter_condition(filters, values)} AND {repeat_exclusion(filters, values)}", values.add(limit)
         parts = []
         if scope.is_tenant:
             parts.append(_OF_TENANT.format(where=f"{where} AND {_PRESENT}", limit=most))
@@ -77,11 +77,11 @@ class MessageHits:
         return [_found(row, FusedHit(row["id"], 0.0)) for row in rows]
 
     async def found(
-        self, scope: Scope, ranked: Sequence[FusedHit], wanted: MessageFilter, limit: int
+        self, scope: Scope, ranked: Sequence[FusedHit], filters: MessageFilter, limit: int
     ) -> list[MessageHit]:
         """See `ports.Rankings`."""
         values = Parameters([scope.organization_id])
-        where = f"{scope_condition(scope, values)} AND {repeat_exclusion(wanted, values)}"
+        where = f"{scope_condition(scope, values)} AND {repeat_exclusion(filters, values)}"
         if scope.is_tenant:
             where += f" AND {_PRESENT}"
         statement = _BY_IDS.format(

@@ -89,41 +89,41 @@ class VectorRanking:
         return [EmbeddingModel(*row) for row in rows]
 
     async def by_vector(
-        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
+        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], filters: MessageFilter, limit: int
     ) -> list[RankedMessage]:
         """See `ports.Rankings`."""
-        if await self._is_for_index(scope, model, wanted, limit):
-            found = await self._by_index(scope, model, vector, wanted, limit)
+        if await self._is_for_index(scope, model, filters, limit):
+            found = await self._by_index(scope, model, vector, filters, limit)
             # Where few of the vectors count, the index stops before it has met enough of them.
             if len(found) == limit:
                 return found
         values = Parameters([scope.organization_id])
         statement = _EXACT.format(
-            parts="UNION ALL".join(_parts(scope, model, wanted, values)),
+            parts="UNION ALL".join(_parts(scope, model, filters, values)),
             vector=values.add(encode(vector)),
             limit=values.add(limit),
         )
         return [RankedMessage(*row) for row in await fetch_rows(self._pool, statement, values)]
 
-    async def _is_for_index(self, scope: Scope, model: EmbeddingModel, wanted: MessageFilter, limit: int) -> bool:
+    async def _is_for_index(self, scope: Scope, model: EmbeddingModel, filters: MessageFilter, limit: int) -> bool:
         indexed, dimensions = 0, model.dimensions
         if scope.messages > most_read(dimensions):
             indexed = (await self._indexes.state(model)).vectors
         if not by_index(scope.messages, indexed=indexed, limit=limit, dimensions=dimensions):
             return False
         values = Parameters([scope.organization_id])
-        parts = "UNION ALL".join(_parts(scope, model, wanted, values))
+        parts = "UNION ALL".join(_parts(scope, model, filters, values))
         most = most_read(dimensions) + 1
         ((count,),) = await fetch_rows(self._pool, _COUNT.format(parts=parts, most=values.add(most)), values)
         return bool(count == most)
 
     async def _by_index(
-        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], wanted: MessageFilter, limit: int
+        self, scope: Scope, model: EmbeddingModel, vector: Sequence[float], filters: MessageFilter, limit: int
     ) -> list[RankedMessage]:
         values = Parameters([scope.organization_id])
         statement = _INDEX.format(
             within=scope_condition(scope, values, "v"),
-            counted=filter_condition(wanted, values, "v", key="message_id"),
+            counted=filter_condition(filters, values, "v", key="message_id"),
             model=model.id,
             dimensions=model.dimensions,
             vector=values.add(encode(vector)),
@@ -133,9 +133,9 @@ class VectorRanking:
         return [RankedMessage(*row) for row in await fetch_rows(self._pool, statement, values, setting)]
 
 
-def _parts(scope: Scope, model: EmbeddingModel, wanted: MessageFilter, values: Parameters) -> list[str]:
+def _parts(scope: Scope, model: EmbeddingModel, filters: MessageFilter, values: Parameters) -> list[str]:
     """Returns statements for the vectors of a scope: those of the agent by its index, those of ranges by theirs."""
-    count = filter_condition(wanted, values, "v", key="message_id")
+    count = filter_condition(filters, values, "v", key="message_id")
     parts = []
     if scope.is_tenant or scope.agent_id is not None:
         own = "v.organization_id = $1"

@@ -61,11 +61,11 @@ class PostgresRecall:
         return Return(call.id, call.name, orjson.dumps(shown).decode())
 
 
-def _query(given: Mapping[str, Any], timezone: tzinfo, site: CallSite) -> MessageQuery:
+def _query(arguments: Mapping[str, Any], timezone: tzinfo, site: CallSite) -> MessageQuery:
     query, roles, limit = (
-        given.get("query") or "",
-        given.get("roles") or [],
-        given.get("limit") or DEFAULT_LIMIT,
+        arguments.get("query") or "",
+        arguments.get("roles") or [],
+        arguments.get("limit") or DEFAULT_LIMIT,
     )
     if not isinstance(query, str):
         raise ValueError("query must be a text")  # noqa: TRY004 - the model's fault, not a programmer's
@@ -73,12 +73,12 @@ def _query(given: Mapping[str, Any], timezone: tzinfo, site: CallSite) -> Messag
         raise ValueError(f"roles must be a list of {', '.join(_ROLES)}")
     if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise ValueError(f"limit must be a whole number from 1 to {MOST}")
-    start = _time(given.get("start_date"), "start_date", timezone, end=False)
-    end = _time(given.get("end_date"), "end_date", timezone, end=True)
+    start = _time(arguments.get("start_date"), "start_date", timezone, end=False)
+    end = _time(arguments.get("end_date"), "end_date", timezone, end=True)
     if start is not None and end is not None and start > end:
         raise ValueError("start_date is after end_date")
-    wanted = MessageFilter(tuple(roles or _SEARCHED), start, end, tuple(site.seen), site.step_id)
-    return MessageQuery(storable(query)[:QUERY_CHARACTERS], limit, filter=wanted)
+    filters = MessageFilter(tuple(roles or _SEARCHED), start, end, tuple(site.seen), site.step_id)
+    return MessageQuery(storable(query)[:QUERY_CHARACTERS], limit, filter=filters)
 
 
 def _time(text: Any, name: str, timezone: tzinfo, *, end: bool) -> datetime | None:

@@ -114,23 +114,23 @@ class WordRanking:
         # The stem of "happy" is "happi".
         return [[stem.removesuffix("i") for stem in row["stems"]], row["words"]]
 
-    async def by_words(self, scope: Scope, text: str, wanted: MessageFilter, limit: int) -> list[RankedMessage]:
+    async def by_words(self, scope: Scope, text: str, filters: MessageFilter, limit: int) -> list[RankedMessage]:
         """See `ports.Rankings`."""
         terms = _by_stem(await self._pool.fetch(_TERMS, query_text(text)))
         if not terms:
             return []
         if scope.messages <= _MOST_EXACT:
             every = Candidates(tuple((stem,) for stem in terms), ())
-            return await self._among(every, terms, {}, scope, wanted, limit)
+            return await self._among(every, terms, {}, scope, filters, limit)
         shares = await sample(self._pool, scope, terms)
         # A filter takes some of what is chosen away.
-        first = choose_candidates(shares, scope.messages, wanted=limit, most=_CHOSEN)
-        found = await self._among(first, terms, shares, scope, wanted, limit)
+        first = choose_candidates(shares, scope.messages, limit=limit, most=_CHOSEN)
+        found = await self._among(first, terms, shares, scope, filters, limit)
         if len(found) >= limit // 2 or first.whole == terms.keys():
             return found
         # The newest did not do: they may be of other roles.
         more = replace(widen_candidates(shares, scope.messages, most=_CHOSEN), newest=False)
-        return await self._among(more, terms, shares, scope, wanted, limit)
+        return await self._among(more, terms, shares, scope, filters, limit)
 
     async def _among(
         self,
@@ -138,14 +138,14 @@ class WordRanking:
         terms: Mapping[str, Forms],
         shares: Mapping[str, float],
         scope: Scope,
-        wanted: MessageFilter,
+        filters: MessageFilter,
         limit: int,
     ) -> list[RankedMessage]:
         values = Parameters([scope.organization_id])
         by_lexeme = [(place, lexeme) for place, forms in enumerate(terms.values(), 1) for lexeme in forms]
         weights = [None if stem in some.whole else weight(shares[stem], scope.messages) for stem in terms]
         statement = _RANK.format(
-            chosen="UNION ALL".join(_rankings(scope, some, terms, wanted, values)),
+            chosen="UNION ALL".join(_rankings(scope, some, terms, filters, values)),
             places=values.add([place for place, _ in by_lexeme]),
             queries=values.add([quote_lexeme(lexeme) for _, lexeme in by_lexeme]),
             thresholds=values.add(self._thresholds),
@@ -171,10 +171,10 @@ def _by_stem(rows: Iterable[asyncpg.Record]) -> dict[str, Forms]:
 
 
 def _rankings(
-    scope: Scope, some: Candidates, terms: Mapping[str, Forms], wanted: MessageFilter, values: Parameters
+    scope: Scope, some: Candidates, terms: Mapping[str, Forms], filters: MessageFilter, values: Parameters
 ) -> list[str]:
     """Returns statements that choose what is ranked."""
-    conditions = scope_condition(scope, values), filter_condition(wanted, values), repeat_exclusion(wanted, values)
+    conditions = scope_condition(scope, values), filter_condition(filters, values), repeat_exclusion(filters, values)
     where = " AND ".join(conditions)
     most = _MOST_EXACT if scope.messages <= _MOST_EXACT else 2 * _CHOSEN
 
@@ -187,7 +187,7 @@ def _rankings(
     if some.unsure and some.newest and scope.agent_id is not None:
         agent = values.add(scope.agent_id)
         ways.append(
-            way(_CHOOSE_NEWEST, _any_of_all(some.unsure, terms), agent=agent, made=time_condition(wanted, values))
+            way(_CHOOSE_NEWEST, _any_of_all(some.unsure, terms), agent=agent, made=time_condition(filters, values))
         )
     elif some.unsure:
         ways.append(way(_CHOOSE, f"{lexemes_of(scope)} & {_any_of_all(some.unsure, terms)}"))

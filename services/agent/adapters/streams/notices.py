@@ -41,7 +41,7 @@ class PostgresNotices:
         self._filled = asyncio.Event()
         self._connected = asyncio.Event()
         # Called with each notice of another replica.
-        self.heard: Callable[[Notice, UUID], None] = lambda notice, subject_id: None
+        self.on_notice: Callable[[Notice, UUID], None] = lambda notice, subject_id: None
 
     def tell(self, notice: Notice, subject_id: UUID) -> None:
         """Tells the other replicas within 20 ms, if they can be reached."""
@@ -58,7 +58,7 @@ class PostgresNotices:
         pause = _FIRST_PAUSE
         while True:
             try:
-                await self._talk()
+                await self._exchange()
             except (TimeoutError, *DRIVER_ERRORS) as error:
                 if self._connected.is_set():
                     pause = _FIRST_PAUSE
@@ -69,10 +69,10 @@ class PostgresNotices:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    async def _talk(self) -> None:
+    async def _exchange(self) -> None:
         connection = await connect(self._url, **connect_options())
         try:
-            await connection.add_listener(CHANNEL, self._hear)
+            await connection.add_listener(CHANNEL, self._receive)
             self._connected.set()
             while True:
                 await self._send(connection)
@@ -96,11 +96,11 @@ class PostgresNotices:
             payload = ",".join(f"{notice[0]}{subject_id.hex}" for notice, subject_id in some)
             await connection.execute(_NOTIFY, CHANNEL, payload, timeout=_PATIENCE)
 
-    def _hear(self, connection: Any, pid: int, channel: str, payload: object) -> None:
+    def _receive(self, connection: Any, pid: int, channel: str, payload: object) -> None:
         if pid == connection.get_server_pid():
             return
         for notice, subject_id in _parse_payload(str(payload)):
-            self.heard(notice, subject_id)
+            self.on_notice(notice, subject_id)
 
 
 def notices_of(database: DatabaseSettings) -> PostgresNotices | NoPeers:

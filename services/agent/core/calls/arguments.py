@@ -23,7 +23,7 @@ class Problem:
 
     sentences: tuple[str, ...]
 
-    def told(self, name: str) -> str:
+    def message(self, name: str) -> str:
         """Returns the return of the call of tool `name`, for the model."""
         return "\n".join((f"Nothing was run: the arguments of {name} do not fit its schema.", *self.sentences))
 

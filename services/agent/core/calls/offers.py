@@ -80,7 +80,7 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
 
 
 def offered_tools(offered: Offer, settings: Settings, *, reasons: bool = False) -> tuple[ToolInfo, ...]:
-    """Returns the tools as the model is shown them.
+    """Returns the tools as the model sees them.
 
     A model that `reasons` by itself is asked for no thoughts in arguments.
 

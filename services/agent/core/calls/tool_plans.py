@@ -32,9 +32,11 @@ class Plan:
 def plan(turn: Turn, action: RunTools, attached: Sequence[ToolInfo]) -> Plan:
     """Returns what becomes of the calls; `attached` are the agent's own tools."""
     offered = offer(turn, attached)
-    given = _client_answers(turn, action)
+    answers = _client_answers(turn, action)
     earlier = action.step == 0
-    planned = [_plan_call(call, settle_call(call, given.get(call.id)), turn, offered, earlier) for call in action.calls]
+    planned = [
+        _plan_call(call, settle_call(call, answers.get(call.id)), turn, offered, earlier) for call in action.calls
+    ]
     return Plan(tuple(one for one, _ in planned), any(invalid for _, invalid in planned))
 
 
@@ -42,8 +44,8 @@ def plan_without_tools(turn: Turn, action: RunTools, answer: Callable[[Call], Re
     """Returns the same where the tools are not to be had: what the client answered stays, to all else there is
     `answer`.
     """
-    given = _client_answers(turn, action)
-    made = (settle_call(call, given.get(call.id)) for call in action.calls)
+    answers = _client_answers(turn, action)
+    made = (settle_call(call, answers.get(call.id)) for call in action.calls)
     return Plan(tuple(answer(one) if isinstance(one, Call) else one for one in made))
 
 
@@ -53,12 +55,12 @@ def _client_answers(turn: Turn, action: RunTools) -> Mapping[str, Answer]:
 
 
 def _plan_call(
-    asked: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool
+    original: Call, call: Call | Return, turn: Turn, offered: Offer, earlier: bool
 ) -> tuple[Call | Return, bool]:
     if isinstance(call, Return):
         return replace(call, text=storable_return(call.text)), False
     tool = offered.tool(call.name)
-    if tool is None or (tool.tool_type == CLIENT and earlier and not asked.gate):
+    if tool is None or (tool.tool_type == CLIENT and earlier and not original.gate):
         known = ", ".join(sorted(tool.name for tool in offered.tools)) or "none"
         return _refusal(call, f"Tool not found: {call.name}. The tools you can call: {known}."), False
     if earlier:
@@ -66,14 +68,14 @@ def _plan_call(
     if call.name not in offered.choice.allowed:
         return _refusal(call, violation(turn.settings.tool_rules, call.name, offered.choice)), False
     if (problem := offered.misfit(tool)) is not None:
-        return _refusal(call, problem.told(call.name)), True
+        return _refusal(call, problem.message(call.name)), True
     return _with_arguments(call, offered.values(call.name), turn), False
 
 
 def _with_arguments(call: Call, values: Mapping[str, Any], turn: Turn) -> Call | Return:
     arguments = parse(call.arguments)
     if isinstance(arguments, Problem):
-        return _refusal(call, arguments.told(call.name))
+        return _refusal(call, arguments.message(call.name))
     added = {HEARTBEAT} & arguments.keys() if POLICIES[turn.settings.agent_type].heartbeats else set()
     if not (values or added):
         # As the model wrote them: what is read and written again may differ in its numbers.

@@ -19,7 +19,7 @@ def render_directories(directories: Sequence[DirectoryView], most_open: int) -> 
 
 
 def version_of(directories: Sequence[DirectoryView]) -> str | None:
-    """Changes with what is shown of the folders; None without any."""
+    """Returns a hash that changes with the section of the folders; None without any."""
     return hashlib.sha256(render_directories(directories, 0).encode()).hexdigest() if directories else None
 
 

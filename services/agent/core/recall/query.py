@@ -111,17 +111,17 @@ class MessageHit:
 
 def check_query(query: MessageQuery) -> MessageQuery:
     """Returns the query as it will be asked. Raises Refused (MESSAGE_QUERY_INVALID)."""
-    text, wanted = storable(query.text).strip(), query.filter
+    text, filters = storable(query.text).strip(), query.filter
     if len(text) > LONGEST_QUERY:
         raise _refusal(f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}")
     if not 1 <= query.limit <= MOST_RESULTS:
         raise _refusal(f"limit is 1 to {MOST_RESULTS}, not {query.limit}")
-    for role in wanted.roles:
+    for role in filters.roles:
         if role not in _SEARCHED:
             raise _refusal(f"{storable(role)[:40]!r} is no role; there are {', '.join(ROLES)}")
-    if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
+    if filters.start is not None and filters.end is not None and filters.start > filters.end:
         raise _refusal("the search begins after its end; exchange start and end")
-    return MessageQuery(text, query.limit, query.mode, wanted)
+    return MessageQuery(text, query.limit, query.mode, filters)
 
 
 def _refusal(sentence: str) -> Refused:

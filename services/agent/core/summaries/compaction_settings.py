@@ -51,19 +51,19 @@ _PROMPTS = {
 }
 
 
-def settings_from_json(given: Mapping[str, Any]) -> CompactionSettings:
+def settings_from_json(document: Mapping[str, Any]) -> CompactionSettings:
     """Returns settings from what a client wrote; fields that are missing or unknown to this release say nothing.
 
     Raises ValueError, naming the field and what is expected.
     """
     return CompactionSettings(
-        model=_text(given, "model"),
-        model_settings=_model_settings(given),
-        prompt=_text(given, "prompt"),
-        prompt_acknowledgement=_flag(given, "prompt_acknowledgement"),
-        clip_chars=_clip_chars(given),
-        mode=_mode(given),
-        sliding_window_percentage=_percentage(given),
+        model=_text(document, "model"),
+        model_settings=_model_settings(document),
+        prompt=_text(document, "prompt"),
+        prompt_acknowledgement=_flag(document, "prompt_acknowledgement"),
+        clip_chars=_clip_chars(document),
+        mode=_mode(document),
+        sliding_window_percentage=_percentage(document),
     )
 
 
@@ -81,7 +81,7 @@ def settings_to_json(settings: CompactionSettings, *, agent_model: str) -> dict[
 
 
 def prompt_for(settings: CompactionSettings, mode: Mode) -> str:
-    """Returns what a summariser in `mode` is told. A prompt of the agent's own holds for every mode."""
+    """Returns the instructions for a summariser in `mode`. A prompt of the agent's own holds for every mode."""
     if settings.prompt:
         return settings.prompt
     older = {Mode.PARTIAL_EVICT: Mode.SLIDING_WINDOW, Mode.STATIC_BUFFER: Mode.SLIDING_WINDOW}
@@ -93,22 +93,22 @@ def light_model(handle: str) -> str:
     return _LIGHT_MODELS.get(handle.partition("/")[0], handle)
 
 
-def _text(given: Mapping[str, Any], name: str) -> str | None:
-    value = given.get(name)
+def _text(document: Mapping[str, Any], name: str) -> str | None:
+    value = document.get(name)
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{name} must be a text or null, not {_quote(value)}")
     return value or None
 
 
-def _flag(given: Mapping[str, Any], name: str) -> bool:
-    value = given.get(name)
+def _flag(document: Mapping[str, Any], name: str) -> bool:
+    value = document.get(name)
     if value is not None and not isinstance(value, bool):
         raise ValueError(f"{name} must be true or false, not {_quote(value)}")
     return bool(value)
 
 
-def _model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    value = given.get("model_settings")
+def _model_settings(document: Mapping[str, Any]) -> dict[str, Any]:
+    value = document.get("model_settings")
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"model_settings must be an object or null, not {_quote(value)}")
     if wrong := model_settings.problem(value or {}):
@@ -116,15 +116,15 @@ def _model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     return value or {}
 
 
-def _clip_chars(given: Mapping[str, Any]) -> int | None:
-    value = given.get("clip_chars", _DEFAULTS.clip_chars)
+def _clip_chars(document: Mapping[str, Any]) -> int | None:
+    value = document.get("clip_chars", _DEFAULTS.clip_chars)
     if value is not None and type(value) is not int:
         raise ValueError(f"clip_chars must be a whole number or null, not {_quote(value)}")
     return value
 
 
-def _mode(given: Mapping[str, Any]) -> Mode:
-    value = given.get("mode")
+def _mode(document: Mapping[str, Any]) -> Mode:
+    value = document.get("mode")
     if value is None:
         return _DEFAULTS.mode
     if value not in _MODES:
@@ -132,8 +132,8 @@ def _mode(given: Mapping[str, Any]) -> Mode:
     return Mode(value)
 
 
-def _percentage(given: Mapping[str, Any]) -> float:
-    value = given.get("sliding_window_percentage")
+def _percentage(document: Mapping[str, Any]) -> float:
+    value = document.get("sliding_window_percentage")
     if value is None:
         return _DEFAULTS.sliding_window_percentage
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:

@@ -224,6 +224,6 @@ def _slide(places: Sequence[int], room: _Room, percentage: float) -> int | None:
     return None
 
 
-def _first(places: Sequence[int], wanted: float) -> int | None:
+def _first(places: Sequence[int], least: float) -> int | None:
     # A float may be a little more than the whole number that it stands for.
-    return next((place for place in places if place >= wanted - 1e-6), None)
+    return next((place for place in places if place >= least - 1e-6), None)

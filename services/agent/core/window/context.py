@@ -142,19 +142,19 @@ def shortenings(history: Sequence[Message], *, window: int, fixed: int, run_id: 
     times, and nothing twice in succession. See `fit` for window and fixed.
     """
     heavy = sum(map(weight, history)) > MOST_BYTES
-    shown = fit(without_pictures(history, keep_run=run_id) if heavy else history, window=window, fixed=fixed)
-    yield shown
+    latest = fit(without_pictures(history, keep_run=run_id) if heavy else history, window=window, fixed=fixed)
+    yield latest
     plain = without_pictures(history, keep_run=run_id)
     for halvings in range(SHORTENINGS):
         less = fit(plain, window=window, fixed=fixed, share=2**halvings)
-        if less != shown:
+        if less != latest:
             yield less
-        shown = less
+        latest = less
 
 
-def fully_seen_ids(shown: Iterable[Message], stored: Iterable[Message]) -> tuple[UUID, ...]:
-    """Returns the ids of the stored messages of which a model was shown every word."""
-    words = {searchable(part) for message in shown for part in message.parts} | {""}
+def fully_seen_ids(seen: Iterable[Message], stored: Iterable[Message]) -> tuple[UUID, ...]:
+    """Returns the ids of the stored messages that a model saw whole."""
+    words = {searchable(part) for message in seen for part in message.parts} | {""}
     return tuple(message.id for message in stored if all(searchable(part) in words for part in message.parts))
 
 
@@ -164,7 +164,7 @@ def without_pictures(history: Sequence[Message], *, keep_run: UUID) -> list[Mess
 
 
 def brings_pictures(history: Iterable[Message], run_id: UUID) -> bool:
-    """Returns whether the run brought pictures that are shown."""
+    """Returns whether the run brought pictures that the model would see."""
     return any(message.run_id == run_id and in_words(message) != message for message in history)
 
 
@@ -197,16 +197,16 @@ def _newest_part(history: Sequence[Message], room: int, load: int) -> list[Messa
     pinned = _pinned(units)
     most = level([_tokens(units[place]) for place in pinned], room)
     heaviest = level([_bytes(units[place]) for place in pinned], load)
-    kept = {place: shrink(units[place], most, heaviest) for place in pinned}
-    room, load = room - sum(map(_tokens, kept.values())), load - sum(map(_bytes, kept.values()))
+    chosen = {place: shrink(units[place], most, heaviest) for place in pinned}
+    room, load = room - sum(map(_tokens, chosen.values())), load - sum(map(_bytes, chosen.values()))
     for place in range(len(units) - 1, -1, -1):
-        if place not in kept:
+        if place not in chosen:
             room, load = room - _tokens(units[place]), load - _bytes(units[place])
             if min(room, load) < 0:
                 break
-            kept[place] = units[place]
-    shown = [message for place in sorted(kept) for message in kept[place]]
-    left_out = len(history) - sum(len(units[place]) for place in kept)
+            chosen[place] = units[place]
+    shown = [message for place in sorted(chosen) for message in chosen[place]]
+    left_out = len(history) - sum(len(units[place]) for place in chosen)
     if left_out:
         shown.insert(1 if shown[0].role == "summary" else 0, _marker(history[0], left_out))
     return shown

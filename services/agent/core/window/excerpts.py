@@ -72,9 +72,9 @@ def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _mark_omissions(text: str, shown: Iterable[tuple[int, int]]) -> Iterator[str]:
+def _mark_omissions(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
     last = 0
-    for start, end in shown:
+    for start, end in spans:
         if start > last:
             yield omission_marker(start - last, _HINT)
         yield text[start:end]

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """Sends what is due, in the background.
 
-    succeed: told of each run that has the turn, as `Worker.succeed`; run_timeout: the longest run, seconds.
+    succeed: told of each run that has the turn, as `Worker.on_successor`; run_timeout: the longest run, seconds.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class ToolRuns:
             context = _longer(caller)
         call = Call(f"direct/{key}", key, tool.name, arguments)
         if isinstance(problem := parse(arguments), Problem):
-            return ToolResult(Return(call.id, call.name, problem.told(call.name), is_error=True, refused=True))
+            return ToolResult(Return(call.id, call.name, problem.message(call.name), is_error=True, refused=True))
         site = await self._site(caller, agent)
         with use_context(context, signer=self._signer):
             return await dispatch.execute(call, site, tool, self._runners)

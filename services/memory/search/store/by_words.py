@@ -100,7 +100,7 @@ class WordSearch:
         most = most_candidates(self.limit, filtered=selection is not None)
         selected = None if selection is None else selection.passages
         enough = count_before_filter(self.limit, part.passages, selected)
-        first = choose_candidates(shares, part.passages, wanted=enough, most=most)
+        first = choose_candidates(shares, part.passages, limit=enough, most=most)
         rows = await self._among(first, shares, most)
         if len(rows) >= self.limit // 2 or first.whole == shares.keys():
             return rows

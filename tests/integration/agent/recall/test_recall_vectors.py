@@ -27,9 +27,7 @@ from services.common.context import current_or_none
 from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, NotFound, Unavailable
 from services.common.ids import uuid7
-from services.common.migrate import migrate
 from services.common.statement_counter import StatementCounter
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, text, world_on
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -71,14 +69,6 @@ class Concepts:
         words = text.lower().replace(".", " ").replace("?", " ").split()
         found = [float(sum(word in concept for word in words)) for concept in CONCEPTS]
         return [*found, 0.1]
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture
@@ -172,8 +162,8 @@ async def test_every_message_gets_its_vector_once_whoever_dies(world: World) -> 
     # What comes later is found by its mark, and costs one message.
     later = await tell(world, ("assistant", "A hound."))
     one = filler(world, embedder)
-    one.hear(ORGANIZATION, world.agent_id)
-    one._heard = dict.fromkeys(one._heard, (0.0, 0.0))
+    one.note(ORGANIZATION, world.agent_id)
+    one._unread = dict.fromkeys(one._unread, (0.0, 0.0))
     await world.pool.execute("UPDATE agent.vector_sweep SET next_at = now() + interval '1 hour'")
     assert await one.round()
     assert await vectors(world) >= set(later)
@@ -318,9 +308,9 @@ async def test_a_turn_pays_nothing_for_vectors(world: World) -> None:
     embedder = Concepts()
     background = filler(world, embedder)
     async with world.replica() as replica:
-        replica.worker.spoke = background.hear
+        replica.worker.on_run_end = background.note
         replica.models.replies = [text("The sea."), text("A dog.")]
         await replica.send(world.request("The ocean?"))
-        assert background._heard.keys() == {(ORGANIZATION, world.agent_id)}
+        assert background._unread.keys() == {(ORGANIZATION, world.agent_id)}
     await fill(world, embedder)
     assert len(await vectors(world)) == 2

@@ -35,18 +35,8 @@ from services.common.errors import (
     Unavailable,
 )
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 
 ORGANIZATION, USER = uuid7(), uuid7()
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @dataclass
@@ -149,7 +139,7 @@ async def test_what_is_sent_at_one_replica_reaches_a_device_at_another(world: Wo
 async def test_a_notice_wakes_the_other_replica(world: World) -> None:
     here, there = await world.replica(), await world.replica()
     telling, hearing = PostgresNotices(world.url), PostgresNotices(world.url)
-    hearing.heard = lambda notice, subject_id: here.board.wake(subject_id) if notice == "pushed" else None
+    hearing.on_notice = lambda notice, subject_id: here.board.wake(subject_id) if notice == "pushed" else None
     talking = [asyncio.create_task(notices.run()) for notices in (telling, hearing)]
     await asyncio.gather(telling.connected(), hearing.connected())
     device = await register(here)

@@ -27,20 +27,10 @@ from services.agent.driving.lease_keeper import CAPACITY
 from services.agent.postgres.rows import message_from_row
 from services.common.errors import OutOfRange
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, end, text, world_on
 
 WINDOW = 32_000
 FULL = Usage(int(WINDOW * 0.95), 5)
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture
@@ -66,7 +56,7 @@ class Checkpoints:
         for name in ("accept", "commit", "_next"):
             self._guard(monkeypatch, replica.journal, name)
         # Not what it claims: how often it looks for that is up to the clock.
-        self._guard(monkeypatch, replica.tenure._leases, "load")
+        self._guard(monkeypatch, replica.lease_keeper._leases, "load")
 
     def _guard(self, monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
         act = getattr(owner, name)
@@ -135,7 +125,7 @@ class Client:
     async def kill(self) -> None:
         """Kills the victim when its time has come, and lets the heir take over."""
         await bury(self.world, self._replicas[0], self._checkpoints)
-        self._replicas[1].tenure._capacity = CAPACITY
+        self._replicas[1].lease_keeper._capacity = CAPACITY
         self._killed.set()
 
 
@@ -321,7 +311,7 @@ async def stage(
             replica.tools.parallel = frozenset(scenario.parallel)
             replica.models.replies = [scenario.brain] * 50
         # What anyone may drive, the victim drives while it lives.
-        heir.tenure._capacity = 0
+        heir.lease_keeper._capacity = 0
         checkpoints.guard(monkeypatch, victim)
         client = Client(world, victim, heir, checkpoints)
         killer = asyncio.create_task(client.kill())
@@ -373,7 +363,7 @@ async def test_the_heir_dies_too(world: World, point: int, side: str, monkeypatc
             await bury(world, second, second_checkpoints)
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-            last.tenure._capacity = CAPACITY
+            last.lease_keeper._capacity = CAPACITY
             events = client.seen[request.run_id]
             await client._read(last, request, events)
             assert end(events).run.fence == 3

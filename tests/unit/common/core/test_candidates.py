@@ -1,4 +1,4 @@
-"""Which documents a ranking by words looks at."""
+"""The documents that a ranking by words looks at."""
 
 from math import log
 
@@ -34,11 +34,11 @@ TOTAL = 1_000_000
     ],
 )
 def test_what_is_looked_at(shares: dict[str, float], expected: Candidates) -> None:
-    assert choose_candidates(shares, TOTAL, wanted=50, most=2_000) == expected
+    assert choose_candidates(shares, TOTAL, limit=50, most=2_000) == expected
 
 
 def test_words_of_which_all_documents_are_looked_at_are_counted() -> None:
-    assert choose_candidates({"rare": 1e-5, "a": 0.01}, TOTAL, wanted=50, most=2_000).whole == {"rare"}
+    assert choose_candidates({"rare": 1e-5, "a": 0.01}, TOTAL, limit=50, most=2_000).whole == {"rare"}
 
 
 @given(
@@ -46,8 +46,8 @@ def test_words_of_which_all_documents_are_looked_at_are_counted() -> None:
     st.integers(10, 200),
     st.integers(500, 5_000),
 )
-def test_they_are_few_and_none_twice(shares: dict[str, float], wanted: int, most: int) -> None:
-    found = choose_candidates(shares, TOTAL, wanted=wanted, most=most)
+def test_they_are_few_and_none_twice(shares: dict[str, float], limit: int, most: int) -> None:
+    found = choose_candidates(shares, TOTAL, limit=limit, most=most)
     sets = [set(words) for words in (*found.sure, *found.unsure)]
     assert sets
     assert not any(one < other for one in sets for other in sets)

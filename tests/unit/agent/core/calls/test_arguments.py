@@ -85,4 +85,4 @@ def test_at_most_five_sentences() -> None:
     problem = check_prefilled({f"x{number}": 1 for number in range(9)} | {"items": [{}] * 9}, SCHEMA)
     assert problem is not None
     assert len(problem.sentences) == 5
-    assert problem.told("roll").startswith("Nothing was run: the arguments of roll do not fit its schema.\n$")
+    assert problem.message("roll").startswith("Nothing was run: the arguments of roll do not fit its schema.\n$")
