@@ -2,8 +2,8 @@
 
 from base64 import b64encode
 
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply
 

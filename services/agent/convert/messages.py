@@ -146,7 +146,7 @@ def _answer(part: Part) -> message_pb2.Answer:
     return message_pb2.Answer(decision=decision_to_proto(part))
 
 
-def _put_summary(shown: message_pb2.SummaryMessage, text: str) -> None:
+def _put_summary(wire: message_pb2.SummaryMessage, text: str) -> None:
     summary, stats = unpack(text) or (text, None)
     wire.summary = summary
     if stats is not None:
