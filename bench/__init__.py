@@ -1,1 +1,1 @@
-"""What the README's figures come from: `make bench`."""
+"""The benchmarks behind the figures of README and docs/performance.md: `make bench`."""

@@ -1,35 +1,51 @@
-"""What the benchmarks share: the report, a fake provider, and the line of figures."""
+"""Parts that the benchmarks share: the report of figures, a fake provider, ways into a running Loci."""
 
-import socket
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.e2e.stack import ROOT, Stack, free_port, running
+from cli.home import Home
+from cli.names import DATABASE
+from cli.postgres import SUPERUSER, url
+from cli.secrets import SIGNING_KEY, passwords
+from services.common.context import Signer
+from services.common.keys import signer_from
+from services.common.settings import Env
+from tests.e2e.stack import ROOT, Stack, free_port, is_listening, running
+from tests.polling import wait_until
 
 
 @dataclass
 class Report:
-    """What was measured: name -> figure, in the order of measuring."""
+    """The figures by name, in the order of measuring."""
 
     figures: dict[str, float] = field(default_factory=dict)
 
     def add(self, name: str, value: float) -> None:
-        """One figure, printed at once."""
+        """Records one figure and prints it."""
         self.figures[name] = round(value, 3)
         print(f"  {name:<58}{value:>12.2f}", flush=True)
 
     def spread(self, name: str, seconds: list[float]) -> float:
-        """Median and 95th percentile in ms; returns the median."""
+        """Records the median and the 95th percentile in ms; returns the median."""
         milliseconds = sorted(1e3 * each for each in seconds)
         median = statistics.median(milliseconds)
         self.add(f"{name}, p50 ms", median)
         self.add(f"{name}, p95 ms", milliseconds[int(0.95 * len(milliseconds))])
         return median
+
+
+def superuser_url(home: Home) -> str:
+    """Returns the URL of the embedded Postgres' superuser."""
+    return url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
+
+
+def context_signer(home: Home) -> Signer:
+    """Returns a signer with the key of a running Loci."""
+    return signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": str(home.secrets / SIGNING_KEY)}))
 
 
 @contextmanager
@@ -40,7 +56,7 @@ def fake_provider(*, record: bool = False) -> Iterator[int]:
     command += [] if record else ["--no-record"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     try:
-        wait_for(lambda: _listens(port))
+        wait_until(lambda: is_listening(port))
         yield port
     finally:
         process.terminate()
@@ -54,17 +70,3 @@ def loci_with_provider(*, record: bool = False) -> Iterator[tuple[Stack, int]]:
         environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
         with running(environment) as stack:
             yield stack, port
-
-
-def wait_for(ready: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Polls until `ready`."""
-    deadline = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > deadline:
-            raise TimeoutError("not ready in time")
-        time.sleep(0.02)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,4 +1,4 @@
-"""Made passages: texts whose words are as unequally frequent as those of a language, and vectors that crowd together.
+"""Synthetic passages: texts whose words are as unequally frequent as in a language, and vectors that crowd together.
 
 The same seed gives the same. A passage belongs to one of 500 topics: half of its words are the topic's own, the others
 anybody's (Zipf's law, 50,000 words); its vector lies about the topic's middle, as far from it as the middles lie from
@@ -34,7 +34,7 @@ class Batch:
 
 
 class Corpus:
-    """As many passages as are asked for, and questions about them."""
+    """A source of passages, and of questions about them."""
 
     def __init__(self, dimensions: int, seed: int = 1) -> None:
         fixed = np.random.default_rng(seed)
@@ -48,20 +48,20 @@ class Corpus:
         self._directions = fixed.standard_normal((_DIRECTIONS, dimensions), dtype=np.float32)
 
     def batches(self, count: int) -> Iterator[Batch]:
-        """So many passages."""
+        """Yields `count` passages in batches."""
         for first in range(0, count, BATCH):
-            texts, vectors = self._made(min(BATCH, count - first), first + 1, LENGTH)
+            texts, vectors = self._sample(min(BATCH, count - first), first + 1, LENGTH)
             yield Batch(first, texts, vectors)
 
     def questions(self, count: int) -> tuple[list[str], Matrix]:
-        """Of eight words each, with their vectors."""
-        return self._made(count, 0, 8)
+        """Returns questions of eight words each, with their vectors."""
+        return self._sample(count, 0, 8)
 
     def further(self, count: int, number: int) -> tuple[list[str], Matrix]:
-        """Passages that `batches` does not have; other ones for another number."""
-        return self._made(count, 10**9 + number, LENGTH)
+        """Returns passages that `batches` does not have; each number has its own."""
+        return self._sample(count, 10**9 + number, LENGTH)
 
-    def _made(self, count: int, number: int, length: int) -> tuple[list[str], Matrix]:
+    def _sample(self, count: int, number: int, length: int) -> tuple[list[str], Matrix]:
         drawn = np.random.default_rng((self._seed, number))
         topics = drawn.integers(0, TOPICS, count)
         everybodys = np.searchsorted(self._frequencies, drawn.random((count, length // 2)))
@@ -104,7 +104,7 @@ class Nearest:
         self._scores = np.take_along_axis(scores, best, 1)
         self._numbers = np.take_along_axis(numbers, best, 1)
 
-    def found(self) -> list[set[int]]:
+    def numbers(self) -> list[set[int]]:
         """Numbers of passages, for each question."""
         rows: Any = self._numbers.tolist()
         return [set(row) for row in rows]

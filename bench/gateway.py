@@ -13,10 +13,9 @@ from typing import Any
 
 import psutil
 
-from bench.common import Report, loci_with_provider
+from bench.common import Report, context_signer, loci_with_provider
 from bench.wire import Connection
 from cli.home import Home
-from cli.secrets import SIGNING_KEY
 from gateway.access.auth import AUDIENCE, DEFAULT_ORGANIZATION, DEFAULT_USER
 from loci.agent.v1 import agent_service_pb2, message_pb2, message_service_pb2
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
@@ -25,8 +24,6 @@ from loci.memory.v1 import block_service_pb2
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
-from services.common.keys import signer_from
-from services.common.settings import Env
 from tests.e2e.stack import Stack
 
 AGENTS = 10_000
@@ -60,7 +57,7 @@ async def pairs(report: Report, name: str, rest: Ask, grpc: Ask) -> None:
 
 
 async def get(loci: Connection, path: str) -> Any:
-    """What is at `path`."""
+    """Returns the JSON at `path`."""
     answer = await loci.request("GET", path)
     assert answer.status == 200, answer.body
     return answer.json()
@@ -76,23 +73,23 @@ async def timed(loci: Connection, path: str) -> tuple[float, Any]:
 
 
 async def create(loci: Connection) -> str:
-    """A new agent with two blocks and the tools of its type; its id."""
+    """Creates an agent with two blocks and the tools of its type; returns its id."""
     answer = await loci.request("POST", "/v1/agents/", BODY)
     assert answer.status == 200, answer.body
     return str(answer.json()["id"])
 
 
 async def overheads(stack: Stack, home: Home, report: Report) -> None:
-    """An agent, a block, and a turn with one step."""
+    """Measures an agent, a block, and a turn with one step."""
     agent_channel, memory_channel = (make_channel(f"unix://{home.socket(name)}") for name in ("agent", "memory"))
     agents, messages = AgentServiceStub(agent_channel), MessageServiceStub(agent_channel)
     blocks = BlockServiceStub(memory_channel)
     context = CallContext(DEFAULT_ORGANIZATION, DEFAULT_USER, "admin", AUDIENCE)
-    signer = signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": str(home.secrets / SIGNING_KEY)}))
+    signer = context_signer(home)
     async with Connection("127.0.0.1", stack.port) as loci:
         agent_id = await create(loci)
         block_id = (await get(loci, f"/v1/agents/{agent_id}"))["blocks"][0]["id"]
-        said = {"messages": [{"role": "user", "content": "Hello."}]}
+        body = {"messages": [{"role": "user", "content": "Hello."}]}
         hello = message_pb2.InputMessage(content=[message_pb2.ContentPart(text="Hello.")])
         # Ten turns with each agent, so that windows stay small.
         count = (WARM_UP + PAIRS) // 10
@@ -101,7 +98,7 @@ async def overheads(stack: Stack, home: Home, report: Report) -> None:
         key = block_service_pb2.BlockKey(block_id=block_id)
 
         async def rest_turn() -> None:
-            answer = await loci.request("POST", f"/v1/agents/{next(of_rest)}/messages", said)
+            answer = await loci.request("POST", f"/v1/agents/{next(of_rest)}/messages", body)
             assert answer.status == 200, answer.body
 
         async def grpc_turn() -> None:
@@ -203,7 +200,7 @@ async def open_streams(stack: Stack, fake_port: int, report: Report) -> None:
 
 
 def gateway_process(stack: Stack) -> psutil.Process:
-    """The gateway of a stack."""
+    """Returns the gateway's process of a stack."""
     return next(
         child
         for child in stack.supervisor.children(recursive=True)
@@ -212,7 +209,7 @@ def gateway_process(stack: Stack) -> psutil.Process:
 
 
 async def measure(stack: Stack, fake_port: int) -> None:
-    """Everything, in one run."""
+    """Measures everything in one run."""
     report = Report()
     async with Connection("127.0.0.1", fake_port) as control:
         assert (await control.request("POST", "/_script", {"default": {"text": "Short."}})).status == 200

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from bench.common import Report, loci_with_provider
+from bench.common import Report, loci_with_provider, superuser_url
 from bench.wire import Connection
 from cli.home import Home
-from cli.names import DATABASE
-from cli.postgres import SUPERUSER, url
-from cli.secrets import passwords
 from services.common.ids import from_public
 from tests.e2e.stack import Stack
 
@@ -37,10 +34,7 @@ FROM head, generate_series(1, $2) n
 
 async def measure(stack: Stack, report: Report) -> None:
     """Turns of both agents in turn, so that what else the machine does meets both."""
-    home = Home(stack.home)
-    superuser = await asyncpg.connect(
-        url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
-    )
+    superuser = await asyncpg.connect(superuser_url(Home(stack.home)))
     taken: dict[int, list[float]] = {size: [] for size in SIZES}
     async with Connection("127.0.0.1", stack.port) as loci:
         agents = {size: await agent_with(loci, superuser, size) for size in SIZES}
@@ -56,7 +50,9 @@ async def measure(stack: Stack, report: Report) -> None:
     medians = {size: statistics.median(seconds[WARM_UP:]) for size, seconds in taken.items()}
     for size, median in medians.items():
         report.add(f"one-step turn with {size:,} messages stored, p50 ms", 1e3 * median)
-    report.add("the longer history over the shorter", medians[SIZES[1]] / medians[SIZES[0]])
+    report.add(
+        f"a turn with {SIZES[1]:,} messages stored, over one with {SIZES[0]}", medians[SIZES[1]] / medians[SIZES[0]]
+    )
 
 
 async def agent_with(loci: Connection, superuser: asyncpg.Connection, size: int) -> str:

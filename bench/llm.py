@@ -20,18 +20,16 @@ from uuid import UUID, uuid4
 
 import psutil
 
-from bench.common import Report, loci_with_provider, wait_for
+from bench.common import Report, context_signer, loci_with_provider
 from bench.turns import HISTORY, REPLY, timed
 from bench.wire import Connection
 from cli.home import Home
-from cli.secrets import SIGNING_KEY
 from loci.llm.v1 import chat_pb2, chat_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
-from services.common.keys import signer_from
-from services.common.settings import Env
 from tests.e2e.stack import Stack, free_port
+from tests.polling import wait_until
 
 RATE, SECONDS = 200, 10.0
 MODEL = "gpt-4o-mini"
@@ -66,11 +64,11 @@ class Gateway:
         reply = await self._stub.Generate(chat_service_pb2.GenerateRequest(request=_request("Hello.")))
         assert reply.generation.message.parts[0].text.text == REPLY
 
-    async def stream(self, said: str) -> tuple[float, str]:
+    async def stream(self, text: str) -> tuple[float, str]:
         """Seconds to the first delta, and the text of all."""
         start, first, pieces = time.perf_counter(), 0.0, []
         async for event in self._stub.StreamGenerate(
-            chat_service_pb2.StreamGenerateRequest(request=_request(said)), timeout=120
+            chat_service_pb2.StreamGenerateRequest(request=_request(text)), timeout=120
         ):
             if event.HasField("text_delta"):
                 first = first or time.perf_counter() - start
@@ -78,8 +76,8 @@ class Gateway:
         return first, "".join(pieces)
 
 
-def _request(said: str) -> chat_service_pb2.GenerationRequest:
-    messages = [*HISTORY, {"role": "user", "content": said}]
+def _request(text: str) -> chat_service_pb2.GenerationRequest:
+    messages = [*HISTORY, {"role": "user", "content": text}]
     return chat_service_pb2.GenerationRequest(
         handle=f"openai/{MODEL}",
         messages=[
@@ -112,13 +110,13 @@ class Http:
             answer = await connection.request("POST", "/v1/chat/completions", {"model": MODEL, "messages": MESSAGES})
         assert answer.status == 200, answer.body
 
-    async def first(self, said: str = "Hello.") -> float:
+    async def first(self, text: str = "Hello.") -> float:
         """Seconds to the first token."""
         start = time.perf_counter()
         async with self.lent() as connection:
-            body = {"model": MODEL, "messages": [*HISTORY, {"role": "user", "content": said}], "stream": True}
+            body = {"model": MODEL, "messages": [*HISTORY, {"role": "user", "content": text}], "stream": True}
             answer = await connection.request(
-                "POST", "/v1/chat/completions", body, marker=b'"content":"H' if said == "Hello." else b'"content":"w'
+                "POST", "/v1/chat/completions", body, marker=b'"content":"H' if text == "Hello." else b'"content":"w'
             )
         assert answer.marked_at is not None, answer.body
         return answer.marked_at - start
@@ -260,7 +258,7 @@ def litellm(program: str, fake_port: int) -> Any:
             command, cwd=folder, env=os.environ | quiet, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            wait_for(lambda: any(one.laddr.port == port for one in psutil.net_connections("tcp") if one.laddr), 90)
+            wait_until(lambda: any(one.laddr.port == port for one in psutil.net_connections("tcp") if one.laddr), 90)
             yield port
         finally:
             process.terminate()
@@ -282,7 +280,7 @@ async def peer(report: Report, program: str, fake_port: int, floor: float, rate_
 async def measure(stack: Stack, fake_port: int, report: Report, count: int, program: str) -> None:
     """All of it."""
     home = Home(stack.home)
-    signer = signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": str(home.secrets / SIGNING_KEY)}))
+    signer = context_signer(home)
     caller = signer.signed(CallContext(uuid4(), UUID(int=2), "run", ("llm_gateway",)))
     raw = Http(fake_port)
     async with raw.lent() as connection:

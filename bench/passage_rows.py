@@ -32,7 +32,7 @@ _INDEX = "SELECT pg_get_indexdef('memory.passages_by_words'::regclass)"
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Of an agent, with the model of its vectors."""
+    """An agent's archive, with the model of its vectors."""
 
     organization_id: UUID
     id: UUID
@@ -40,7 +40,7 @@ class Archive:
 
     @classmethod
     async def of(cls, url: str, agent_id: str) -> "Archive":
-        """The agent's only one."""
+        """Returns the agent's only archive."""
         connection = await asyncpg.connect(url)
         row = await connection.fetchrow(_ARCHIVE, from_public("agent", agent_id))
         await connection.close()
@@ -82,6 +82,6 @@ async def _copy(connection: asyncpg.Connection, archive: Archive, batch: Batch) 
 
 
 def _wire(matrix: Matrix) -> list[bytes]:
-    """As `vectors.encode`, sooner."""
+    """Returns each row as `vectors.encode` does, in less time."""
     head = struct.pack(">HH", matrix.shape[1], 0)
     return [head + row.tobytes() for row in matrix.astype(">f2")]

@@ -1,4 +1,4 @@
-"""`make bench ARGS=prefix`: how much of each model call's input its provider has seen before.
+"""`make bench ARGS=prefix`: the input of model calls that their provider has seen before.
 
 200 scripted turns, every fifth with a memory edit, against a fake that keeps what it is sent. Of each request the part
 that it has in common with the one before is counted, in bytes from its beginning: that is what a provider's cache of
@@ -40,8 +40,8 @@ async def talk(stack: Stack, fake_port: int, turns: int) -> list[str]:
         }
         agent_id = (await loci.request("POST", "/v1/agents/", agent)).json()["id"]
         for turn in range(1, turns + 1):
-            said = f"Remember: {turn} is mine." if turn % EDIT_EVERY == 0 else f"What do you say of the number {turn}?"
-            body = {"messages": [{"role": "user", "content": said}]}
+            text = f"Remember: {turn} is mine." if turn % EDIT_EVERY == 0 else f"What do you say of the number {turn}?"
+            body = {"messages": [{"role": "user", "content": text}]}
             answer = await loci.request("POST", f"/v1/agents/{agent_id}/messages", body)
             assert answer.status == 200, answer.body
         requests = (await fake.request("GET", "/_requests")).json()
@@ -76,5 +76,5 @@ def main(arguments: Sequence[str]) -> None:
     with loci_with_provider(record=True) as (stack, port):
         inputs = asyncio.run(talk(stack, port, turns))
     report.add(f"model calls in {turns} turns", len(inputs))
-    report.add("input in the common prefix, %", shared(inputs))
-    report.add("the same, compiled anew for every call, %", shared(list(compiled_each_time(inputs))))
+    report.add("input that providers have seen before, %", shared(inputs))
+    report.add("the same if the prompt were compiled anew, %", shared(list(compiled_each_time(inputs))))

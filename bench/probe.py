@@ -1,4 +1,4 @@
-"""`make bench ARGS=probe`: how soon health is told while an agent with a long life is searched and written.
+"""`make bench ARGS=probe`: the time of health checks while an agent with a long life is searched and written.
 
 An agent with 10,000 messages and 100,000 passages; for some seconds its archive and its messages are searched, passages
 are stored in batches and one by one, and turns are taken, all at once, while the gateway, agent and memory are asked
@@ -15,16 +15,13 @@ import asyncpg
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from bench.common import Report, loci_with_provider
+from bench.common import Report, loci_with_provider, superuser_url
 from bench.corpus import Corpus, Nearest
 from bench.history import agent_with
 from bench.passage_rows import Archive, copy_passages
-from bench.search import settled
+from bench.search import wait_for_jobs
 from bench.wire import Connection
 from cli.home import Home
-from cli.names import DATABASE
-from cli.postgres import SUPERUSER, url
-from cli.secrets import passwords
 from services.llm_gateway.vendors.demo.hashing import DIMENSIONS
 from tests.e2e.stack import Stack
 
@@ -36,23 +33,23 @@ Act = Callable[[Connection, int], Awaitable[None]]
 
 
 async def measure(stack: Stack, report: Report) -> None:
-    """Fills the agent, then loads and probes."""
+    """Fills the agent, then loads it and probes."""
     home = Home(stack.home)
-    superuser_url = url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
+    database = superuser_url(home)
     corpus = Corpus(DIMENSIONS)
-    superuser = await asyncpg.connect(superuser_url)
+    superuser = await asyncpg.connect(database)
     async with Connection("127.0.0.1", stack.port) as loci:
         agent_id = await agent_with(loci, superuser, MESSAGES)
         path = f"/v1/agents/{agent_id}/archival-memory"
         assert (await loci.request("POST", path, {"text": "The first."})).status == 200
         archives = (await loci.request("GET", f"/v1/archives/?agent_id={agent_id}")).json()
     questions, vectors = corpus.questions(100)
-    archive = await Archive.of(superuser_url, agent_id)
-    await copy_passages(superuser_url, archive, corpus, PASSAGES, Nearest(vectors, 1))
+    archive = await Archive.of(database, agent_id)
+    await copy_passages(database, archive, corpus, PASSAGES, Nearest(vectors, 1))
     await superuser.close()
     async with Connection("127.0.0.1", stack.port) as loci:
         await loci.request("GET", f"{path}/search?query={questions[0].split()[0]}")  # asks for indexes
-    report.add("indexed in, s", await settled(superuser_url))
+    report.add("indexed in, s", await wait_for_jobs(database))
     load = _load(agent_id, archives[0]["id"], questions, corpus)
     ends = time.monotonic() + SECONDS
     done = dict.fromkeys(load, 0)

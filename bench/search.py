@@ -56,12 +56,12 @@ class Embedder(ModelServiceServicer):
         self._known: dict[str, llm_pb.Vector] = {}
 
     def learn(self, texts: Sequence[str], vectors: Matrix) -> None:
-        """These will be asked for."""
+        """Adds texts with their vectors."""
         for text, vector in zip(texts, vectors, strict=True):
             self._known[text] = llm_pb.Vector(values=vector.tolist())
 
     async def Embed(self, request: llm_pb.EmbedRequest, context: Any) -> llm_pb.EmbedResponse:
-        """What was learned."""
+        """Answers with the vectors that were learned."""
         vectors = [self._known[text] for text in request.texts]
         return llm_pb.EmbedResponse(vectors=vectors, dimensions=len(vectors[0].values))
 
@@ -69,15 +69,15 @@ class Embedder(ModelServiceServicer):
 class Load:
     """The measurements of one size, over one service."""
 
-    def __init__(self, passages: Any, embedder: Embedder, report: Report, given: argparse.Namespace) -> None:
-        self._passages, self._embedder, self._report, self._given = passages, embedder, report, given
-        self._corpus = Corpus(given.dimensions)
+    def __init__(self, passages: Any, embedder: Embedder, report: Report, options: argparse.Namespace) -> None:
+        self._passages, self._embedder, self._report, self._options = passages, embedder, report, options
+        self._corpus = Corpus(options.dimensions)
         self._batches = 0
 
     async def insert(self, agent_id: str, name: str) -> None:
-        """The rate of batches one after the other, and of four side by side."""
-        batches = [self._next_batch(agent_id) for _ in range(2 * self._given.batches)]
-        alone, beside = batches[: self._given.batches], batches[self._given.batches :]
+        """Measures batches one after the other, and four at once."""
+        batches = [self._next_batch(agent_id) for _ in range(2 * self._options.batches)]
+        alone, beside = batches[: self._options.batches], batches[self._options.batches :]
         begin = time.perf_counter()
         for batch in alone:
             await self._passages.CreatePassages(batch, timeout=120)
@@ -92,7 +92,7 @@ class Load:
         self._rate(f"insert {name}, four at once, passages/s", begin)
 
     def _rate(self, name: str, begin: float) -> None:
-        self._report.add(name, self._given.batches * MOST_IN_A_BATCH / (time.perf_counter() - begin))
+        self._report.add(name, self._options.batches * MOST_IN_A_BATCH / (time.perf_counter() - begin))
 
     def _next_batch(self, agent_id: str) -> passage_pb.CreatePassagesRequest:
         texts, vectors = self._corpus.further(MOST_IN_A_BATCH, self._batches)
@@ -112,7 +112,7 @@ class Load:
 
     async def search(self, agent_id: str, archive: Archive, url: str, passages: int) -> float:
         """Fills the archive, waits for the index, asks; returns the hybrid p95 in seconds."""
-        texts, vectors = self._corpus.questions(self._given.questions)
+        texts, vectors = self._corpus.questions(self._options.questions)
         self._embedder.learn(texts, vectors)
         nearest = Nearest(vectors, NEAREST)
         begin = time.perf_counter()
@@ -121,20 +121,20 @@ class Load:
         await asyncio.to_thread(asyncio.run, copying)
         self._report.add("loaded in, s", time.perf_counter() - begin)
         await self._ask(agent_id, "hybrid", texts[:1])
-        self._report.add("indexed in, s", await settled(url))
+        self._report.add("indexed in, s", await wait_for_jobs(url))
         hybrid = 0.0
         for mode in MODES:
             answers = await self._ask(agent_id, mode, texts)
             self._report.spread(f"{mode} search", [seconds for seconds, _ in answers])
             hybrid = sorted(seconds for seconds, _ in answers)[int(0.95 * len(answers))]
             if mode == "vector":
-                pairs = zip(answers, nearest.found(), strict=True)
+                pairs = zip(answers, nearest.numbers(), strict=True)
                 hits = sum(len(found & expected) for (_, found), expected in pairs)
                 self._report.add(f"recall@{NEAREST} of the vectors", hits / NEAREST / len(answers))
         return hybrid
 
     async def _ask(self, agent_id: str, mode: str, texts: Sequence[str]) -> list[tuple[float, set[int]]]:
-        """Of each question the seconds that it took, and the numbers of passages found."""
+        """Returns for each question its seconds and the numbers of the passages found."""
         answers = []
         for text in [*texts[:WARM_UP], *texts]:
             request = passage_pb.SearchPassagesRequest(agent_id=agent_id, query=text, top_k=NEAREST, mode=MODES[mode])
@@ -145,7 +145,7 @@ class Load:
         return answers[len(texts[:WARM_UP]) :]
 
 
-async def settled(url: str) -> float:
+async def wait_for_jobs(url: str) -> float:
     """Seconds until no job is left; a replica knows of a new index a few seconds later."""
     begin = time.perf_counter()
     connection = await asyncpg.connect(url)
@@ -199,33 +199,33 @@ async def _ready(channel: grpc.aio.Channel) -> None:
         await channel.wait_for_state_change(state)
 
 
-async def measure(postgres: Postgres, report: Report, given: argparse.Namespace, passages: int) -> float:
-    """One size on a database of its own; the hybrid p95 in seconds."""
+async def measure(postgres: Postgres, report: Report, options: argparse.Namespace, passages: int) -> float:
+    """Measures one size on a database of its own; returns the hybrid p95 in seconds."""
     name = postgres.create_database()
     url, superuser = postgres.service_url("memory", name), postgres.superuser_url(name)
     await migrate(url, "services.memory")
     embedder = Embedder()  # type: ignore[abstract] # the rest of that service is not called
     with tempfile.TemporaryDirectory(prefix="loci-bench-") as folder:
         async with service(url, Path(folder), embedder) as stub:
-            load = Load(stub, embedder, report, given)
-            if given.batches:
+            load = Load(stub, embedder, report, options)
+            if options.batches:
                 await load.insert(f"agent-{uuid4()}", "into empty tables")
             agent_id = f"agent-{uuid4()}"
             await load.first(agent_id)
             p95 = await load.search(agent_id, await Archive.of(url, agent_id), superuser, passages)
-            if given.batches:
+            if options.batches:
                 await load.insert(agent_id, f"beside {passages:,}")
-                report.add("all of them indexed in, s", await settled(url))
+                report.add("all of them indexed in, s", await wait_for_jobs(url))
     postgres.drop_database(name)
     return p95
 
 
-async def compare(postgres: Postgres, report: Report, given: argparse.Namespace) -> None:
-    """All sizes, and how much longer the last takes than the first."""
+async def compare(postgres: Postgres, report: Report, options: argparse.Namespace) -> None:
+    """Measures all sizes, and the last over the first."""
     taken = []
-    for passages in given.passages:
-        print(f"{passages:,} passages of {given.dimensions:,} dimensions", flush=True)
-        taken.append(await measure(postgres, report, given, passages))
+    for passages in options.passages:
+        print(f"{passages:,} passages of {options.dimensions:,} dimensions", flush=True)
+        taken.append(await measure(postgres, report, options, passages))
     if len(taken) > 1:
         report.add("hybrid p95, the last size over the first", taken[-1] / taken[0])
 
@@ -237,6 +237,6 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--dimensions", type=int, default=1_536)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--batches", type=int, default=5, help="of 1,000 passages to insert; 0: none")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with Postgres.started(durable=True) as postgres:
-        asyncio.run(compare(postgres, Report(), given))
+        asyncio.run(compare(postgres, Report(), options))

@@ -20,21 +20,19 @@ from uuid import UUID, uuid4
 
 import psutil
 
-from bench.common import Report, wait_for
+from bench.common import Report, context_signer
 from cli.home import Home
-from cli.secrets import SIGNING_KEY
 from gateway.access.auth import DEFAULT_ORGANIZATION
 from loci.tool.v1 import execution_service_pb2 as wire
 from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
-from services.common.keys import signer_from
-from services.common.settings import Env
 from services.tool_runner.core.job import ExitReason, Job
 from services.tool_runner.core.ports import Sandbox
 from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from tests.e2e.stack import Stack, running
+from tests.polling import wait_until
 
 IMAGE = "loci-sandbox:latest"
 RATES = {"docker": 5.0, "bubblewrap": 40.0}  # calls a second that are to be kept up
@@ -58,22 +56,22 @@ class Bench:
         self.report, self.kind, self.options = report, kind, options
 
     async def sandbox_alone(self) -> None:
-        """Burst and sustained, without the service."""
+        """Measures a burst and a steady rate, without the service."""
         burst, seconds, rate = self.options.burst, self.options.seconds, RATES[self.kind]
-        sandbox = await self._made(warm=burst)
+        sandbox = await self._create(warm=burst)
         try:
             await call(sandbox)
-            await filled(self.kind, burst)
+            await wait_for_workers(self.kind, burst)
             self.report.spread(f"{self.kind}: burst of {burst} warm calls", await one_by_one(burst, sandbox))
         finally:
             await sandbox.close()
-        sandbox = await self._made(warm=self.options.warm)
+        sandbox = await self._create(warm=self.options.warm)
         try:
             await call(sandbox)
-            await filled(self.kind, self.options.warm)
+            await wait_for_workers(self.kind, self.options.warm)
             taken = await at_rate(rate, seconds, lambda: call(sandbox))
             self.report.spread(f"{self.kind}: {rate:g} calls/s for {seconds:g} s", taken)
-            done = await flat_out(seconds, lambda: call(sandbox))
+            done = await at_full_load(seconds, lambda: call(sandbox))
             self.report.add(f"{self.kind}: calls/s at most, refill included", done / seconds)
         finally:
             await sandbox.close()
@@ -95,23 +93,23 @@ class Bench:
     async def service(self, stack: Stack) -> None:
         """Calls through the tool runner, then what is left: while it is up, and after it was killed and started."""
         tool = stack.client().tools.upsert(source_code=SOURCE)
-        before = left(stack)
-        async with _caller(stack) as execute:
+        before = leftovers(stack)
+        async with _Caller(stack) as execute:
             await execute(tool.id)
             taken = [await _timed(lambda: execute(tool.id)) for _ in range(self.options.calls)]
         name = f"{self.kind}: {self.options.calls} calls through the tool runner"
         self.report.spread(name, taken)
-        after_calls = left(stack)
+        after_calls = leftovers(stack)
         stack.kill("tool_runner")
-        wait_for(lambda: _restarted(stack), 60)
+        wait_until(lambda: _restarted(stack), 60)
         await asyncio.sleep(3)  # orphans are removed beside serving
-        after_kill = left(stack)
+        after_kill = leftovers(stack)
         for what, count in before.items():
             self.report.add(f"{self.kind}: {what} before", count)
             self.report.add(f"{self.kind}: {what} after these calls, with a warm worker", after_calls[what])
             self.report.add(f"{self.kind}: {what} after kill -9 and restart", after_kill[what])
 
-    async def _made(self, warm: int) -> Sandbox:
+    async def _create(self, warm: int) -> Sandbox:
         if self.kind == "bubblewrap":
             return await bubblewrap.create(warm)
         environment = {name: os.environ[name] for name in ("DOCKER_HOST", "PATH", "HOME") if name in os.environ}
@@ -124,13 +122,13 @@ class Bench:
 
 
 async def call(sandbox: Sandbox) -> None:
-    """One call, which must succeed."""
+    """Makes one call, which must succeed."""
     result = await sandbox.run(Job(SOURCE, "add", {"a": 1, "b": 2}))
     assert (result.reason, result.result) == (ExitReason.OK, "3"), result
 
 
 async def one_by_one(count: int, sandbox: Sandbox) -> list[float]:
-    """Seconds of each."""
+    """Returns the seconds of each call."""
     return [await _timed(lambda: call(sandbox)) for _ in range(count)]
 
 
@@ -149,8 +147,8 @@ async def at_rate(rate: float, seconds: float, action: Callable[[], Awaitable[No
     return await asyncio.gather(*tasks)
 
 
-async def flat_out(seconds: float, action: Callable[[], Awaitable[None]], at_once: int = 4) -> int:
-    """How many calls were done, where `at_once` wait at any time."""
+async def at_full_load(seconds: float, action: Callable[[], Awaitable[None]], at_once: int = 4) -> int:
+    """Returns the number of calls done by `at_once` clients."""
     until, done = time.perf_counter() + seconds, 0
 
     async def work() -> None:
@@ -163,7 +161,7 @@ async def flat_out(seconds: float, action: Callable[[], Awaitable[None]], at_onc
     return done
 
 
-async def filled(kind: str, count: int) -> None:
+async def wait_for_workers(kind: str, count: int) -> None:
     """Waits until so many workers are there, and the machine is quiet."""
     until = time.monotonic() + 120
     while len(containers() if kind == "docker" else bubblewraps()) < count:
@@ -173,8 +171,8 @@ async def filled(kind: str, count: int) -> None:
     await asyncio.sleep(2)
 
 
-def left(stack: Stack) -> Mapping[str, int]:
-    """What calls could leave on this machine."""
+def leftovers(stack: Stack) -> Mapping[str, int]:
+    """Counts what calls could leave on this machine."""
     home = {path for path in stack.home.rglob("*") if path.is_file() and "postgres" not in path.parts}
     return {
         "containers": len(containers()),
@@ -218,12 +216,12 @@ def _restarted(stack: Stack) -> bool:
     return False
 
 
-class _caller:
+class _Caller:
     """`execute(tool id)` over gRPC, as the agent service does it; default tenant."""
 
     def __init__(self, stack: Stack) -> None:
         home = Home(stack.home)
-        signer = signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": str(home.secrets / SIGNING_KEY)}))
+        signer = context_signer(home)
         self._context = signer.signed(CallContext(DEFAULT_ORGANIZATION, UUID(int=2), "run", ("tool_runner",)))
         self._channel = make_channel(f"unix://{home.socket('tool_runner')}")
 

@@ -19,12 +19,9 @@ import asyncpg
 import openai
 import psutil
 
-from bench.common import Report, loci_with_provider
+from bench.common import Report, loci_with_provider, superuser_url
 from bench.wire import Connection
 from cli.home import Home
-from cli.names import DATABASE
-from cli.postgres import SUPERUSER, url
-from cli.secrets import passwords
 from tests.e2e.stack import Stack
 
 WARM_UP = 30
@@ -59,7 +56,7 @@ class Load:
         self.stack, self.fake_port, self.report, self.count = stack, fake_port, report, count
 
     def connection(self) -> Connection:
-        """To Loci."""
+        """Opens a connection to Loci."""
         return Connection("127.0.0.1", self.stack.port)
 
     async def agent(self, connection: Connection) -> str:
@@ -73,9 +70,9 @@ class Load:
         assert answer.status == 200, answer.body
         return str(answer.json()["id"])
 
-    async def turn(self, connection: Connection, agent_id: str, said: str = "Hello.") -> None:
+    async def turn(self, connection: Connection, agent_id: str, text: str = "Hello.") -> None:
         """One blocking turn."""
-        body = {"messages": [{"role": "user", "content": said}]}
+        body = {"messages": [{"role": "user", "content": text}]}
         answer = await connection.request("POST", f"/v1/agents/{agent_id}/messages", body)
         assert answer.status == 200, answer.body
         assert answer.json()["stop_reason"]["stop_reason"] == "end_turn", answer.body
@@ -203,8 +200,7 @@ class Load:
     async def statements(self) -> None:
         """SQL of the agent service in one one-step turn, as Postgres itself logs it."""
         home = Home(self.stack.home)
-        secret = passwords(home.secrets)[SUPERUSER]
-        superuser = await asyncpg.connect(url(home.sockets / "postgres", SUPERUSER, secret, DATABASE))
+        superuser = await asyncpg.connect(superuser_url(home))
         log = home.logs / "postgres.log"
         async with self.talking() as (connection, agent_id):
             for setting in ("log_statement = 'all'", "log_line_prefix = '%u|'"):
@@ -263,7 +259,7 @@ def _count(log: str) -> tuple[int, int]:
 
 
 async def measure(stack: Stack, fake_port: int, count: int, seconds: float) -> Report:
-    """Everything, in one run."""
+    """Measures everything in one run."""
     report = Report()
     async with Connection("127.0.0.1", fake_port) as control:
         note = {"text": "", "calls": [NOTE]}

@@ -19,24 +19,24 @@ class AccessClient(Client):
     """A Loci server, as admins see it. Every method raises ApiError, Unreachable."""
 
     def create_key(self, **draft: Any) -> Json:
-        """A new key; `key` is what it says."""
+        """Creates a key; `key` of the answer is the secret."""
         return self._object("POST", "/v1/api-keys/", json=draft)
 
     def keys(self) -> list[Json]:
-        """Those of the tenant."""
+        """Returns the keys of the tenant."""
         found: list[Json] = self._call("GET", "/v1/api-keys/")
         return found
 
     def revoke_key(self, key_id: str) -> None:
-        """Ends it."""
+        """Revokes a key."""
         self._call("DELETE", f"/v1/api-keys/{key_id}")
 
     def create_organization(self, name: str | None) -> Json:
-        """A new tenant."""
+        """Creates a tenant."""
         return self._object("POST", "/v1/orgs/", json={"name": name} if name else {})
 
     def organizations(self) -> list[Json]:
-        """All tenants, for the operator."""
+        """Returns all tenants, for the operator."""
         found: list[Json] = []
         while True:
             after = {"after": found[-1]["id"]} if found else {}
@@ -46,12 +46,12 @@ class AccessClient(Client):
                 return found
 
     def delete_organization(self, organization_id: str) -> Json:
-        """Ends it, with all it has."""
+        """Deletes a tenant with all it has."""
         return self._object("DELETE", "/v1/orgs/", params={"org_id": organization_id})
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Does what was asked. Raises CliError."""
+    """Runs the command. Raises CliError."""
     base = arguments.url or os.environ.get("LOCI_BASE_URL") or os.environ.get("LETTA_BASE_URL") or DEFAULT_URL
     key = os.environ.get("LETTA_SERVER_PASSWORD") or os.environ.get("LETTA_API_KEY") or ""
     client = AccessClient(base, key)

@@ -1,4 +1,4 @@
-"""`loci export` and `loci import FILE.af`: agents moved as files, over REST."""
+"""`loci export` and `loci import FILE.af`: agents as files, over REST."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _NOT_IN_NAMES = re.compile(r"[^\w-]+")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Does what was asked for. Raises CliError."""
+    """Runs the command. Raises CliError."""
     base = arguments.url or os.environ.get("LOCI_BASE_URL") or DEFAULT_URL
     password = os.environ.get("LETTA_SERVER_PASSWORD") or os.environ.get("LETTA_API_KEY") or ""
     with Client(base, password) as client:
         if arguments.command == "export":
             export(client, arguments.agent, arguments.output, scrub_messages=arguments.scrub_messages)
         else:
-            take_in(client, Path(arguments.file), arguments)
+            import_file(client, Path(arguments.file), arguments)
 
 
 def export(client: Client, wanted: str, output: str | None, *, scrub_messages: bool) -> None:
-    """Writes an agent of that id or name."""
+    """Writes the agent of that id or name into a file."""
     agent = client.get_agent(wanted)
     document = client.export_agent(agent["id"], scrub_messages=scrub_messages)
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -43,8 +43,8 @@ def export(client: Client, wanted: str, output: str | None, *, scrub_messages: b
     print(f"{agent['name']} ({agent['id']}) is in {path}")
 
 
-def take_in(client: Client, path: Path, options: argparse.Namespace) -> None:
-    """Makes the agents of a file, with the names they have there."""
+def import_file(client: Client, path: Path, options: argparse.Namespace) -> None:
+    """Creates the agents of a file, with the names they have there."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Where the embedded Postgres' programs are, and the account that may run them.
+"""The programs of the embedded Postgres, and the account that may run them.
 
 Postgres refuses to run as root, so root lends it a system account of its own. The wheel's Python side would
 create one, too, and then open every folder above the data for it; here nothing outside Loci's own folders
@@ -35,7 +35,7 @@ class Account:
 
 
 def account() -> Account | None:
-    """The account to run Postgres under; None for a user other than root, who runs it himself."""
+    """Returns the account to run Postgres under; None for a user other than root, who runs it himself."""
     if os.geteuid() != 0:
         return None
     try:
@@ -59,7 +59,7 @@ def _create_account() -> pwd.struct_passwd:
 
 
 def programs(user: Account | None) -> Path:
-    """The folder with `postgres`, `initdb` and the like, readable for `user`.
+    """Returns the folder with `postgres`, `initdb` and the like, readable for `user`.
 
     The wheel is located without importing it: its import has side effects and costs 10 MB.
     """
@@ -73,7 +73,7 @@ def programs(user: Account | None) -> Path:
 
 
 def open_to_all(path: Path) -> bool:
-    """Whether any account may walk down to `path`."""
+    """Returns whether any account may walk down to `path`."""
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
 
 

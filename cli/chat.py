@@ -7,20 +7,20 @@ import sys
 
 from cli.errors import CliError
 from cli.streaming import (
+    AssistantMessage,
     AttemptAbandoned,
     Call,
-    Called,
     Client,
+    ErrorMessage,
     Event,
-    Failed,
     NotFound,
-    Other,
     Ping,
-    Returned,
-    Said,
-    Stopped,
-    Thought,
-    Usage,
+    ReasoningMessage,
+    StopReason,
+    ToolCallMessage,
+    ToolReturnMessage,
+    UnknownEvent,
+    UsageStatistics,
 )
 from cli.streaming.events import Json
 
@@ -41,23 +41,23 @@ class Screen:
         self._open = ""  # what the line being written belongs to
 
     def text(self, event: Event) -> str:
-        """What to print for `event`; often nothing."""
+        """Returns the text to print for `event`; often none."""
         match event:
-            case Said(text=said):
+            case AssistantMessage(text=said):
                 return self._run_on("assistant", said)
-            case Thought(text=thought):
+            case ReasoningMessage(text=thought):
                 return self._run_on("reasoning", thought, dim=True)
-            case Called(calls=calls):
+            case ToolCallMessage(calls=calls):
                 return "".join(map(self._call, calls))
-            case Returned(text=returned, failed=failed):
+            case ToolReturnMessage(text=returned, failed=failed):
                 return self._line(f"  {'error:' if failed else '='} {_short(returned)}", dim=True)
             case AttemptAbandoned():
                 return self._line("(the model broke off and begins again)", dim=True) if self._open else ""
-            case Failed(message=message, detail=detail):
+            case ErrorMessage(message=message, detail=detail):
                 return self._line(f"error: {message} {detail or ''}".rstrip())
-            case Stopped(reason=reason) if reason != "end_turn":
+            case StopReason(reason=reason) if reason != "end_turn":
                 return self._line(f"(stopped: {reason})", dim=True)
-            case Stopped() | Ping() | Usage() | Other():
+            case StopReason() | Ping() | UsageStatistics() | UnknownEvent():
                 return ""
 
     def end(self) -> str:
@@ -92,7 +92,7 @@ def chat(agent: str | None, url: str | None) -> None:
 
 
 def agent_for(client: Client, wanted: str | None) -> Json:
-    """The agent of that id or name, without one the newest; a new one where there is none."""
+    """Returns the agent of that id or name, the newest one without a name; creates one where there is none."""
     try:
         found = client.get_agent(wanted) if wanted else client.newest_agent()
     except NotFound:

@@ -1,4 +1,4 @@
-"""What the `loci` command tells its user when it cannot go on."""
+"""The error that the `loci` command prints for its user."""
 
 from __future__ import annotations
 

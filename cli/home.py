@@ -1,4 +1,4 @@
-"""LOCI_HOME: what lies where in it, who may read it, and the lock that lets one supervisor at a time use it.
+"""LOCI_HOME: its folders, their modes, and the lock that lets one supervisor at a time use it.
 
     postgres/   the data of the embedded Postgres          run/    sockets and the lock
     secrets/    keys and passwords, each file 0600         logs/   one file per process
@@ -48,7 +48,7 @@ class Home:
 
     @property
     def sockets(self) -> Path:
-        """Where processes listen; a short folder elsewhere when a socket's path would be too long."""
+        """The folder of the sockets; a short one elsewhere when a socket's path would be too long."""
         ours = self.root / "run"
         if len(os.fsencode(ours / LONGEST_SOCKET)) <= SOCKET_PATH_LIMIT:
             return ours

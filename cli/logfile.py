@@ -1,4 +1,4 @@
-"""What a process writes: all to its file in LOCI_HOME/logs, warnings and errors to the terminal, too."""
+"""The output of a process: all of it goes to a file in LOCI_HOME/logs, warnings and errors to the terminal, too."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class LogFile:
             self._file = self._open()
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Closes the file."""
         self._file.close()
 
-    def last_word(self) -> str:
-        """Why it ended, as far as it said: Postgres' last FATAL, else its last line (of JSON the message)."""
+    def last_line(self) -> str:
+        """Returns the reason of its end: Postgres' last FATAL, else its last line (of JSON the message)."""
         fatal = [line for line in self.tail if "FATAL:" in line or "PANIC:" in line]
         for line in reversed(fatal or self.tail):
             if line:

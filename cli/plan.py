@@ -1,4 +1,4 @@
-"""Which processes one machine runs, where each listens and what each is told: no more than concerns it."""
+"""The processes of one machine: their addresses and environments, each with no more secrets than concern it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
 
 
 def gateway_url(host: str, port: int) -> str:
-    """Where this machine reaches a gateway that listens on `host`."""
+    """Returns the URL at which this machine reaches a gateway that listens on `host`."""
     shown = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 

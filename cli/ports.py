@@ -1,4 +1,4 @@
-"""The ports that Loci listens on, taken or asked for before anything is started.
+"""The ports that Loci listens on, checked before anything is started.
 
 The REST port is the supervisor's own: the gateway inherits the listening socket, so that a client who comes while a
 lost gateway is started again waits in the socket's queue instead of being refused.
@@ -14,7 +14,7 @@ from cli.settings import RunSettings
 
 
 def problem(host: str, port: int) -> str | None:
-    """None when a server could listen there now, else why not."""
+    """Returns why a server could not listen there now, or None."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
@@ -31,7 +31,7 @@ def _why(error: OSError) -> str:
 
 
 def listen(settings: RunSettings) -> socket.socket:
-    """The socket of the REST port, listening. Raises CliError when the port is taken."""
+    """Opens the listening socket of the REST port. Raises CliError when the port is taken."""
     host, port = settings.host, settings.port
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -40,8 +40,8 @@ def listen(settings: RunSettings) -> socket.socket:
         raise CliError(f"{host} port {port} {_why(error)}; set LOCI_PORT to a free one, e.g. LOCI_PORT=8300") from None
 
 
-def choose(settings: RunSettings) -> int | None:
-    """The gRPC port; None when our own choice is taken. Raises CliError for a port that was asked for."""
+def choose_grpc_port(settings: RunSettings) -> int | None:
+    """Returns the gRPC port; None when our own choice is taken. Raises CliError for one that the user set."""
     why = problem(settings.host, settings.grpc_port)
     if why and not settings.grpc_port_is_ours:
         raise CliError(f"{settings.host} port {settings.grpc_port} {why}; set LOCI_GRPC_PORT to a free one")

@@ -90,7 +90,7 @@ class Cluster:
 
     @contextmanager
     def launch(self, **settings: str) -> Iterator[Launch]:
-        """How to start the server, for as long as the descriptors are open: start it within the `with`."""
+        """Yields the command that starts the server; its descriptors are open within the `with` alone."""
         with ExitStack() as stack:
             data, sockets = self._handles(stack)
             options = SETTINGS | {"shared_buffers": shared_buffers(psutil.virtual_memory().total)}
@@ -102,7 +102,7 @@ class Cluster:
             yield Launch(wrap(argv, signal.SIGINT, self._user), data.descriptors + sockets.descriptors)
 
     def ready(self) -> bool:
-        """Whether the running server has said that it accepts connections."""
+        """Returns whether the running server accepts connections."""
         lines = self._lock_lines()
         return len(lines) >= 8 and lines[7].strip() == "ready"
 

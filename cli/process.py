@@ -23,7 +23,7 @@ WRONG_SETTING = 2  # the exit status that no repetition mends
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. `grace`: seconds between the request to stop and SIGKILL. `advice` follows a failed start."""
+    """A program to run. `grace`: seconds between the request to stop and SIGKILL. `advice` follows a failed start."""
 
     name: str
     launch: Callable[[], AbstractContextManager[Launch]]
@@ -33,7 +33,7 @@ class Program:
     advice: str = ""
 
 
-class Kept:
+class ChildProcess:
     """A program that is started again whenever it ends, until `stop`."""
 
     def __init__(self, program: Program, log: LogFile, all_up: asyncio.Event) -> None:
@@ -46,18 +46,18 @@ class Kept:
 
     @property
     def name(self) -> str:
-        """Of the program."""
+        """The program's name."""
         return self._program.name
 
     @property
     def pid(self) -> int | None:
-        """Of the running process."""
+        """The id of the running process; None where none runs."""
         return self._process.pid if self._process and self._process.returncode is None else None
 
     @property
-    def last_word(self) -> str:
+    def last_line(self) -> str:
         """The last line the process wrote."""
-        return self._log.last_word()
+        return self._log.last_line()
 
     def start(self) -> asyncio.Task[None]:
         """Keep it running in the background. The task raises CliError when it cannot be brought up."""
@@ -89,7 +89,7 @@ class Kept:
             failures += 1
             if not self._all_up.is_set() and (status == WRONG_SETTING or failures == ATTEMPTS):
                 raise CliError(
-                    f"{self.name} does not start: {self.last_word}{self._program.advice}", code=max(status, 1)
+                    f"{self.name} does not start: {self.last_line}{self._program.advice}", code=max(status, 1)
                 )
             print(f"{self.name} {_ending(status)}; starting it again", file=sys.stderr, flush=True)
             with suppress(TimeoutError):

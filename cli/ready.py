@@ -1,4 +1,4 @@
-"""What `loci run` says when everything is up: where it is and what to try next."""
+"""The text that `loci run` prints when everything is up: its addresses and first commands to try."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SUGGESTED = "OPENAI_API_KEY or ANTHROPIC_API_KEY"
 
 
 def ready_text(settings: RunSettings, home: Home, grpc_port: int | None) -> str:
-    """Several lines, no trailing newline."""
+    """Returns several lines without a trailing newline."""
     host = "localhost" if settings.host in {"127.0.0.1", "0.0.0.0", "::", "::1"} else settings.host
     base = f"http://{host}:{settings.port}"
     return f"""\
@@ -48,7 +48,7 @@ def _model(settings: RunSettings) -> str:
 
 
 def _providers(settings: RunSettings) -> list[str]:
-    """The settings by which providers are there, one of each type."""
+    """Returns the settings that configure providers, one of each type."""
     given = settings.environment
     each = (next((name for name in row.present_by if given.get(name)), "") for row in TYPES.values())
     return [name for name in (*each, "LOCI_PROVIDERS") if given.get(name)]

@@ -1,4 +1,4 @@
-"""What the embedded Postgres holds before the services' migrations: a role and a schema for each of them.
+"""The embedded Postgres before the services' migrations: a role and a schema for each of them.
 
 No service is superuser, and none may look into another's schema. Safe to repeat: every start does.
 """

@@ -1,4 +1,4 @@
-"""What `loci run` takes from the environment."""
+"""The settings that `loci run` takes from the environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RunSettings:
 
     @property
     def embedded(self) -> bool:
-        """Whether any service needs the embedded Postgres."""
+        """True where any service needs the embedded Postgres."""
         return len(self.databases) < len(SERVICES)
 
     @classmethod
@@ -61,7 +61,7 @@ def default_home() -> Path:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
+    """Returns whether only this machine can reach `host`."""
     if host == "localhost":
         return True
     try:

@@ -16,7 +16,7 @@ from cli.logfile import LogFile
 from cli.names import DATABASE, SERVICES, role
 from cli.plan import environment, postgres_program, python, python_program
 from cli.postgres import SUPERUSER, Cluster, url, wrap
-from cli.process import Kept, Program
+from cli.process import ChildProcess, Program
 from cli.ready import ready_text
 from cli.secrets import passwords
 from cli.settings import RunSettings
@@ -31,13 +31,13 @@ class Supervisor:
     def __init__(self, settings: RunSettings, home: Home) -> None:
         self._settings = settings
         self._home = home
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, ChildProcess] = {}
         self._all_up = asyncio.Event()
 
     async def run(self) -> None:
         """Start all, then stay until a process cannot be kept alive. Raises CliError."""
         listening = ports.listen(self._settings)
-        grpc_port = ports.choose(self._settings)
+        grpc_port = ports.choose_grpc_port(self._settings)
         await self._prepare_database()
         services = [self._service(name, grpc_port) for name in SERVICES]
         for program in [*services, self._gateway(listening)]:
@@ -100,7 +100,7 @@ class Supervisor:
             raise CliError(line, code=max(helper.returncode, 1))
 
     def _keep(self, program: Program) -> asyncio.Task[None]:
-        kept = Kept(program, LogFile(program.name, self._home.logs), self._all_up)
+        kept = ChildProcess(program, LogFile(program.name, self._home.logs), self._all_up)
         self._kept[program.name] = kept
         return kept.start()
 

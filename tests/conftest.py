@@ -7,13 +7,14 @@ A test that needs a database asks for `database_url`:
 
 `database_url(service)` is a URL to a database of the test module's own, logged in as that service's role,
 with the roles, schemas and `vector` extension exactly as `loci run` makes them, and no tables yet. All
-services of a module share its database; the module migrates it once, in a module-scoped fixture of its own.
+services of a module share its database. `migrated_url(service)` is the same with that service's tables.
 `fresh_database_url(service)` gives a new database at every call (25 ms). `postgres` is the server itself.
 The server starts at the first use in a session (0.8 s) and is gone, with its folder, at the end.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Callable, Iterator
 
@@ -23,11 +24,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from services.common import telemetry
+from services.common.migrate import migrate
 from tests.postgres import Postgres
 
 pytest_plugins = ["tests.skip_table", "tests.standstill", "tests.workers"]
 
 DatabaseUrl = Callable[[str], str]
+MigratedUrl = Callable[[str], str]
 
 
 def pytest_collection_finish() -> None:
@@ -50,6 +53,18 @@ def database_url(postgres: Postgres) -> Iterator[DatabaseUrl]:
     name = postgres.create_database()
     yield lambda service: postgres.service_url(service, name)
     postgres.drop_database(name)
+
+
+@pytest.fixture(scope="module")
+def migrated_url(database_url: DatabaseUrl) -> MigratedUrl:
+    """`migrated_url("memory")`: the module's own database with that service's tables."""
+
+    def migrated(service: str) -> str:
+        url = database_url(service)
+        asyncio.run(migrate(url, f"services.{service}"))
+        return url
+
+    return migrated
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def identifier(prefix: str, number: int) -> str:
 
 
 def embedding_config(model: str, size: int, handle: str = "") -> dict[str, Any]:
-    """As a row has it."""
+    """Returns an embedding_config as a row has it."""
     return {
         "embedding_endpoint_type": "openai",
         "embedding_endpoint": "https://api.example.com/v1",
@@ -114,7 +114,7 @@ def embedding_config(model: str, size: int, handle: str = "") -> dict[str, Any]:
 
 
 def llm_config(model: str, **others: Any) -> dict[str, Any]:
-    """As a row has it: all that nobody set is null."""
+    """Returns an llm_config as a row has it: all that nobody set is null."""
     unset = dict.fromkeys(("temperature", "max_tokens", "reasoning_effort", "verbosity", "response_format", "effort"))
     return {
         **unset,
@@ -145,7 +145,7 @@ def padded(vector: Sequence[float]) -> str:
 
 @dataclass
 class World:
-    """What was put into the database, by ids."""
+    """The rows that were put into the database, by ids."""
 
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _sequence: int = 0
@@ -182,7 +182,7 @@ def call(call_id: str, name: str, **arguments: Any) -> dict[str, Any]:
 
 
 def returned(call_id: str, message: str, status: str = "OK") -> dict[str, Any]:
-    """What a tool message of this call has."""
+    """Returns the columns of a tool message of this call."""
     packed = json.dumps({"status": status, "message": message, "time": "2025-03-01 01:02:03 PM UTC+0000"})
     word = "success" if status == "OK" else "error"
     given = {"tool_call_id": call_id, "status": word, "stdout": None, "stderr": None, "func_response": packed}

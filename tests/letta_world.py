@@ -41,7 +41,7 @@ _COMPILED = f"{_PROMPT}\n<memory_blocks>\n...</memory_blocks>"
 
 
 def message_id(number: int) -> str:
-    """Of the message that was made with this number."""
+    """Returns the id of the message with this number."""
     return identifier("message", number)
 
 
@@ -329,7 +329,7 @@ def _cleo(world: World) -> None:
 
 
 def _refused(world: World) -> None:
-    """Has two blocks of one label, which nobody may have, and has said more than a connection holds."""
+    """Adds an agent that is refused for two blocks of one label, with more messages than a connection holds."""
     world.add("agents", id=REFUSED, name="refused", agent_type="letta_v1_agent", llm_config=llm_config("gpt-4o"))
     for block_id in (ADAS_HUMAN, BENS_HUMAN):
         world.add("blocks_agents", agent_id=REFUSED, block_id=block_id, block_label="human")

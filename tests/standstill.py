@@ -60,7 +60,7 @@ class Standstill:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-        """As pytest does it, and once more after a standstill."""
+        """Runs a test as pytest does, and once more after a standstill."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         since = time.monotonic()
         reports = runtestprotocol(item, nextitem=nextitem, log=False)

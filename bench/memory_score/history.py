@@ -29,7 +29,7 @@ _SAID = (
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much of everything. A tenant holds sessions x (facts + talk) notes."""
+    """The size of a history. A tenant holds sessions x (facts + talk) notes."""
 
     tenants: int = 3
     people: int = 40
@@ -52,7 +52,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a note says."""
+    """The content of a note."""
 
     note: Note
     person: str
@@ -63,7 +63,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, by kind; `evidence` are the notes that answer it.
+    """A question of a kind; `evidence` are the notes that answer it.
 
     outdated: notes that say what was true before. gone: text that no answer may hold any more.
     """
@@ -89,7 +89,7 @@ class History:
     questions: Sequence[Question]
 
     def text(self, note: Note) -> str:
-        """As it is at the end."""
+        """Returns the text as it is at the end."""
         return self.corrected.get(note.id, note.text)
 
 
@@ -146,7 +146,7 @@ def _session(tenant: _Tenant, session: int, words: Vocabulary, size: Size, seed:
 
 
 def _subject(tenant: _Tenant, words: Vocabulary) -> tuple[str, int]:
-    """Whom a fact is about and what: now and then what was told before, so that it contradicts."""
+    """Draws the person and the attribute of a fact: now and then one that has a fact, which this one contradicts."""
     if tenant.current and tenant.random.random() < 0.2:
         return tenant.random.choice(list(tenant.current))
     return tenant.random.choice(words.people), tenant.random.randrange(len(words.concepts))
@@ -172,7 +172,7 @@ def _talk(tenant: _Tenant, words: Vocabulary, note_id: UUID) -> str:
 
 
 def _afterwards(tenant: _Tenant, words: Vocabulary) -> None:
-    """At the end some facts that were never contradicted are corrected in place, and some deleted."""
+    """Corrects some facts that were never contradicted in place at the end, and deletes some."""
     alone = [fact for key, fact in tenant.current.items() if key not in tenant.before]
     chosen = tenant.random.sample(alone, len(alone) // 4)
     for fact in chosen[: len(chosen) // 2]:

@@ -1,4 +1,4 @@
-"""How good answers are. Pure."""
+"""The quality of answers. Pure."""
 
 import math
 from collections import defaultdict
@@ -14,7 +14,7 @@ DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found for a question, best first: notes, their texts, and the tenants they belong to."""
+    """The results for a question, best first: notes, their texts, and the tenants they belong to."""
 
     question: Question
     found: Sequence[UUID]
@@ -55,7 +55,7 @@ def recall(answer: Answer, depth: int) -> float:
 
 
 def reciprocal_rank(answer: Answer) -> float:
-    """Of the first piece of evidence."""
+    """Returns the reciprocal rank of the first piece of evidence."""
     ranks = (rank for rank, found in enumerate(answer.found[:DEPTH], 1) if found in answer.question.evidence)
     return 1 / next(ranks, math.inf)
 

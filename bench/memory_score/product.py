@@ -94,7 +94,7 @@ class Product:
             )
 
     async def answers(self, mode: str) -> list[Answer]:
-        """To every question, in order."""
+        """Returns the answer to every question, in order."""
         gate = asyncio.Semaphore(4)
 
         async def one(question: Question) -> Answer:

@@ -1,4 +1,4 @@
-"""What came over and what did not, and why."""
+"""The report of an import: what was taken, what was not, and why."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ class Entity:
 
 
 class Report:
-    """Kept while the import runs, printed and written at its end."""
+    """A report that grows while the import runs, printed and written at its end."""
 
     def __init__(self, *, dry_run: bool = False) -> None:
         self.dry_run = dry_run
@@ -26,28 +26,28 @@ class Report:
         self.complete = False
 
     def of(self, entity: str) -> Entity:
-        """What is kept of a kind."""
+        """Returns the counts of a kind."""
         return self.entities.setdefault(entity, Entity())
 
-    def took(self, entity: str, count: int = 1) -> None:
-        """It is here now, and was not before."""
+    def count_taken(self, entity: str, count: int = 1) -> None:
+        """Counts rows that are here now, and were not before."""
         self.of(entity).taken += count
 
-    def found(self, entity: str, count: int = 1) -> None:
-        """It was here already, and is left as it is."""
+    def count_present(self, entity: str, count: int = 1) -> None:
+        """Counts rows that were here already, and stay as they are."""
         self.of(entity).present += count
 
-    def left_out(self, entity: str, reason: str, *, id: str = "", name: str = "", count: int = 1) -> None:
-        """A row that is not taken; without an id, so many of them."""
+    def skip(self, entity: str, reason: str, *, id: str = "", name: str = "", count: int = 1) -> None:
+        """Records a row that is not taken; without an id, `count` of them."""
         if count:
             self.of(entity).left_out.append(_row(id, name, count) | {"reason": reason})
 
-    def changed(self, entity: str, what: str, *, id: str = "", name: str = "") -> None:
-        """A row that is taken, and not quite as it was."""
+    def note_change(self, entity: str, what: str, *, id: str = "", name: str = "") -> None:
+        """Records a row that is taken with a change."""
         self.of(entity).changed.append(_row(id, name, 1) | {"what": what})
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Returns the whole report."""
         entities = {
             name: {
                 "taken": one.taken,
@@ -61,11 +61,11 @@ class Report:
         return {"complete": self.complete, "dry_run": self.dry_run, "entities": entities}
 
     def write(self, path: Path) -> None:
-        """As a JSON file."""
+        """Writes a JSON file."""
         path.write_text(json.dumps(self.as_json(), indent=2, ensure_ascii=False) + "\n")
 
     def table(self) -> str:
-        """For the terminal: a line for each kind, and the reasons below it."""
+        """Returns the terminal's table: a line for each kind, and the reasons below it."""
         verb = "would be taken" if self.dry_run else "taken"
         width = max((len(name) for name in self.entities), default=0) + 2
         lines = [f"{'':{width}}{verb:>14}{'already there':>15}{'left out':>10}"]

@@ -10,13 +10,13 @@ from uuid import UUID
 import asyncpg
 
 from cli.errors import CliError
+from cli.importing.encryption import Keyring
 from cli.importing.report import Report
 from cli.importing.schema import REVISION
-from cli.importing.sealed import Keyring
 from cli.importing.source import Source
-from cli.importing.steps import agents, around, memory, together, tools
+from cli.importing.steps import agents, groups, integrations, memory, omissions, tools
 from cli.importing.steps.common import Import
-from cli.importing.target import DEFAULT, Loci, connected, sentence
+from cli.importing.target import DEFAULT, Loci, connect, describe
 from loci.agent.v1 import access_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from services.common.errors import LociError
@@ -24,23 +24,23 @@ from services.common.errors import LociError
 Step = Callable[[Import], Awaitable[None]]
 # Each refers only to what comes before it.
 STEPS: tuple[tuple[str, Step], ...] = (
-    ("providers", around.providers),
-    ("mcp servers", around.mcp_servers),
-    ("sandboxes", around.sandboxes),
+    ("providers", integrations.providers),
+    ("mcp servers", integrations.mcp_servers),
+    ("sandboxes", integrations.sandboxes),
     ("tools", tools.tools),
     ("blocks", memory.blocks),
     ("archives", memory.archives),
     ("folders", memory.folders),
     ("agents", agents.agents),
-    ("identities", together.identities),
-    ("groups", together.groups),
-    ("what is left behind", together.left_behind),
+    ("identities", groups.identities),
+    ("groups", groups.groups),
+    ("omissions", omissions.omissions),
 )
 _KEY = "LETTA_ENCRYPTION_KEY"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ImportOptions:
     """The command line. `organization`: of the old server; `into`: the tenant here, empty: the default one."""
 
     postgres: str
@@ -51,8 +51,8 @@ class Wanted:
     dry_run: bool = False
 
 
-def run(wanted: Wanted) -> None:
-    """Brings everything over and says what came. Raises CliError; then the same command goes on where it stopped."""
+def run(wanted: ImportOptions) -> None:
+    """Imports everything and prints the report. Raises CliError; then the same command goes on where it stopped."""
     report = Report(dry_run=wanted.dry_run)
     try:
         asyncio.run(_run(wanted, os.environ, report))
@@ -62,38 +62,38 @@ def run(wanted: Wanted) -> None:
             report.write(Path(wanted.report))
 
 
-async def _run(wanted: Wanted, environment: Mapping[str, str], report: Report) -> None:
+async def _run(wanted: ImportOptions, environment: Mapping[str, str], report: Report) -> None:
     try:
         tenant = UUID(wanted.into[-36:]) if wanted.into else DEFAULT
     except ValueError:
         raise CliError(f"--into must be an organization's id, not {wanted.into!r}", code=2) from None
     keyring = Keyring(wanted.encryption_key or environment.get(_KEY, ""))
-    async with Source.opened(wanted.postgres) as source, connected(environment, tenant) as loci:
-        revision, organization = await source.revision(), await source.choose(wanted.organization)
+    async with Source.open(wanted.postgres) as source, connect(environment, tenant) as loci:
+        revision, organization = await source.revision(), await source.choose_organization(wanted.organization)
         if revision != REVISION:
             print(f"the old database is of revision {revision or 'unknown'}, not {REVISION}: what it lacks is left out")
         print(f"importing {organization or 'everything'} into org-{tenant}", flush=True)
         if wanted.into:
             await _check_tenant(loci, f"org-{tenant}")
-        moving = Import(source, loci, keyring, report, wanted.dry_run, progress=_say)
+        job = Import(source, loci, keyring, report, wanted.dry_run, progress=_say)
         for name, step in STEPS:
             print(f"{name} ...", flush=True)
             try:
-                await step(moving)
+                await step(job)
             except LociError as error:
-                raise CliError(f"{name}: {sentence(error)}; {_AGAIN}") from None
+                raise CliError(f"{name}: {describe(error)}; {_AGAIN}") from None
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
                 raise CliError(f"{name}: the old database failed: {error}; {_AGAIN}") from None
     report.complete = True
 
 
 async def _check_tenant(loci: Loci, organization_id: str) -> None:
-    """Whoever acts for a tenant sees that one, and for the default one all. Raises CliError."""
+    """Checks that the tenant exists: its callers see it alone, the default tenant's see all. Raises CliError."""
     request = access_service_pb2.ListOrganizationsRequest(page=PageRequest(page_size=1_000))
     try:
-        found = (await loci.ask(loci.access.ListOrganizations, request)).organizations
+        found = (await loci.call(loci.access.ListOrganizations, request)).organizations
     except LociError as error:
-        raise CliError(f"the organizations here cannot be read: {sentence(error)}") from None
+        raise CliError(f"the organizations here cannot be read: {describe(error)}") from None
     if organization_id not in {one.id for one in found}:
         raise CliError(f"there is no organization {organization_id} here; make one first (loci orgs)", code=2)
 

@@ -1,5 +1,6 @@
-"""What is known of the database of the Letta V1 server 0.16.8 (retired): its tables and those of their columns that
-are read. Older revisions lack some; a column that is not there reads as null, a table as empty.
+"""The database of the Letta V1 server 0.16.8 (retired): its tables and those of their columns that are read.
+
+Older revisions lack some; a column that is not there reads as null, a table as empty.
 """
 
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ GROUPS = Table(
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Which `other` belongs to an `owner`: two columns of a table without ids."""
+    """A table without ids that gives an `owner` its `other`s, by two columns."""
 
     table: str
     owner: str

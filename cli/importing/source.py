@@ -1,4 +1,4 @@
-"""Reads the old server's database: one snapshot, read-only, row by row by cursors on the server's side."""
+"""The old server's database: one snapshot, read-only, row by row through cursors."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ import asyncpg
 
 from cli.errors import CliError
 from cli.importing.schema import CONVERSATION_MESSAGES, CONVERSATIONS, MESSAGES, Join, Table
-from cli.importing.values import Row, decoded
+from cli.importing.values import Row, decode_json
 
 # Rows that are held at a time; of passages each has a vector of 4,096 numbers.
 _AT_ONCE = 200
@@ -29,12 +29,12 @@ class Source:
         self._connection = connection
         self._columns = columns
         self._organization = ""
-        self._one = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, url: str) -> AsyncIterator["Source"]:
-        """Raises CliError when it cannot be read."""
+    async def open(cls, url: str) -> AsyncIterator["Source"]:
+        """Opens a snapshot. Raises CliError when the database cannot be read."""
         try:
             connection = await asyncpg.connect(_plain(url), timeout=_CONNECT_SECONDS)
         except (OSError, asyncpg.PostgresError, ValueError, asyncpg.InterfaceError) as error:
@@ -45,13 +45,13 @@ class Source:
                 await connection.execute("SET LOCAL statement_timeout = 0")
                 await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
                 for name in ("json", "jsonb"):
-                    await connection.set_type_codec(name, schema="pg_catalog", encoder=str, decoder=decoded)
-                yield await cls._looked_at(connection)
+                    await connection.set_type_codec(name, schema="pg_catalog", encoder=str, decoder=decode_json)
+                yield await cls._inspect(connection)
         finally:
             await connection.close(timeout=_CONNECT_SECONDS)
 
     @classmethod
-    async def _looked_at(cls, connection: asyncpg.Connection) -> "Source":
+    async def _inspect(cls, connection: asyncpg.Connection) -> "Source":
         columns: dict[str, set[str]] = {}
         for row in await connection.fetch(_COLUMNS):
             columns.setdefault(row["table_name"], set()).add(row["column_name"])
@@ -60,13 +60,13 @@ class Source:
         return cls(connection, columns)
 
     async def revision(self) -> str:
-        """Of its schema; empty where it does not say."""
+        """Returns the revision of the schema; empty where it has none."""
         if "alembic_version" not in self._columns:
             return ""
         return await self._connection.fetchval("SELECT version_num FROM alembic_version LIMIT 1") or ""
 
-    async def choose(self, wanted: str) -> str:
-        """The organization whose rows are read: the one that is wanted, else the only one that has any.
+    async def choose_organization(self, wanted: str) -> str:
+        """Returns the organization whose rows are read: `wanted`, else the only one that has any.
 
         Raises CliError, listing them.
         """
@@ -81,7 +81,7 @@ class Source:
         return self._organization
 
     async def rows(self, table: Table, **where: str) -> AsyncIterator[Row]:
-        """Those of the organization that are not marked as deleted; `where`: columns and their values.
+        """Yields the organization's rows that are not marked as deleted; `where`: columns and their values.
 
         Oldest first, but for tables with vectors.
         """
@@ -96,10 +96,10 @@ class Source:
         if not table.vectors:  # to sort them, all vectors would be unpacked
             query += f" ORDER BY {order}"
         async for row in self._read(query, *values):
-            yield _whole(table, row)
+            yield _complete(table, row)
 
     async def count(self, table: str, **where: str) -> int:
-        """How many of its rows there are; 0 where there is no such table."""
+        """Counts the rows of a table; 0 where there is no such table."""
         if table not in self._columns:
             return 0
         conditions, values = self._conditions(table)
@@ -108,22 +108,22 @@ class Source:
             conditions.append(f'"{name}" = ${len(values)}')
         return await self._number(f"SELECT count(*) FROM {table} WHERE {' AND '.join(conditions)}", *values)
 
-    async def deleted(self, table: str) -> int:
-        """How many are marked as deleted."""
+    async def count_deleted(self, table: str) -> int:
+        """Counts the rows that are marked as deleted."""
         if not self._has(table, _DELETED):
             return 0
         conditions, values = self._conditions(table, deleted=True)
         return await self._number(f"SELECT count(*) FROM {table} WHERE {' AND '.join(conditions)}", *values)
 
-    async def joined(self, join: Join, owner: str) -> list[str]:
-        """The others of an owner."""
+    async def linked_ids(self, join: Join, owner: str) -> list[str]:
+        """Returns the others of an owner."""
         if not (self._has(join.table, join.owner) and self._has(join.table, join.other)):
             return []
         query = f"SELECT {join.other} AS other FROM {join.table} WHERE {join.owner} = $1 ORDER BY {join.other}"
         return [row["other"] for row in await self._all(query, owner) if row["other"] is not None]
 
-    async def those_that_are(self, table: str, ids: Sequence[str]) -> list[str]:
-        """Which of these are there and not marked as deleted, oldest first."""
+    async def existing_ids(self, table: str, ids: Sequence[str]) -> list[str]:
+        """Returns those of the ids that are there and not marked as deleted, oldest first."""
         if not ids or table not in self._columns:
             return []
         conditions, values = self._conditions(table)
@@ -133,78 +133,79 @@ class Source:
         )
         return [row["id"] for row in await self._all(query, *values, list(ids))]
 
-    async def orphans(self, table: Table, of: Table, by: str) -> int:
-        """Rows whose owner is not there."""
+    async def count_orphans(self, table: Table, of: Table, by: str) -> int:
+        """Counts rows whose owner is not there."""
         if not self._has(table.name, by):
             return 0
         conditions, values = self._conditions(table.name)
         return await self._number(
             f"SELECT count(*) FROM {table.name} WHERE {' AND '.join(conditions)} AND {by} NOT IN"
-            f" (SELECT id FROM {of.name} o WHERE {self._kept(of.name, 'o')})",
+            f" (SELECT id FROM {of.name} o WHERE {self._not_deleted(of.name, 'o')})",
             *values,
         )
 
     # Messages ---------------------------------------------------------------------------------------------------------
 
-    async def answers(self, agent_id: str) -> list[Row]:
-        """An agent's messages that answer calls which waited: their `approvals`."""
+    async def approval_answers(self, agent_id: str) -> list[Row]:
+        """Returns the `approvals` of an agent's messages that answer calls which waited."""
         if not self._has(MESSAGES.name, "approvals"):
             return []
         query = "SELECT approvals FROM messages WHERE agent_id = $1 AND role = 'approval' AND approvals IS NOT NULL"
         return [dict(row) for row in await self._all(query, agent_id)]
 
-    async def older(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
-        """The messages of the default conversation outside of its window, oldest first."""
+    async def older_messages(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
+        """Yields the messages of the default conversation outside of its window, oldest first."""
         in_default = "m.conversation_id IS NULL" if self._has(MESSAGES.name, "conversation_id") else "true"
         query = (
             f"SELECT {self._selected(MESSAGES, 'm')}, NULL AS keeper FROM messages m WHERE m.agent_id = $1"
-            f" AND {in_default} AND {self._kept(MESSAGES.name, 'm')} AND NOT m.id = ANY($2::text[])"
+            f" AND {in_default} AND {self._not_deleted(MESSAGES.name, 'm')} AND NOT m.id = ANY($2::text[])"
             f" ORDER BY {self._sequence()}"
         )
         async for row in self._read(query, agent_id, list(window)):
-            yield _whole(MESSAGES, row)
+            yield _complete(MESSAGES, row)
 
-    async def window(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
-        """The messages with these ids, in their order; `keeper`: the conversation in which each keeps its id."""
+    async def window_messages(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
+        """Yields the messages with these ids, in their order; `keeper`: the conversation in which each keeps its id."""
         query = (
             f"SELECT {self._selected(MESSAGES, 'm')}, {self._keeper()} AS keeper FROM messages m WHERE m.agent_id = $1"
-            f" AND {self._kept(MESSAGES.name, 'm')} AND m.id = ANY($2::text[])"
+            f" AND {self._not_deleted(MESSAGES.name, 'm')} AND m.id = ANY($2::text[])"
             " ORDER BY array_position($2::text[], m.id::text)"
         )
         async for row in self._read(query, agent_id, list(window)):
-            yield _whole(MESSAGES, row)
+            yield _complete(MESSAGES, row)
 
-    async def said_in(self, conversation_id: str) -> AsyncIterator[Row]:
-        """What a conversation lists: first what is not `in_context`, by age, then what is, by its place."""
+    async def conversation_messages(self, conversation_id: str) -> AsyncIterator[Row]:
+        """Yields the messages of a conversation: those not `in_context` by age, then the others by their place."""
         if CONVERSATION_MESSAGES.name not in self._columns:
             return
         listed = "cm.in_context, CASE WHEN cm.in_context THEN cm.position END"
         query = (
             f"SELECT {self._selected(MESSAGES, 'm')}, {self._keeper()} AS keeper, cm.in_context"
             " FROM conversation_messages cm JOIN messages m ON m.id = cm.message_id"
-            f" WHERE cm.conversation_id = $1 AND {self._kept(CONVERSATION_MESSAGES.name, 'cm')}"
-            f" AND {self._kept(MESSAGES.name, 'm')} ORDER BY {listed}, {self._sequence()}"
+            f" WHERE cm.conversation_id = $1 AND {self._not_deleted(CONVERSATION_MESSAGES.name, 'cm')}"
+            f" AND {self._not_deleted(MESSAGES.name, 'm')} ORDER BY {listed}, {self._sequence()}"
         )
         async for row in self._read(query, conversation_id):
-            yield _whole(MESSAGES, row)
+            yield _complete(MESSAGES, row)
 
-    async def listed_and_gone(self, conversation_id: str) -> int:
-        """Places of a conversation whose messages are not there."""
+    async def count_missing_messages(self, conversation_id: str) -> int:
+        """Counts entries of a conversation whose messages are not there."""
         if CONVERSATION_MESSAGES.name not in self._columns:
             return 0
         return await self._number(
             "SELECT count(*) FROM conversation_messages cm WHERE cm.conversation_id = $1"
-            f" AND {self._kept(CONVERSATION_MESSAGES.name, 'cm')}"
-            f" AND NOT EXISTS (SELECT FROM messages m WHERE m.id = cm.message_id AND {self._kept(MESSAGES.name, 'm')})",
+            f" AND {self._not_deleted(CONVERSATION_MESSAGES.name, 'cm')}"
+            " AND NOT EXISTS (SELECT FROM messages m WHERE m.id = cm.message_id"
+            f" AND {self._not_deleted(MESSAGES.name, 'm')})",
             conversation_id,
         )
 
-    async def listed_nowhere(self, agent_id: str) -> int:
-        """Messages of other conversations that none of those that are there lists."""
+    async def count_unlisted_messages(self, agent_id: str) -> int:
+        """Counts messages that were written in other conversations and are listed in none."""
         if not self._has(MESSAGES.name, "conversation_id") or CONVERSATION_MESSAGES.name not in self._columns:
             return 0
         return await self._number(
-            f"SELECT count(*) FROM messages m WHERE m.agent_id = $1 AND {self._kept(MESSAGES.name, 'm')}"
+            f"SELECT count(*) FROM messages m WHERE m.agent_id = $1 AND {self._not_deleted(MESSAGES.name, 'm')}"
             f" AND m.conversation_id IS NOT NULL AND NOT EXISTS ({self._lists('cm.conversation_id IS NOT NULL')})",
             agent_id,
         )
@@ -224,8 +225,8 @@ class Source:
     def _lists(self, condition: str, what: str = "") -> str:
         return (
             f"SELECT {what} FROM conversation_messages cm JOIN conversations c ON c.id = cm.conversation_id"
-            f" WHERE cm.message_id = m.id AND {condition} AND {self._kept(CONVERSATION_MESSAGES.name, 'cm')}"
-            f" AND {self._kept(CONVERSATIONS.name, 'c')}"
+            f" WHERE cm.message_id = m.id AND {condition} AND {self._not_deleted(CONVERSATION_MESSAGES.name, 'cm')}"
+            f" AND {self._not_deleted(CONVERSATIONS.name, 'c')}"
         )
 
     def _sequence(self) -> str:
@@ -236,11 +237,11 @@ class Source:
     def _has(self, table: str, column: str) -> bool:
         return column in self._columns.get(table, ())
 
-    def _kept(self, table: str, alias: str) -> str:
+    def _not_deleted(self, table: str, alias: str) -> str:
         return f"NOT coalesce({alias}.{_DELETED}, false)" if self._has(table, _DELETED) else "true"
 
     def _conditions(self, table: str, *, deleted: bool = False) -> tuple[list[str], list[Any]]:
-        """Of the organization, and (not) marked as deleted. Rows of a tenant that nobody names are the server's."""
+        """Returns SQL for the organization's rows, (not) marked as deleted. Rows without a tenant are the server's."""
         conditions, values = ["true"], list[Any]()
         if self._has(table, _DELETED):
             conditions.append(f"{'' if deleted else 'NOT '}coalesce({_DELETED}, false)")
@@ -258,10 +259,10 @@ class Source:
         return ", ".join(columns)
 
     async def _read(self, query: str, *values: Any) -> AsyncIterator[asyncpg.Record]:
-        async with self._one:
+        async with self._lock:
             cursor = await self._connection.cursor(query, *values)
         while True:
-            async with self._one:
+            async with self._lock:
                 records = await cursor.fetch(_AT_ONCE)
             for record in records:
                 yield record
@@ -269,23 +270,23 @@ class Source:
                 return
 
     async def _all(self, query: str, *values: Any) -> list[asyncpg.Record]:
-        async with self._one:
+        async with self._lock:
             found: list[asyncpg.Record] = await self._connection.fetch(query, *values)
         return found
 
     async def _number(self, query: str, *values: Any) -> int:
-        async with self._one:
+        async with self._lock:
             return int(await self._connection.fetchval(query, *values) or 0)
 
 
 _TENANT, _DELETED = "organization_id", "is_deleted"
 
 
-def _whole(table: Table, record: asyncpg.Record) -> Row:
-    """The row with every column of its table; those that are not there are null."""
+def _complete(table: Table, record: asyncpg.Record) -> Row:
+    """Returns the row with every column of its table; missing ones are null."""
     return dict.fromkeys(("id", "created_at", *table.columns, *table.vectors)) | dict(record)
 
 
 def _plain(url: str) -> str:
-    """The URL without the driver that SQLAlchemy is told in it."""
+    """Returns the URL without SQLAlchemy's driver."""
     return re.sub(r"^postgres(ql)?\+\w+://", "postgresql://", url)

@@ -62,12 +62,12 @@ class Loci:
         self.environments: Any = EnvironmentServiceStub(tools)
         self.providers: Any = ProviderServiceStub(channels["llm_gateway"])
 
-    async def ask(self, rpc: Any, request: Any) -> Any:
-        """The answer; waits for a service that restarts. Raises LociError."""
+    async def call(self, rpc: Any, request: Any) -> Any:
+        """Returns the answer; waits for a service that restarts. Raises LociError."""
         return await call_idempotent(rpc, request, timeout=_SECONDS)
 
     async def send(self, rpc: Any, parts: Callable[[], AsyncIterator[Any]]) -> Any:
-        """The answer to a stream, which is made anew where the service restarts meanwhile. Raises LociError."""
+        """Returns the answer to a stream, and sends it again where the service restarts. Raises LociError."""
         for attempt in range(_ATTEMPTS):
             try:
                 return await rpc(parts(), timeout=_STREAM_SECONDS, wait_for_ready=True)
@@ -78,18 +78,18 @@ class Loci:
             await asyncio.sleep(_PAUSE_SECONDS)
         raise AssertionError("unreachable")
 
-    async def has(self, rpc: Any, request: Any) -> bool:
-        """Whether what the request gets is there. Raises LociError for anything but its absence."""
+    async def exists(self, rpc: Any, request: Any) -> bool:
+        """Returns whether the request finds something. Raises LociError for other errors than its absence."""
         try:
-            await self.ask(rpc, request)
+            await self.call(rpc, request)
         except NotFound:
             return False
         return True
 
 
 @asynccontextmanager
-async def connected(environment: Mapping[str, str], organization_id: UUID) -> AsyncIterator[Loci]:
-    """The services, asked for this tenant. Raises CliError where they, or the key to them, are not to be found."""
+async def connect(environment: Mapping[str, str], organization_id: UUID) -> AsyncIterator[Loci]:
+    """Connects to the services on behalf of this tenant. Raises CliError where an address or the key is missing."""
     env = Env(environment)
     home = Home(env.path("LOCI_HOME", default=default_home()).absolute())
     given = dict(environment)
@@ -110,6 +110,6 @@ async def connected(environment: Mapping[str, str], organization_id: UUID) -> As
             await channel.close()
 
 
-def sentence(error: LociError) -> str:
-    """Why a request was refused, for the report."""
+def describe(error: LociError) -> str:
+    """Returns the reason of a refusal, for the report."""
     return f"{error.message} ({error.reason})"

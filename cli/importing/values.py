@@ -9,14 +9,14 @@ Row = Mapping[str, Any]
 Json = dict[str, Any]
 
 
-class LeftOut(NamedTuple):
+class Skip(NamedTuple):
     """Why a row is not taken, for people."""
 
     reason: str
 
 
-def decoded(text: str) -> Any:
-    """JSON as Postgres keeps it. What cannot be stored here, NUL and halves of surrogate pairs, is left out."""
+def decode_json(text: str) -> Any:
+    """Parses JSON as Postgres keeps it, without NUL and halves of surrogate pairs, which cannot be stored here."""
     value = json.loads(text)
     return _storable(value) if "\\u" in text else value
 
@@ -34,38 +34,38 @@ def _storable(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """The text without NUL and lone surrogates."""
+    """Returns the text without NUL and lone surrogates."""
     return text.replace("\0", "").encode(errors="ignore").decode()
 
 
 def dump(value: Any) -> str:
-    """As JSON."""
+    """Returns JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def as_object(value: Any) -> Json:
-    """A JSON object; empty for anything else."""
+    """Returns a JSON object; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """A JSON array; empty for anything else."""
+    """Returns a JSON array; empty for anything else."""
     return value if isinstance(value, list) else []
 
 
-def text_of(value: Any) -> str:
-    """A text; empty for anything else."""
+def as_text(value: Any) -> str:
+    """Returns a text; empty for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def uuid_of(old: str) -> UUID:
-    """The UUID behind the prefix of an old id; of one that has none, always the same."""
+    """Returns the UUID behind the prefix of an old id; for an id without one, a UUID derived from it."""
     try:
         return UUID(old[-36:])
     except ValueError:
         return uuid5(NAMESPACE_URL, old)
 
 
-def public(prefix: str, old: str) -> str:
-    """`public("source", "source-<uuid>")`: the id here."""
+def public_id(prefix: str, old: str) -> str:
+    """Returns the id here: `public_id("source", "source-<uuid>")`."""
     return f"{prefix}-{uuid_of(old)}"

@@ -3,13 +3,13 @@
 with Client("http://localhost:8283") as client:
     agent = client.get_agent("ada")
     for event in client.stream(agent["id"], "Hello"):
-        if isinstance(event, Said):
+        if isinstance(event, AssistantMessage):
             print(event.text, end="")
 """
 
 from cli.streaming.client import Client
 from cli.streaming.errors import (
-    AgentsOfOneName,
+    AmbiguousName,
     ApiError,
     ConversationBusy,
     InvalidRequest,
@@ -22,43 +22,43 @@ from cli.streaming.errors import (
     Unreachable,
 )
 from cli.streaming.events import (
+    AssistantMessage,
     AttemptAbandoned,
     Call,
-    Called,
+    ErrorMessage,
     Event,
-    Failed,
-    Other,
     Ping,
-    Returned,
-    Said,
-    Stopped,
-    Thought,
-    Usage,
+    ReasoningMessage,
+    StopReason,
+    ToolCallMessage,
+    ToolReturnMessage,
+    UnknownEvent,
+    UsageStatistics,
 )
 
 __all__ = [
-    "AgentsOfOneName",
+    "AmbiguousName",
     "ApiError",
+    "AssistantMessage",
     "AttemptAbandoned",
     "Call",
-    "Called",
     "Client",
     "ConversationBusy",
+    "ErrorMessage",
     "Event",
-    "Failed",
     "InvalidRequest",
     "ModelFailed",
     "NotFound",
-    "Other",
     "PendingApproval",
     "Ping",
     "RateLimited",
-    "Returned",
-    "Said",
-    "Stopped",
+    "ReasoningMessage",
+    "StopReason",
     "StreamError",
-    "Thought",
+    "ToolCallMessage",
+    "ToolReturnMessage",
     "Unauthorized",
+    "UnknownEvent",
     "Unreachable",
-    "Usage",
+    "UsageStatistics",
 ]

@@ -12,9 +12,9 @@ from uuid import uuid4
 
 import httpx
 
-from cli.streaming.errors import AgentsOfOneName, NotFound, Unreachable, refusal
-from cli.streaming.events import Event, Failed, Json, Stopped, event
-from cli.streaming.place import Place
+from cli.streaming.cursor import Cursor
+from cli.streaming.errors import AmbiguousName, NotFound, Unreachable, refusal
+from cli.streaming.events import ErrorMessage, Event, Json, StopReason, event
 from cli.streaming.sse import frames
 
 _AGENT_ID = re.compile(r"agent-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -24,7 +24,7 @@ _MOST_LISTED = 10
 _PASSING = frozenset({502, 503, 504})
 
 
-class _Lost(Exception):
+class _ConnectionLost(Exception):
     """The connection of a stream was lost, or (`refused`) not made; the run may go on."""
 
     def __init__(self, message: str, *, refused: bool = False) -> None:
@@ -58,39 +58,39 @@ class Client:
         self._http.close()
 
     def get_agent(self, id_or_name: str) -> Json:
-        """The agent of that id, else of that name. Raises NotFound, AgentsOfOneName, Unreachable."""
+        """Returns the agent of that id, else of that name. Raises NotFound, AmbiguousName, Unreachable."""
         if _AGENT_ID.fullmatch(id_or_name):
             return self._object("GET", f"/v1/agents/{id_or_name}")
         found = self._call("GET", "/v1/agents/", params={"name": id_or_name, "limit": _MOST_LISTED})
         if not found:
             raise NotFound(404, f"no agent is called {id_or_name!r}", None)
         if len(found) > 1:
-            raise AgentsOfOneName(id_or_name, [(one["id"], str(one.get("created_at"))) for one in found])
+            raise AmbiguousName(id_or_name, [(one["id"], str(one.get("created_at"))) for one in found])
         agent: Json = found[0]
         return agent
 
     def newest_agent(self) -> Json | None:
-        """The agent that was made last; None where there is none."""
+        """Returns the agent that was created last; None where there is none."""
         found = self._call("GET", "/v1/agents/", params={"limit": 1})
         return found[0] if found else None
 
     def create_agent(self, **settings: Any) -> Json:
-        """A new agent."""
+        """Creates an agent."""
         return self._object("POST", "/v1/agents/", json=settings)
 
     def export_agent(self, agent_id: str, *, scrub_messages: bool = False) -> Json:
-        """The agent as an agent file. Raises CliError."""
+        """Returns the agent as an agent file. Raises CliError."""
         return self._object("GET", f"/v1/agents/{agent_id}/export", params={"scrub_messages": scrub_messages})
 
     def import_agents(self, data: bytes, **fields: str | None) -> Json:
-        """Makes the agents of an agent file; fields as in the form of the route, None: not sent. Raises CliError."""
+        """Creates the agents of an agent file; fields as in the form of the route, None: not sent. Raises CliError."""
         sent = {name: value for name, value in fields.items() if value is not None}
         return self._object("POST", "/v1/agents/import", files={"file": ("agents.af", data)}, data=sent, timeout=600)
 
     def stream(
         self, agent_id: str, said: str | list[Json], *, conversation_id: str | None = None, **options: Any
     ) -> Iterator[Event]:
-        """Takes a turn and tells its events, each once, whatever happens to the connection.
+        """Takes a turn and yields its events, each once, whatever happens to the connection.
 
         said: a user's text, or messages. options: of a POST of messages. The turn runs in the background, so leaving
         does not end it: `resume` goes on with it. Raises ApiError, Unreachable.
@@ -99,42 +99,42 @@ class Client:
         # By these the server knows a repeated request.
         messages = [{"otid": str(uuid4())} | message for message in messages]
         body = {"stream_tokens": True} | options | {"messages": messages, "streaming": True, "background": True}
-        place = Place()
+        cursor = Cursor()
         path = f"/v1/agents/{agent_id}/messages"
         if conversation_id:
             path, body["agent_id"] = f"/v1/conversations/{conversation_id}/messages", agent_id
-        return self._events(place, lambda: self._begun(path, body, place))
+        return self._events(cursor, lambda: self._start_request(path, body, cursor))
 
     def resume(self, run_id: str, *, starting_after: int = 0) -> Iterator[Event]:
-        """The events of a run after a `seq_id`, until it ends. Raises ApiError, Unreachable."""
-        place = Place(run_id, starting_after)
-        return self._events(place, lambda: self._joined(place))
+        """Yields the events of a run after a `seq_id`, until it ends. Raises ApiError, Unreachable."""
+        cursor = Cursor(run_id, starting_after)
+        return self._events(cursor, lambda: self._resume_request(cursor))
 
-    def _begun(self, path: str, body: Json, place: Place) -> tuple[str, Json]:
-        return (path, body) if not place.run_id else self._joined(place)
+    def _start_request(self, path: str, body: Json, cursor: Cursor) -> tuple[str, Json]:
+        return (path, body) if not cursor.run_id else self._resume_request(cursor)
 
-    def _joined(self, place: Place) -> tuple[str, Json]:
-        return f"/v1/runs/{place.run_id}/stream", {"starting_after": place.after}
+    def _resume_request(self, cursor: Cursor) -> tuple[str, Json]:
+        return f"/v1/runs/{cursor.run_id}/stream", {"starting_after": cursor.after}
 
-    def _events(self, place: Place, request: Callable[[], tuple[str, Json]]) -> Iterator[Event]:
+    def _events(self, cursor: Cursor, request: Callable[[], tuple[str, Json]]) -> Iterator[Event]:
         pause, until, reached = 0.1, time.monotonic() + self._patience, False
         while True:
             try:
-                for one in self._read(place, *request()):
+                for one in self._read(cursor, *request()):
                     pause, until = 0.1, time.monotonic() + self._patience
                     yield one
                 return
-            except _Lost as lost:
+            except _ConnectionLost as lost:
                 # A server that was never there is not waited for.
                 if (lost.refused and not reached) or time.monotonic() + pause > until:
                     raise Unreachable(str(lost)) from None
             reached = True
-            place.broke_off()
+            cursor.reconnect()
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
 
-    def _read(self, place: Place, path: str, body: Json) -> Iterator[Event]:
-        """One connection's events. Raises _Lost before the end, ApiError."""
+    def _read(self, cursor: Cursor, path: str, body: Json) -> Iterator[Event]:
+        """Yields one connection's events. Raises _ConnectionLost before the end, ApiError."""
         held: Event | None = None
         try:
             with self._http.stream("POST", path, json=body) as reply:
@@ -145,28 +145,28 @@ class Client:
                             yield held
                         return
                     one = event(json.loads(frame.data))
-                    if isinstance(one, Failed) and one.kind == "stream_incomplete":
-                        raise _Lost(one.message)
-                    place.run_id = one.run_id or place.run_id
-                    if isinstance(one, Stopped):
+                    if isinstance(one, ErrorMessage) and one.kind == "stream_incomplete":
+                        raise _ConnectionLost(one.message)
+                    cursor.run_id = one.run_id or cursor.run_id
+                    if isinstance(one, StopReason):
                         # Whether it is the turn that has ended, or the stream alone, the next event says.
                         held = one
                         continue
                     if held is not None:
                         yield held
                         held = None
-                    if place.is_news(frame, one.seq_id):
+                    if cursor.is_new(frame, one.seq_id):
                         yield one
         except httpx.HTTPError as error:
-            raise _Lost(self._unreachable(error), refused=isinstance(error, httpx.ConnectError)) from None
-        raise _Lost("the stream ended before the turn did")
+            raise _ConnectionLost(self._unreachable(error), refused=isinstance(error, httpx.ConnectError)) from None
+        raise _ConnectionLost("the stream ended before the turn did")
 
     def _check(self, reply: httpx.Response) -> None:
         if not reply.is_error:
             return
         reply.read()
-        if reply.status_code in _PASSING and not _says(reply, "error"):
-            raise _Lost(f"the server answered {reply.status_code}: {reply.text[:500]}")
+        if reply.status_code in _PASSING and not _has_member(reply, "error"):
+            raise _ConnectionLost(f"the server answered {reply.status_code}: {reply.text[:500]}")
         raise refusal(reply.status_code, _json(reply), reply.text)
 
     def _object(self, method: str, path: str, **arguments: Any) -> Json:
@@ -193,6 +193,6 @@ def _json(reply: httpx.Response) -> Any:
         return None
 
 
-def _says(reply: httpx.Response, member: str) -> bool:
+def _has_member(reply: httpx.Response, member: str) -> bool:
     body = _json(reply)
     return isinstance(body, dict) and member in body

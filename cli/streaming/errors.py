@@ -1,4 +1,4 @@
-"""What a request to Loci can fail with: the JSON bodies of errors as exceptions."""
+"""The errors of requests to Loci: their JSON bodies as exceptions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cli.errors import CliError
 
 
 class StreamError(CliError):
-    """Anything below."""
+    """The base of the errors below."""
 
 
 class Unreachable(StreamError):
-    """Nobody answers, or no more."""
+    """The server does not answer, or no longer."""
 
 
-class AgentsOfOneName(StreamError):
+class AmbiguousName(StreamError):
     """A name that several agents have; `agents`: (id, when it was made) of each."""
 
     def __init__(self, name: str, agents: Sequence[tuple[str, str]]) -> None:
@@ -75,7 +75,7 @@ class ModelFailed(ApiError):
 
     @property
     def kind(self) -> str:
-        """How it failed."""
+        """The kind of the failure."""
         return str(self.body["error"].get("type"))
 
 
@@ -90,7 +90,7 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def refusal(status: int, body: Any, text: str) -> ApiError:
-    """The exception for an answer; `body`: its JSON, None where it has none; `text`: what it is then."""
+    """Returns the exception for an answer; `body`: its JSON, None where it has none; `text`: its text."""
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         return ModelFailed(status, str(body["error"].get("message")), body)
     detail = body.get("detail") if isinstance(body, dict) else None

@@ -1,4 +1,4 @@
-"""What happens in a turn, as values. Pure.
+"""The events of a turn, as values. Pure.
 
 Texts and arguments are pieces where tokens are streamed; a client joins those of one `otid`, or of one call.
 """
@@ -13,13 +13,13 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Event:
-    """raw: the event as it came. seq_id: the place after which a stream can be gone on with."""
+    """raw: the event as it came. seq_id: the cursor after which a stream can be gone on with."""
 
     raw: Json = field(repr=False)
 
     @property
     def run_id(self) -> str | None:
-        """The run it is of."""
+        """The id of its run."""
         return self.raw.get("run_id")
 
     @property
@@ -29,20 +29,20 @@ class _Event:
 
     @property
     def otid(self) -> str | None:
-        """The part of a message that it is, or is a piece of."""
+        """The id of the message part that it is, or is a piece of."""
         return self.raw.get("otid")
 
 
 @dataclass(frozen=True)
-class Said(_Event):
-    """Something the agent says."""
+class AssistantMessage(_Event):
+    """Text that the agent says."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Thought(_Event):
-    """Something it thinks."""
+class ReasoningMessage(_Event):
+    """Text that the agent thinks."""
 
     text: str
 
@@ -57,16 +57,16 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Called(_Event):
-    """Calls of tools. waits: for an approval, or for the client to do them."""
+class ToolCallMessage(_Event):
+    """Calls of tools. waits: they need an approval, or the client runs them."""
 
     calls: tuple[Call, ...]
     waits: bool
 
 
 @dataclass(frozen=True)
-class Returned(_Event):
-    """What a tool returned."""
+class ToolReturnMessage(_Event):
+    """The return of a tool."""
 
     call_id: str
     text: str
@@ -87,7 +87,7 @@ class Ping(_Event):
 
 
 @dataclass(frozen=True)
-class Failed(_Event):
+class ErrorMessage(_Event):
     """The turn failed."""
 
     kind: str
@@ -96,15 +96,15 @@ class Failed(_Event):
 
 
 @dataclass(frozen=True)
-class Stopped(_Event):
-    """Why the turn ended."""
+class StopReason(_Event):
+    """The reason of the turn's end."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Usage(_Event):
-    """What it cost, in tokens."""
+class UsageStatistics(_Event):
+    """The cost of the turn in tokens."""
 
     prompt: int
     completion: int
@@ -112,25 +112,36 @@ class Usage(_Event):
 
 
 @dataclass(frozen=True)
-class Other(_Event):
-    """A kind that this client does not know."""
+class UnknownEvent(_Event):
+    """An event of a kind that this client does not know."""
 
 
-Event = Said | Thought | Called | Returned | AttemptAbandoned | Ping | Failed | Stopped | Usage | Other
+Event = (
+    AssistantMessage
+    | ReasoningMessage
+    | ToolCallMessage
+    | ToolReturnMessage
+    | AttemptAbandoned
+    | Ping
+    | ErrorMessage
+    | StopReason
+    | UsageStatistics
+    | UnknownEvent
+)
 
 
 def event(raw: Json) -> Event:
-    """The value of one event; unknown kinds are Other."""
+    """Returns the value of one event; unknown kinds are UnknownEvent."""
     match raw.get("message_type"):
         case "assistant_message":
-            return Said(raw, flat(raw.get("content")))
+            return AssistantMessage(raw, flat(raw.get("content")))
         case "reasoning_message":
-            return Thought(raw, str(raw.get("reasoning") or ""))
+            return ReasoningMessage(raw, str(raw.get("reasoning") or ""))
         case ("tool_call_message" | "approval_request_message") as kind:
-            return Called(raw, tuple(map(_call, _calls(raw))), kind == "approval_request_message")
+            return ToolCallMessage(raw, tuple(map(_call, _calls(raw))), kind == "approval_request_message")
         case "tool_return_message":
             text = flat(raw.get("tool_return"))
-            return Returned(raw, str(raw.get("tool_call_id") or ""), text, raw.get("status") != "success")
+            return ToolReturnMessage(raw, str(raw.get("tool_call_id") or ""), text, raw.get("status") != "success")
         case "ping" if isinstance(raw.get("attempt_abandoned"), dict):
             abandoned = raw["attempt_abandoned"]
             return AttemptAbandoned(raw, str(abandoned.get("step_id") or ""), abandoned.get("message_id"))
@@ -138,18 +149,18 @@ def event(raw: Json) -> Event:
             return Ping(raw)
         case "error_message":
             kind, text = str(raw.get("error_type") or "internal_error"), str(raw.get("message") or "")
-            return Failed(raw, kind, text, raw.get("detail"))
+            return ErrorMessage(raw, kind, text, raw.get("detail"))
         case "stop_reason":
-            return Stopped(raw, str(raw.get("stop_reason")))
+            return StopReason(raw, str(raw.get("stop_reason")))
         case "usage_statistics":
             counts = (raw.get(name) or 0 for name in ("prompt_tokens", "completion_tokens", "step_count"))
-            return Usage(raw, *counts)
+            return UsageStatistics(raw, *counts)
         case _:
-            return Other(raw)
+            return UnknownEvent(raw)
 
 
 def flat(content: Any) -> str:
-    """A content as a text: of its parts those that are texts."""
+    """Returns a content as text: the texts among its parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return str(content or "")

@@ -1,15 +1,15 @@
 """Parts of messages in a file -> stored parts, and back. Pure."""
 
-import base64
-import binascii
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
 
 from gateway.agent_files.checks import invalid_file
+from gateway.resources.messages.content import image_to_rest
 from loci.agent.v1 import message_pb2
 from loci.agent.v1.transfer_service_pb2 import StoredCall, StoredPart, StoredReasoning, StoredText
+from services.common.core.base64_text import canonical
 
 Json = dict[str, Any]
 # What servers pack the text of a return into.
@@ -96,16 +96,16 @@ def unwrapped(call_id: str, name: str, text: str, *, is_error: bool = False) -> 
 
 
 def image_of(source: Json, where: str) -> message_pb2.ImageContent:
-    """Returns a picture: its bytes, or where it is. Raises InvalidArgument (AGENT_FILE_INVALID)."""
+    """Returns a picture: by value, or by address. Raises InvalidArgument (AGENT_FILE_INVALID)."""
     match source:
         case {"type": "url", "url": str(url)}:
             return message_pb2.ImageContent(url=url)
         case {"data": str(data)}:
             try:
-                decoded = base64.b64decode(data, validate=True)
-            except (binascii.Error, ValueError):
+                data = canonical(data)
+            except ValueError:
                 raise invalid_file(f"{where}.content has an image whose data is not base64") from None
-            return message_pb2.ImageContent(data=decoded, media_type=_text(source, "media_type") or "image/png")
+            return message_pb2.ImageContent(data_base64=data, media_type=_text(source, "media_type") or "image/png")
     raise invalid_file(f"{where}.content has an image without data or url")
 
 
@@ -118,7 +118,7 @@ def part_to_json(part: StoredPart, *, thinks_in_text: bool = False) -> Json | No
         case "text":
             return {"type": "text", "text": part.text.text, "signature": part.text.signature or None}
         case "image":
-            return image_to_json(part.image)
+            return image_to_rest(part.image)
         case "reasoning" if part.reasoning.prompted and thinks_in_text:
             return {"type": "text", "text": part.reasoning.text, "signature": part.reasoning.signature or None}
         case "reasoning" if not part.reasoning.text:
@@ -136,14 +136,6 @@ def part_to_json(part: StoredPart, *, thinks_in_text: bool = False) -> Json | No
             return None
 
 
-def image_to_json(image: message_pb2.ImageContent) -> Json:
-    """Returns as clients write them."""
-    if image.WhichOneof("source") == "url":
-        return {"type": "image", "source": {"type": "url", "url": image.url}}
-    source = {"type": "base64", "media_type": image.media_type, "data": base64.b64encode(image.data).decode()}
-    return {"type": "image", "source": {**source, "detail": None}}
-
-
 def call_to_json(call: StoredCall) -> Json:
     """Returns a call."""
     function = {"arguments": call.arguments, "name": call.name}
@@ -152,7 +144,7 @@ def call_to_json(call: StoredCall) -> Json:
 
 def return_to_json(returned: message_pb2.ToolReturn, packed: str) -> Json:
     """Returns a return; `packed`: its text as the form has it. Pictures stand in a member that other servers ignore."""
-    pictures = [image_to_json(part.image) for part in returned.content if part.WhichOneof("part") == "image"]
+    pictures = [image_to_rest(part.image) for part in returned.content if part.WhichOneof("part") == "image"]
     fields: Json = {
         "tool_call_id": returned.tool_call_id,
         "status": returned.status or "success",

@@ -19,7 +19,7 @@ from gateway.vendors.relay import Ended, Relay
 from loci.agent.v1 import message_pb2, message_service_pb2, model_call_service_pb2
 from loci.llm.v1 import forward_service_pb2
 from services.common.errors import InvalidArgument, LociError
-from services.common.grpc_limits import MAX_MESSAGE_BYTES
+from services.common.grpc_limits import MAX_CONTENT_BYTES
 from services.common.ids import from_public, uuid7
 
 logger = logging.getLogger(__name__)
@@ -60,8 +60,8 @@ async def _forward(vendor: str, endpoint: str, request: Request, loci: Services)
     agent_id = request.headers.get(AGENT_HEADER, "")
     if agent_id and (request.method, endpoint) == ("POST", _MESSAGES):
         ended = await _add_memory(rpc_request, agent_id, loci)
-    if rpc_request.ByteSize() > MAX_MESSAGE_BYTES:
-        most = MAX_MESSAGE_BYTES // 1024**2
+    if rpc_request.ByteSize() > MAX_CONTENT_BYTES:
+        most = MAX_CONTENT_BYTES // 1024**2
         raise HTTPException(413, f"the request is larger than {most} MiB, with what it is sent")
     return Relay(loci.peers, rpc_request, ended)
 

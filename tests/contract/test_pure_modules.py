@@ -11,7 +11,7 @@ SERVICES = ("agent", "llm_gateway", "memory", "tool_runner")
 
 
 def says_pure(path: Path) -> bool:
-    """Whether the docstring of a module says so."""
+    """Returns whether the docstring of a module says so."""
     return re.search(r"\bPure\b", ast.get_docstring(ast.parse(path.read_text())) or "") is not None
 
 

@@ -1,1 +1,1 @@
-"""Which public routes there are, and what says that they work: docs/api-coverage.md."""
+"""The public routes and the tests that prove them: docs/api-coverage.md."""

@@ -91,7 +91,7 @@ def shape(path: str) -> str:
 
 
 def shape_of(method: Method) -> tuple[str, str]:
-    """Of the request that a method of the client makes."""
+    """Returns the shape of the request that a method of the client makes."""
     return method.verb, shape(method.path)
 
 

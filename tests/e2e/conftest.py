@@ -6,6 +6,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ class Providers:
     anthropic: AnthropicServer
 
     def environment(self) -> dict[str, str]:
-        """What points a stack at them."""
+        """Returns the settings that point a stack at them."""
         return {
             "OPENAI_API_KEY": "sk-test",
             "OPENAI_BASE_URL": self.openai.base_url,
@@ -43,6 +44,12 @@ def stack(providers: Providers) -> Iterator[Stack]:
     """The session's Loci."""
     with running(providers.environment()) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def client(stack: Stack) -> Any:
+    """The official client of the session's Loci."""
+    return stack.client()
 
 
 @pytest.fixture(scope="session")

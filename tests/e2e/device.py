@@ -35,7 +35,7 @@ class Device:
 
 
 def register(url: str, device_id: str, **body: Any) -> Any:
-    """What a device is told when it registers."""
+    """Registers a device; returns the answer."""
     answer = httpx.post(f"{url}/v1/environments/register", json={"deviceId": device_id, **body}, timeout=10)
     assert answer.status_code == 200, answer.text
     return answer.json()

@@ -1,4 +1,4 @@
-"""Whether answers are what the OpenAPI document says: no member too few, and none too many."""
+"""Checks answers against the OpenAPI document: no member too few, and none too many."""
 
 import json
 import re

@@ -102,7 +102,7 @@ class Network:
         docker("rm", "--force", "--volumes", self.container(pod))
 
     def exit_code(self, pod: str) -> int:
-        """With which code the stopped pod ended."""
+        """Returns the exit code of a stopped pod."""
         docker("stop", "--time", "30", self.container(pod))
         return int(docker("inspect", "--format", "{{.State.ExitCode}}", self.container(pod)))
 

@@ -19,6 +19,7 @@ import psutil
 from letta_client import Letta
 
 from services.llm_gateway.core.provider_types import TYPES
+from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
@@ -33,6 +34,12 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def is_listening(port: int) -> bool:
+    """Returns whether somebody listens on a port of the loopback address."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Stack:
@@ -81,19 +88,19 @@ class Stack:
             time.sleep(0.05)
 
     def is_ready(self) -> bool:
-        """Whether the supervisor has said that all is up."""
+        """Returns whether the supervisor has reported that all is up."""
         return self.output().count("Loci is ready") > self._readied
 
     _readied = 0
 
     def output(self) -> str:
-        """What the supervisor printed."""
+        """Returns the supervisor's output."""
         with suppress(FileNotFoundError):
             return (self.home.parent / "output").read_text(errors="replace")
         return ""
 
     def runs(self) -> bool:
-        """Whether it was started and not stopped since."""
+        """Returns whether it was started and not stopped since."""
         return self._supervisor is not None and self._supervisor.poll() is None
 
     @property
@@ -144,14 +151,14 @@ class Stack:
 
     def wait_healthy(self, seconds: float = 20.0) -> None:
         """Waits until the gateway answers."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            try:
-                urllib.request.urlopen(f"{self.url}/v1/health/", timeout=1).close()
-                return
-            except (urllib.error.URLError, ConnectionError, TimeoutError):
-                time.sleep(0.05)
-        raise AssertionError("the gateway does not answer")
+        wait_until(self._is_healthy, seconds, problem=lambda: "the gateway does not answer")
+
+    def _is_healthy(self) -> bool:
+        try:
+            urllib.request.urlopen(f"{self.url}/v1/health/", timeout=1).close()
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+        return True
 
 
 @contextmanager

@@ -21,7 +21,9 @@ from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
 from services.common.ids import from_public
+from tests.e2e.helpers import finished_file
 from tests.e2e.stack import ROOT, Stack, free_port, running
+from tests.polling import wait_until
 
 CACHE_SECONDS = 1.0
 DEFAULT = "org-00000000-0000-4000-8000-000000000000"
@@ -40,7 +42,7 @@ def keyed() -> Iterator[Stack]:
 
 
 def loci(stack: Stack, *arguments: str) -> str:
-    """What the command prints."""
+    """Runs `loci`; returns its output."""
     environment = stack.environment | {"PYTHONPATH": f"{ROOT}:{ROOT / 'gen'}", "LOCI_BASE_URL": stack.url}
     done = subprocess.run(
         [sys.executable, "-m", "cli", *arguments],
@@ -82,14 +84,15 @@ def tenants(keyed: Stack) -> Iterator[tuple[Tenant, Tenant]]:
 
 def until_refused(attempt: Callable[[], object]) -> None:
     """Asks again and again until nobody is known; ten seconds at most."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+
+    def is_refused() -> bool:
         try:
             attempt()
         except letta_client.AuthenticationError:
-            return
-        time.sleep(0.05)
-    raise AssertionError("it still opens the door")
+            return True
+        return False
+
+    wait_until(is_refused, 10, problem=lambda: "it still opens the door")
 
 
 def furnish(tenant: Tenant) -> set[str]:
@@ -268,16 +271,13 @@ def test_a_deleted_tenant_is_locked_out(keyed: Stack) -> None:
 
 
 def furnish_more(tenant: Tenant) -> None:
-    """What hangs on no agent, in every service."""
+    """Creates, in every service, objects that belong to no agent."""
     sdk = tenant.sdk
     archive = sdk.archives.create(name="letters", embedding="loci/hash")
     sdk.archives.passages.create(archive.id, text="Dear Ada.", tags=["letter"])
     folder = sdk.folders.create(name="deep", embedding="loci/hash")
     file = sdk.folders.files.upload(folder.id, file=("note.txt", b"A cat sleeps."))
-    deadline = time.monotonic() + 20
-    while sdk.folders.files.retrieve(file.id, folder_id=folder.id).processing_status != "completed":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    finished_file(sdk, folder.id, file.id)
     for path, body in (
         ("/v1/sandbox-config/", {"config": {"timeout": 5}}),
         (
@@ -301,7 +301,7 @@ def furnish_more(tenant: Tenant) -> None:
 
 
 async def rows_of(stack: Stack, *organizations: str, at_once: bool = False) -> list[dict[str, int]]:
-    """How many rows a tenant has in each table of every schema. at_once: its orders do not wait for their time."""
+    """Counts a tenant's rows in each table of every schema. at_once: its orders do not wait for their time."""
     home = Home(stack.home)
     superuser = url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
     connection = await asyncpg.connect(superuser)
@@ -341,13 +341,12 @@ def leaves_nothing(keyed: Stack, gone: Tenant, kept: Tenant) -> None:
         furnish(tenant)
         furnish_more(tenant)
     # Usage is written behind the back of its call.
-    deadline = time.monotonic() + 20
-    while True:
-        full, before = asyncio.run(rows_of(keyed, gone.id, kept.id))
-        if full.get("llm_gateway.usage") and before.get("llm_gateway.usage"):
-            break
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+
+    def both() -> list[dict[str, int]] | None:
+        counts = asyncio.run(rows_of(keyed, gone.id, kept.id))
+        return counts if all(each.get("llm_gateway.usage") for each in counts) else None
+
+    full, before = wait_until(both, pause=0.1)
     for table in (
         "memory.blocks",
         "memory.passages",
@@ -362,10 +361,11 @@ def leaves_nothing(keyed: Stack, gone: Tenant, kept: Tenant) -> None:
     ):
         assert min(full[table], before[table]) >= 1, table
     loci(keyed, "orgs", "delete", gone.id, "--yes")
-    deadline = time.monotonic() + 60
-    while left := asyncio.run(rows_of(keyed, gone.id, at_once=True))[0]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.2)
+
+    def left() -> dict[str, int]:
+        return asyncio.run(rows_of(keyed, gone.id, at_once=True))[0]
+
+    wait_until(lambda: not left(), 60, pause=0.2, problem=lambda: str(left()))
     [after] = asyncio.run(rows_of(keyed, kept.id))
     passing = {"agent.outbox", "agent.ready_tenants", "agent.run_queue", "memory.jobs"}
     assert {

@@ -1,6 +1,5 @@
 """Files of agents through the official client: a folder attached, tools that come with it, what the model is shown."""
 
-import time
 from typing import Any
 
 import httpx
@@ -8,10 +7,11 @@ import orjson
 import pytest
 from letta_client import APIStatusError
 
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+from tests.polling import wait_until
 
 MODEL = "openai/gpt-4o-mini"
 TOOLS = ["open_files", "grep_files", "semantic_search_files"]
@@ -24,10 +24,8 @@ def folder_with(client: Any, name: str, **texts: str) -> Any:
     folder = client.folders.create(name=name, embedding="loci/hash")
     for stem, text in texts.items():
         client.folders.files.upload(folder.id, file=(f"{stem}.md", text.encode(), "text/markdown"))
-    deadline = time.monotonic() + 30
-    while any(file.processing_status != "completed" for file in client.folders.files.list(folder.id)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    files = client.folders.files
+    wait_until(lambda: all(file.processing_status == "completed" for file in files.list(folder.id)), 30, pause=0.1)
     return folder
 
 
@@ -39,42 +37,42 @@ def system(openai_fake: OpenAIServer) -> str:
 
 def test_an_agent_reads_the_files_of_a_folder(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client()
-    folder = folder_with(client, "office", handbook=HANDBOOK, notes=NOTES)
+    folder = folder_with(client, "bureau", handbook=HANDBOOK, notes=NOTES)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, max_files_open=1, include_base_tools=False)
     assert (agent.sources, agent.tools) == ([], [])
     agent = client.agents.folders.attach(folder.id, agent_id=agent.id)
     assert [tool.name for tool in agent.tools] == TOOLS
     assert {tool.tool_type for tool in agent.tools} == {"letta_files_core"}
-    assert [(source.id, source.name) for source in agent.sources] == [(folder.id, "office")]
+    assert [(source.id, source.name) for source in agent.sources] == [(folder.id, "bureau")]
     assert [one.id for one in client.agents.folders.list(agent.id)] == [folder.id]
     assert list(client.folders.agents.list(folder.id)) == [agent.id]
 
     # The first is open at once, and in view.
     opened = list(client.agents.files.list(agent.id, is_open=True))
     assert [(file.file_name, file.folder_name, file.start_line, file.end_line) for file in opened] == [
-        ("office/handbook.md", "office", 1, 7)
+        ("bureau/handbook.md", "bureau", 1, 7)
     ]
     assert "3: Everybody has 30 days off." in opened[0].visible_content
     openai_fake.reply(Reply(text="30 days."))
     client.agents.messages.create(agent.id, input="How many days do I have off?")
-    assert '<file status="open" name="office/handbook.md">' in system(openai_fake)
+    assert '<file status="open" name="bureau/handbook.md">' in system(openai_fake)
     assert "3: Everybody has 30 days off." in system(openai_fake)
-    assert '<file status="closed" name="office/notes.md"></file>' in system(openai_fake)
+    assert '<file status="closed" name="bureau/notes.md"></file>' in system(openai_fake)
 
     # The model looks for something, opens another file, and sees it in the answer; the prompt follows in the next turn.
     look = ToolCall("grep_files", {"pattern": "note 5[67]$", "context_lines": 0})
     find = ToolCall("semantic_search_files", {"query": "when is tea", "limit": 1})
     open_notes = ToolCall(
-        "open_files", {"file_requests": [{"file_name": "office/notes.md", "offset": 50, "length": 9}]}
+        "open_files", {"file_requests": [{"file_name": "bureau/notes.md", "offset": 50, "length": 9}]}
     )
     openai_fake.reply(Reply(calls=(look,)), Reply(calls=(find,)), Reply(calls=(open_notes,)), Reply(text="Here."))
     reply = client.agents.messages.create(agent.id, input="Where are notes 56 and 57?")
     returned = [one.tool_return for one in reply.messages if one.message_type == "tool_return_message"]
     assert "> 56: note 56\n> 57: note 57" in returned[0]
-    assert orjson.loads(returned[1])["results"][0]["file_name"] == "office/handbook.md"
+    assert orjson.loads(returned[1])["results"][0]["file_name"] == "bureau/handbook.md"
     assert "[Lines 51 to 59 of 100 are in view.]\n51: note 51" in returned[2]
-    assert "Closed: office/handbook.md." in returned[2]
-    assert "office/handbook.md" in system(openai_fake).partition('<file status="open"')[2].partition("<metadata>")[0]
+    assert "Closed: bureau/handbook.md." in returned[2]
+    assert "bureau/handbook.md" in system(openai_fake).partition('<file status="open"')[2].partition("<metadata>")[0]
     openai_fake.reply(Reply(text="Still here."))
     client.agents.messages.create(agent.id, input="And now?")
     assert "[Lines 51 to 59 of 100 are in view.]\n51: note 51" in system(openai_fake)
@@ -83,9 +81,9 @@ def test_an_agent_reads_the_files_of_a_folder(stack: Stack, openai_fake: OpenAIS
     # By hand.
     files = {file.file_name: file.file_id for file in client.agents.files.list(agent.id, limit=1)}
     assert len(files) == 2  # the client turns the pages
-    assert client.agents.files.open(files["office/handbook.md"], agent_id=agent.id) == ["office/notes.md"]
-    client.agents.files.close(files["office/notes.md"], agent_id=agent.id)
-    assert client.agents.files.close_all(agent.id) == ["office/handbook.md"]
+    assert client.agents.files.open(files["bureau/handbook.md"], agent_id=agent.id) == ["bureau/notes.md"]
+    client.agents.files.close(files["bureau/notes.md"], agent_id=agent.id)
+    assert client.agents.files.close_all(agent.id) == ["bureau/handbook.md"]
     assert list(client.agents.files.list(agent.id, is_open=True)) == []
 
     agent = client.agents.folders.detach(folder.id, agent_id=agent.id)
@@ -118,10 +116,7 @@ def test_folders_are_named_when_an_agent_is_made_and_changed(stack: Stack) -> No
     other = client.agents.retrieve(other.id, include=["agent.tools", "agent.sources"])
     assert (other.sources, set(TOOLS) & {tool.name for tool in other.tools}) == ([], set())
     client.agents.delete(agent.id)
-    deadline = time.monotonic() + 20
-    while list(client.folders.agents.list(first.id)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not list(client.folders.agents.list(first.id)), pause=0.1)
 
 
 @pytest.mark.parametrize(

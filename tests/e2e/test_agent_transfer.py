@@ -26,11 +26,6 @@ NOTES = '''def note(text: str) -> str:
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-@pytest.fixture(scope="module")
-def client(stack: Stack) -> Any:
-    return stack.client()
-
-
 def exported(client: Any, agent_id: str, **options: Any) -> dict[str, Any]:
     """The document."""
     document: dict[str, Any] = json.loads(client.agents.with_raw_response.export_file(agent_id, **options).text())

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.e2e.helpers import BLOCKS, types
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import BLOCKS, types
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from letta_client import APIStatusError, BadRequestError, ConflictError
 
+from tests.e2e.helpers import create, types
 from tests.e2e.stack import Stack
 from tests.e2e.test_kill import SLOW, killed_during
-from tests.e2e.test_walk import create, types
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+from tests.polling import wait_until
 
 MODEL = "openai/gpt-4o-mini"
 INSERT: dict[str, Any] = {"type": "requires_approval", "tool_name": "memory_insert"}
@@ -29,7 +30,7 @@ def note(text: str, call_id: str = "") -> ToolCall:
 
 
 def human(client: Any, agent_id: str) -> str:
-    """What the agent knows of its user."""
+    """Returns the block about the user."""
     value: str = client.agents.blocks.retrieve("human", agent_id=agent_id).value
     return value
 
@@ -223,12 +224,12 @@ def test_a_rule_answers_when_nobody_does(ask: Callable[..., Any], openai_fake: O
     openai_fake.reply(Reply(text="Nobody was there."))
     shown = client.agents.retrieve(agent_id).tool_rules[0].model_dump()
     assert (shown["timeout_seconds"], shown["on_timeout"]) == (1, on_timeout)
-    deadline = time.monotonic() + 15
-    newest: Any = None
-    while getattr(newest, "content", None) != "Nobody was there.":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+
+    def answer() -> Any:
         newest = client.agents.messages.list(agent_id, order="desc", limit=1).items[0]
+        return newest if getattr(newest, "content", None) == "Nobody was there." else None
+
+    newest = wait_until(answer, 15, pause=0.1)
     assert client.runs.retrieve(newest.run_id).background
     assert ("Ada" in human(client, agent_id)) is (on_timeout == "approve")
     listed = client.agents.messages.list(agent_id, order="asc", limit=100).items

@@ -9,20 +9,14 @@ from uuid import uuid4
 import pytest
 from letta_client import BadRequestError, NotFoundError
 
+from tests.e2e.helpers import create, finished_run, types
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create, types
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall, by_step
 
 WORDS = "".join(f"word{number} " for number in range(60))
 INPUT: list[Any] = [{"role": "user", "content": "Talk."}]
 TOKENS: dict[str, Any] = {"streaming": True, "stream_tokens": True, "background": True}
-
-
-@pytest.fixture
-def client(stack: Stack) -> Any:
-    """The official client."""
-    return stack.client()
 
 
 @pytest.fixture
@@ -57,15 +51,6 @@ def talks(openai_fake: OpenAIServer, *, pause: float = 0.0) -> None:
     """The model notes something, then says many words."""
     note = ToolCall("memory_insert", {"label": "human", "new_string": "They want talk."})
     openai_fake.rules(*by_step(Reply(text="I note that.", calls=(note,)), Reply(text=WORDS, delta_delay=pause)))
-
-
-def ended(client: Any, run_id: str) -> Any:
-    """A run when it is over."""
-    deadline = time.monotonic() + 20
-    while (run := client.runs.retrieve(run_id)).status in ("created", "running"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return run
 
 
 def first_of(chunks: Any, count: int) -> list[Any]:
@@ -103,7 +88,7 @@ def test_left_and_gone_on_with(client: Any, agent_id: str, openai_fake: OpenAISe
     assert all(one < other for one, other in pairwise(seen))
     # As it came, not all at the end.
     assert len(numbers(rest)) > 5
-    assert ended(client, run_id).status == "completed"
+    assert finished_run(client, run_id).status == "completed"
 
 
 def test_gone_on_with_after_every_chunk(client: Any, agent_id: str, openai_fake: OpenAIServer) -> None:
@@ -137,7 +122,7 @@ def test_begun_without_waiting(client: Any, agent_id: str, openai_fake: OpenAISe
     run = client.agents.messages.create_async(agent_id, messages=INPUT)
     assert time.monotonic() - began < 0.5
     assert (run.status in ("created", "running"), run.background, run.agent_id) == (True, True, agent_id)
-    assert ended(client, run.id).status == "completed"
+    assert finished_run(client, run.id).status == "completed"
     said = [message for message in client.runs.messages.list(run.id) if message.message_type == "assistant_message"]
     assert said[-1].content == WORDS
 
@@ -201,5 +186,5 @@ def test_killed_in_the_middle(own_stack: Stack, openai_fake: OpenAIServer, servi
     else:
         assert not void
         assert (text(head) + text(rest)).endswith(WORDS)
-    assert ended(client, run.id).status == "completed"
+    assert finished_run(client, run.id).status == "completed"
     assert client.agents.blocks.retrieve("human", agent_id=agent_id).value.count("They want talk.") == 1

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from letta_client import APIStatusError
 
+from tests.e2e.helpers import create, types
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create, types
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Rule, ToolCall, by_step
 

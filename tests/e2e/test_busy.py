@@ -3,8 +3,8 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from tests.e2e.helpers import create
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Rule
 

@@ -14,18 +14,13 @@ from letta_client import AsyncLetta, ConflictError, DefaultAsyncHttpxClient, Not
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, by_step
+from tests.polling import wait_until
 
 BLOCKS: list[Any] = [
     {"label": "human", "value": "Nothing is known yet."},
     {"label": "persona", "value": "I am a helpful agent."},
 ]
 ISOLATED = {"isolated_block_labels": ["human"]}
-
-
-@pytest.fixture
-def client(stack: Stack) -> Any:
-    """The official client."""
-    return stack.client()
 
 
 @pytest.fixture
@@ -42,7 +37,7 @@ def say(client: Any, conversation_id: str, text: str, **options: Any) -> str:
 
 
 def said(client: Any, conversation_id: str, **options: Any) -> list[str]:
-    """What the user said in a conversation, oldest first."""
+    """Returns the user's messages of a conversation, oldest first."""
     page = client.conversations.messages.list(conversation_id, order="asc", limit=100, **options)
     return [message.content for message in page if message.message_type == "user_message"]
 
@@ -55,7 +50,7 @@ def human_of(client: Any, conversation_id: str) -> str:
 
 
 def together(*calls: Callable[[], str]) -> list[str]:
-    """What calls return that begin at the same moment."""
+    """Makes calls that begin at the same moment; returns their results."""
     barrier = threading.Barrier(len(calls))
 
     def call(made: Callable[[], str]) -> str:
@@ -166,10 +161,7 @@ def test_deleting(client: Any, agent_id: str) -> None:
         say(client, made.id, "Hello?")
     with pytest.raises(NotFoundError):
         client.conversations.messages.list(made.id)
-    deadline = time.monotonic() + 10
-    while _is_there(client, block_id):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not _is_there(client, block_id), 10, pause=0.1)
 
 
 def _is_there(client: Any, block_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""What is made from templates one by one, listed and deleted by its deployment id; agents.create from a template."""
+"""Objects made from templates one by one, listed and deleted by deployment id; agents.create from a template."""
 
 from typing import Any
 
@@ -10,11 +10,6 @@ from tests.e2e.stack import Stack
 from tests.e2e.test_templates import document
 
 IDS = {"base_template_id": "template-a", "template_id": "template-a:1", "deployment_id": "deployment-a"}
-
-
-@pytest.fixture(scope="module")
-def client(stack: Stack) -> Any:
-    return stack.client()
 
 
 class Parts:

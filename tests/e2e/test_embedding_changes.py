@@ -1,15 +1,16 @@
 """An archive and a folder move from one embedding model to another, through every service."""
 
-import time
 from typing import Any
 
 import httpx
 import pytest
 from letta_client import UnprocessableEntityError
 
+from tests.e2e.helpers import finished_file
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply
+from tests.polling import wait_until
 
 SMALL = "openai/text-embedding-3-small"
 
@@ -26,11 +27,12 @@ def moved(http: httpx.Client, path: str, embedding: str | None) -> dict[str, Any
     """The change once it is completed."""
     begun = http.post(path, json={"embedding": embedding})
     assert (begun.status_code, begun.json()["to_embedding"]) == (202, embedding), begun.text
-    end = time.monotonic() + 20
-    while (change := asked(http, path))["state"] == "running":
-        assert time.monotonic() < end, change
-        time.sleep(0.05)
-    return change
+
+    def ended() -> dict[str, Any] | None:
+        change = asked(http, path)
+        return change if change["state"] != "running" else None
+
+    return wait_until(ended)
 
 
 def test_an_archive_is_moved_and_back_while_it_is_searched(stack: Stack, openai_fake: OpenAIServer) -> None:
@@ -68,10 +70,7 @@ def test_a_folder_is_moved(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client()
     folder = client.folders.create(name="e2e moving", embedding="loci/hash")
     file = client.folders.files.upload(folder.id, file=("inventory.txt", b"A lamp, a rug and two chairs."))
-    end = time.monotonic() + 20
-    while client.folders.files.retrieve(file.id, folder_id=folder.id).processing_status != "completed":
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    finished_file(client, folder.id, file.id)
     with httpx.Client(base_url=stack.url, timeout=30) as http:
         path = f"/v1/folders/{folder.id}/embedding-change"
         change = moved(http, path, SMALL)

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -13,6 +12,7 @@ from websockets.sync.client import connect
 
 from tests.e2e.device import connected, joined, register
 from tests.e2e.stack import Stack
+from tests.polling import wait_until
 
 AGENT = "agent-00000000-0000-4000-8000-0000000000aa"
 
@@ -20,20 +20,6 @@ AGENT = "agent-00000000-0000-4000-8000-0000000000aa"
 def user(content: str = "Hello.") -> Any:
     """A message to a device."""
     return {"role": "user", "content": content, "client_message_id": f"cm-{content}"}
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Returns when it holds."""
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-@pytest.fixture(scope="module")
-def client(stack: Stack) -> Any:
-    """The official client."""
-    return stack.client()
 
 
 def test_a_device_from_its_registration_to_its_leaving(stack: Stack, client: Any) -> None:
@@ -64,7 +50,7 @@ def test_a_device_from_its_registration_to_its_leaving(stack: Stack, client: Any
             device.say(type="update_device_status", device_status={"current_permission_mode": mode})
         device.say(type="ping")
         assert device.hear() == {"type": "pong"}
-    until(lambda: client.environments.retrieve("whole").connection_id is None)
+    wait_until(lambda: client.environments.retrieve("whole").connection_id is None)
     left = client.environments.retrieve("whole")
     assert (left.connected_at, left.id) == (None, found.id)
 

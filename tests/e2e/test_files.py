@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 import httpx
 import pytest
 from letta_client import APIStatusError, ConflictError, NotFoundError, UnprocessableEntityError
 
 from tests import documents
+from tests.e2e.helpers import finished_file
 from tests.e2e.stack import Stack
-
-
-def completed(client: Any, folder_id: str, file_id: str) -> Any:
-    """The file with its text, once it is done."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        file = client.folders.files.retrieve(file_id, folder_id=folder_id, include_content=True)
-        if file.processing_status in ("completed", "error"):
-            return file
-        time.sleep(0.02)
-    raise AssertionError(f"{file.file_name} is still {file.processing_status}")
 
 
 def test_a_folder_takes_files_in(stack: Stack) -> None:
@@ -39,7 +26,7 @@ def test_a_folder_takes_files_in(stack: Stack) -> None:
     assert (note.file_name, note.original_file_name, note.source_id) == ("e2e law/note.md", "note.md", folder.id)
     assert (note.file_size, note.file_type, note.content) == (22, "text/markdown", None)
     # Quicker than the next look of the worker: an upload wakes it.
-    file = completed(client, folder.id, note.id)
+    file = finished_file(client, folder.id, note.id)
     assert (file.processing_status, file.content) == ("completed", "# Cats\n\nA cat sleeps.")
     assert (file.total_chunks, file.chunks_embedded, file.error_message) == (1, 1, None)
     again = client.folders.files.upload(folder.id, file=("note.md", b"second"))
@@ -49,11 +36,11 @@ def test_a_folder_takes_files_in(stack: Stack) -> None:
     with pytest.raises(ConflictError):
         client.folders.files.upload(folder.id, file=("note.md", b"fourth"), duplicate_handling="error")
     paper = client.folders.files.upload(folder.id, file=("x.bin", documents.pdf("on dogs")), name="paper.pdf")
-    assert completed(client, folder.id, paper.id).content == "on dogs"
+    assert finished_file(client, folder.id, paper.id).content == "on dogs"
     bad = client.folders.files.upload(folder.id, file=("bad.docx", b"no zip"))
-    assert "not a DOCX file" in completed(client, folder.id, bad.id).error_message
+    assert "not a DOCX file" in finished_file(client, folder.id, bad.id).error_message
     large = b"one line of a large file\n" * 20_000
-    big = completed(client, folder.id, client.folders.files.upload(folder.id, file=("big.log", large)).id)
+    big = finished_file(client, folder.id, client.folders.files.upload(folder.id, file=("big.log", large)).id)
     assert (big.file_size, len(big.content), big.total_chunks == big.chunks_embedded) == (
         len(large),
         len(large) - 1,
@@ -80,7 +67,7 @@ def test_a_folder_takes_files_in(stack: Stack) -> None:
 
 
 def _others(stack: Stack, folder_id: str, file_id: str) -> None:
-    """What the client has no methods for."""
+    """Checks routes that the client has no methods for."""
     with httpx.Client(base_url=f"{stack.url}/v1") as http:
         assert http.get("/folders/count").json() >= 1
         assert http.get("/folders/name/e2e law").json() == folder_id

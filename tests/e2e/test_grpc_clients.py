@@ -16,7 +16,7 @@ PYTHON_PAGE = ROOT / "docs" / "clients" / "python-grpc.md"
 
 
 def output(*command: str, cwd: Path, **environment: str) -> str:
-    """What the command printed; it must succeed."""
+    """Runs a command, which must succeed; returns its output."""
     done = subprocess.run(
         command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=90, check=False
     )

@@ -33,7 +33,7 @@ def done(answer: httpx.Response) -> Any:
 
 
 def names(page: Any) -> list[str]:
-    """In order."""
+    """Returns the names in order."""
     return [agent.name for agent in page]
 
 

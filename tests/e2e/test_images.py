@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,6 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from letta_client import APIStatusError, Letta, NotFoundError
 
 from tests.e2e.pods import BASE, POSTGRES, ROOT, Network, docker, network
+from tests.polling import wait_until
 
 TARGETS = ["agent", "memory", "llm_gateway", "tool_runner", "gateway", "postgres"]
 SERVICES = ["agent", "memory", "llm-gateway", "tool-runner"]
@@ -76,20 +76,17 @@ def pods(tag: str) -> Iterator[Network]:
     """Every pod of the dev overlay, migrated and answering; tool-runner has an engine, which no pod would have."""
     with network(tag) as made:
         made.start(POSTGRES)
-        wait_until(lambda: "listening on IPv4" in made.logs("postgres"), made, "postgres")
+        wait_for_pod(lambda: "listening on IPv4" in made.logs("postgres"), made, "postgres")
         made.run_job(BASE / "migrations.yaml")
         for pod in [*SERVICES, "gateway"]:
             made.start(BASE / f"{pod}.yaml", *(engine(tag) if pod == "tool-runner" else ()))
-        wait_until(lambda: healthy(made), made, "gateway")
+        wait_for_pod(lambda: healthy(made), made, "gateway")
         yield made
 
 
-def wait_until(condition: Callable[[], bool], pods: Network, pod: str, seconds: float = 60) -> None:
+def wait_for_pod(condition: Callable[[], bool], pods: Network, pod: str) -> None:
     """Waits for `condition()`; the pod's log is part of the failure."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{pod} is not ready: {pods.logs(pod)}"
-        time.sleep(0.2)
+    wait_until(condition, 60, pause=0.2, problem=lambda: f"{pod} is not ready: {pods.logs(pod)}")
 
 
 def address(pods: Network) -> str:
@@ -98,7 +95,7 @@ def address(pods: Network) -> str:
 
 
 def healthy(pods: Network) -> bool:
-    """What the gateway's probe asks."""
+    """Asks as the gateway's probe does."""
     try:
         return httpx.get(f"{address(pods)}/v1/health/", timeout=2).is_success
     except httpx.TransportError:
@@ -106,7 +103,7 @@ def healthy(pods: Network) -> bool:
 
 
 def probe(pods: Network, pod: str) -> bool:
-    """What the pod's gRPC probe asks."""
+    """Asks as the pod's gRPC probe does."""
     with grpc.insecure_channel(f"127.0.0.1:{pods.port(pod, 50051)}") as channel:
         try:
             stub: Any = health_pb2_grpc.HealthStub(channel)
@@ -173,7 +170,7 @@ def test_a_missing_setting_is_one_line(tag: str) -> None:
 
 def test_every_service_answers_its_probe(pods: Network) -> None:
     for pod in SERVICES:
-        wait_until(partial(probe, pods, pod), pods, pod)
+        wait_for_pod(partial(probe, pods, pod), pods, pod)
 
 
 def test_without_the_password_nobody_is_served(pods: Network) -> None:
@@ -213,7 +210,7 @@ def test_the_walk(pods: Network) -> None:
 
     for pod in ("memory", "agent"):
         pods.restart(pod)
-        wait_until(partial(probe, pods, pod), pods, pod)
+        wait_for_pod(partial(probe, pods, pod), pods, pod)
     reply = client.agents.messages.create(agent.id, input="What is my name?")
     answers = [message.content for message in reply.messages if message.message_type == "assistant_message"]
     assert "Ada" in str(answers[-1]), answers
@@ -226,7 +223,7 @@ def test_the_walk(pods: Network) -> None:
 def test_without_an_engine_a_custom_tool_is_refused_and_the_agent_goes_on(pods: Network) -> None:
     pods.remove("tool-runner")
     pods.start(BASE / "tool-runner.yaml")
-    wait_until(lambda: probe(pods, "tool-runner"), pods, "tool-runner")
+    wait_for_pod(lambda: probe(pods, "tool-runner"), pods, "tool-runner")
     client = letta(pods)
     tool = client.tools.upsert(source_code=DICE)
     agent = client.agents.create(name="dicer", model="loci/demo", tool_ids=[tool.id])

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 from letta_client import ConflictError, Letta
 
 from tests.e2e.device import connected
+from tests.e2e.helpers import create, finished_run, types
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create, types
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall, by_step
+from tests.polling import wait_until
 
 SLOW = '''
 def slow(seconds: float) -> str:
@@ -44,11 +46,8 @@ def killed_during(stack: Stack, service: str, ready: Callable[[], bool]) -> Iter
     failed: list[BaseException] = []
 
     def kill() -> None:
-        deadline = time.monotonic() + 20
         try:
-            while not ready():
-                assert time.monotonic() < deadline, f"the moment to kill {service} never came"
-                time.sleep(0.02)
+            wait_until(ready, pause=0.02, problem=lambda: f"the moment to kill {service} never came")
             stack.kill(service)
         except (AssertionError, OSError) as error:
             failed.append(error)
@@ -124,14 +123,10 @@ def test_killed_during_a_three_step_turn(own_stack: Stack, openai_fake: OpenAISe
 
 def wait_ended(client: Letta, agent_id: str) -> Any:
     """The agent's one run, once it has ended."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        runs = list(client.runs.list(agent_id=agent_id))
-        assert len(runs) == 1
-        if runs[0].status not in ("created", "running"):
-            return runs[0]
-        time.sleep(0.1)
-    raise AssertionError("the run never ended")
+    [run] = client.runs.list(agent_id=agent_id)
+    ended = finished_run(client, run.id)
+    assert len(list(client.runs.list(agent_id=agent_id))) == 1
+    return ended
 
 
 @pytest.mark.sandbox
@@ -182,10 +177,8 @@ def test_agent_killed_while_scheduled_messages_come(own_stack: Stack) -> None:
     def said() -> list[str]:
         return sorted(content for kind, content in contents(client, agent_id) if kind == "user_message")
 
-    deadline = time.monotonic() + 60
-    while len(said()) < len(wanted) or any(run.status != "completed" for run in client.runs.list(agent_id=agent_id)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: len(said()) >= len(wanted), 60, pause=0.1)
+    wait_until(lambda: all(run.status == "completed" for run in client.runs.list(agent_id=agent_id)), 60, pause=0.1)
     assert said() == sorted(wanted)
     planned = client.agents.schedule.list(agent_id).scheduled_messages
     assert all(each.next_scheduled_time is None and each.last_run_id for each in planned)
@@ -207,10 +200,7 @@ def test_agent_killed_while_a_device_is_sent_messages(own_stack: Stack) -> None:
 
         wanted = [f"Number {number}" for number in range(5)]
         for content in wanted:
-            deadline = time.monotonic() + 20
-            while not sent(content):
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            wait_until(partial(sent, content))
         heard = []
         for _ in wanted:
             frame = device.hear(20)

@@ -59,7 +59,7 @@ class Terminal:
         )
 
     def ask(self, prompt: str, *arguments: str) -> dict[str, Any]:
-        """What `letta -p` answers."""
+        """Runs `letta -p`; returns its answer."""
         done = self.run("-p", prompt, "--output-format", "json", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)

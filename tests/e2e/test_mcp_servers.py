@@ -4,9 +4,8 @@ import asyncio
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,13 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.e2e.conftest import Providers
-from tests.e2e.stack import Stack, free_port, running
-from tests.e2e.test_walk import BLOCKS
+from tests.e2e.helpers import BLOCKS
+from tests.e2e.stack import Stack, free_port, is_listening, running
 from tests.fakes.http import HttpServer
 from tests.fakes.mcp_hostile import HostileMcp
 from tests.fakes.mcp_packages import NPM_SERVER
 from tests.fakes.mcp_server import TOOLS, McpServer
+from tests.polling import wait_until
 
 NPM = Path(__file__).parent / "npm-mcp"
 REFERENCE = NPM / "node_modules/.bin/mcp-server-everything"
@@ -36,11 +36,6 @@ def stack(providers: Providers) -> Iterator[Stack]:
     allowed = {"LOCI_ALLOW_PRIVATE_URLS": "1", "LOCI_MCP_STDIO": "true"}
     with running(providers.environment() | allowed) as started:
         yield started
-
-
-@pytest.fixture
-def client(stack: Stack) -> Any:
-    return stack.client()
 
 
 def _server(client: Any, name: str, url: str, kind: str = "streamable_http", **config: Any) -> Any:
@@ -185,14 +180,7 @@ def _reference(mode: str, port: int) -> Iterator[None]:
     environment = {"PATH": os.environ["PATH"], "PORT": str(port)}
     process = subprocess.Popen([REFERENCE, mode], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            try:
-                with closing(httpx.Client()) as http:
-                    http.get(f"http://127.0.0.1:{port}/")
-                break
-            except httpx.TransportError:
-                time.sleep(0.05)
+        wait_until(lambda: is_listening(port))
         yield
     finally:
         process.kill()

@@ -1,9 +1,9 @@
 """Messages are found again with the official client, by their words at once and by their meaning a moment later."""
 
-import time
 from typing import Any
 
 from tests.e2e.stack import Stack
+from tests.polling import wait_until
 
 
 def test_messages_are_found_again(stack: Stack) -> None:
@@ -27,9 +27,7 @@ def test_messages_are_found_again(stack: Stack) -> None:
     assert found(search_mode="fts", conversation_id=conversation.id) == [second]
     assert {agent_id for _, agent_id, _ in found(search_mode="fts", agent_id=bob.id)} == {bob.id}
     # Vectors are made in the background.
-    until = time.monotonic() + 20
-    while first not in found(search_mode="vector", agent_id=ada.id) and time.monotonic() < until:
-        time.sleep(0.25)
+    wait_until(lambda: first in found(search_mode="vector", agent_id=ada.id), pause=0.25)
     assert found(search_mode="vector", agent_id=ada.id, limit=3)[0] == first
     assert found(agent_id=ada.id)[0] == first
     assert found(agent_id=ada.id, end_date="2020-01-01T00:00:00Z") == []

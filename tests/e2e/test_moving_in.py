@@ -19,12 +19,13 @@ import httpx
 import pytest
 
 from cli.home import Home
-from cli.importing.sealed import NO_KEY, WRONG_KEY
+from cli.importing.encryption import NO_KEY, WRONG_KEY
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
 from tests import letta_database
 from tests import letta_world as old
 from tests.e2e.conftest import Providers
+from tests.e2e.helpers import types
 from tests.e2e.stack import ROOT, Stack, running
 from tests.fakes.mcp_server import McpServer
 from tests.fakes.openai_server import OpenAIServer
@@ -56,12 +57,12 @@ class Moving:
     stack: Stack
 
     def url(self, database: str = "letta") -> str:
-        """As superuser."""
+        """Returns the superuser's URL."""
         home = Home(self.stack.home)
         return url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], database)
 
     def rows(self, query: str, *values: Any, database: str = "loci") -> list[Any]:
-        """Of a query."""
+        """Returns the rows of a query."""
 
         async def fetched() -> list[Any]:
             connection = await asyncpg.connect(self.url(database))
@@ -110,7 +111,7 @@ def _run(work: Coroutine[Any, Any, list[Any]]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def moving(providers: Providers) -> Iterator[Moving]:
-    """With the old server's database filled."""
+    """A Loci, and the old server's database, filled, in its Postgres."""
     environment = providers.environment() | {"LOCI_ALLOW_PRIVATE_URLS": "1"}
     with McpServer().in_thread() as mcp, running(environment) as stack:
         moving = Moving(stack)
@@ -133,13 +134,8 @@ def reasons(entities: dict[str, Any], kind: str) -> list[str]:
 
 
 def taken(entities: dict[str, Any]) -> dict[str, int]:
-    """How many of each kind that anything was taken of."""
+    """Returns the count of each kind with taken rows."""
     return {kind: one["taken"] for kind, one in entities.items() if one["taken"]}
-
-
-def types(messages: Any) -> list[str]:
-    """What messages are."""
-    return [message.message_type for message in messages]
 
 
 EXPECTED = {

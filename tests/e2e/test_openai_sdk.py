@@ -10,8 +10,8 @@ import openai
 import pytest
 from openai import OpenAI
 
+from tests.e2e.helpers import create, types
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create, types
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 

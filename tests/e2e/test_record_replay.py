@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from letta_client import APIStatusError
 
+from tests.e2e.helpers import create
 from tests.e2e.stack import running
-from tests.e2e.test_walk import create
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 

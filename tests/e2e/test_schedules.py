@@ -8,8 +8,9 @@ import httpx
 import pytest
 from letta_client import APIStatusError
 
+from tests.e2e.helpers import create
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create
+from tests.polling import wait_until
 
 HELLO: list[Any] = [{"role": "user", "content": "Good morning."}]
 DAILY: Any = {"type": "recurring", "cron_expression": "30 2 * * *"}
@@ -20,17 +21,8 @@ def soon(seconds: float = 0.4) -> Any:
     return {"type": "one-time", "scheduled_at": (time.time() + seconds) * 1_000}
 
 
-def until(found: Callable[[], Any], seconds: float = 20) -> Any:
-    """What is found in the end."""
-    deadline = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return value
-
-
 def said(client: Any, agent_id: str) -> list[str]:
-    """What was said to an agent, oldest first."""
+    """Returns the user's messages to an agent, oldest first."""
     messages = client.agents.messages.list(agent_id, order="asc", limit=1000)
     return [each.content for each in messages if each.message_type == "user_message"]
 
@@ -40,9 +32,9 @@ def test_a_message_comes_at_its_time_and_can_be_read_afterwards(stack: Stack) ->
     agent_id = create(client, "loci/demo")
     made = client.agents.schedule.create(agent_id, messages=HELLO, schedule=soon(), max_steps=2)
     assert made.next_scheduled_at is not None
-    done = until(lambda: (one := client.agents.schedule.retrieve(made.id, agent_id=agent_id)).last_run_id and one)
+    done = wait_until(lambda: (one := client.agents.schedule.retrieve(made.id, agent_id=agent_id)).last_run_id and one)
     assert (done.next_scheduled_time, done.last_error) == (None, None)
-    until(lambda: client.runs.retrieve(done.last_run_id).status == "completed")
+    wait_until(lambda: client.runs.retrieve(done.last_run_id).status == "completed")
     run = client.runs.retrieve(done.last_run_id)
     assert (run.background, run.agent_id) == (True, agent_id)
     assert said(client, agent_id) == ["Good morning."]

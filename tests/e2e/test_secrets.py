@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 
@@ -39,7 +39,7 @@ def fail():
 
 
 def told(text: Any) -> bool:
-    """Whether a text or anything like one holds the secret, or half of it."""
+    """Returns whether a text, or an object with texts, holds the secret or half of it."""
     said = text if isinstance(text, str) else orjson.dumps(text, default=str).decode()
     forms = (SECRET, SECRET.splitlines()[0], "second line", orjson.dumps(SECRET).decode()[1:-1], "sk-Zq7")
     return any(form in said for form in forms)

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,13 +17,21 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from cli.streaming import AgentsOfOneName, Client, ConversationBusy, InvalidRequest, NotFound, Said, Stopped
+from cli.streaming import (
+    AmbiguousName,
+    AssistantMessage,
+    Client,
+    ConversationBusy,
+    InvalidRequest,
+    NotFound,
+    StopReason,
+)
 from cli.streaming.sse import Frame, frames
+from tests.e2e.helpers import create, finished_run
 from tests.e2e.stack import Stack
-from tests.e2e.test_background import ended
-from tests.e2e.test_walk import create
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+from tests.polling import wait_until
 
 MODEL = "openai/gpt-4o-mini"
 WORDS = "".join(f"word{number} " for number in range(80))
@@ -39,7 +46,7 @@ def agent_id(stack: Stack) -> str:
 
 
 def text(told: list[Frame]) -> str:
-    """What the agent said."""
+    """Returns the agent's text."""
     contents = [json.loads(frame.data) for frame in told if frame.data != "[DONE]"]
     return "".join(one["content"] for one in contents if one["message_type"] == "assistant_message")
 
@@ -99,7 +106,7 @@ def test_a_reader_that_does_not_read_holds_nobody_up(stack: Stack, agent_id: str
         silent.settimeout(30)
         request = f"GET /v1/runs/{run_id}/stream HTTP/1.1\r\nhost: loci\r\nconnection: close\r\n\r\n"
         silent.sendall(request.encode())
-        assert ended(client, run_id).status == "completed"
+        assert finished_run(client, run_id).status == "completed"
         # It reads at last, a little, and is cut off.
         head = b""
         while len(head) < 100_000:
@@ -113,7 +120,7 @@ def test_a_reader_that_does_not_read_holds_nobody_up(stack: Stack, agent_id: str
 
 
 def _body(answer: bytes) -> bytes:
-    """What is there of a chunked body."""
+    """Returns the part of a chunked body that has come."""
     _, _, rest = answer.partition(b"\r\n\r\n")
     body = b""
     while b"\r\n" in rest:
@@ -212,15 +219,15 @@ def test_our_own_client_over_a_line_that_is_cut(stack: Stack, agent_id: str, ope
     openai_fake.answer(lambda _: Reply(text=WORDS, delta_delay=0.005))
     with cutting(stack.port, 6_000) as port, Client(f"http://127.0.0.1:{port}") as loci:
         told = list(loci.stream(agent_id, "Talk."))
-    assert "".join(one.text for one in told if isinstance(one, Said)) == WORDS
-    assert [one.reason for one in told if isinstance(one, Stopped)] == ["end_turn"]
-    said = [one for one in told if isinstance(one, Said)]
+    assert "".join(one.text for one in told if isinstance(one, AssistantMessage)) == WORDS
+    assert [one.reason for one in told if isinstance(one, StopReason)] == ["end_turn"]
+    said = [one for one in told if isinstance(one, AssistantMessage)]
     known = said[: len(said) // 2]
     run_id, middle = known[-1].run_id, known[-1].seq_id
     assert run_id is not None
     assert middle is not None
     with Client(stack.url) as loci:
-        rest = [one.text for one in loci.resume(run_id, starting_after=middle) if isinstance(one, Said)]
+        rest = [one.text for one in loci.resume(run_id, starting_after=middle) if isinstance(one, AssistantMessage)]
     assert "".join([*(one.text for one in known), *rest]) == WORDS
 
 
@@ -230,7 +237,7 @@ def test_our_own_client_is_refused_in_types(stack: Stack, agent_id: str, openai_
     others = [create(sdk, MODEL, name="twice") for _ in range(2)]
     with Client(stack.url) as loci:
         assert loci.get_agent("streams to clients")["id"] == loci.get_agent(agent_id)["id"] == agent_id
-        with pytest.raises(AgentsOfOneName) as several:
+        with pytest.raises(AmbiguousName) as several:
             loci.get_agent("twice")
         assert {known for known, _ in several.value.agents} == set(others)
         with pytest.raises(NotFound):
@@ -240,11 +247,9 @@ def test_our_own_client_is_refused_in_types(stack: Stack, agent_id: str, openai_
         with pytest.raises(InvalidRequest, match="is called `content` now"):
             list(loci.stream(agent_id, [{"role": "user", "text": "hi"}]))
         run_id = begun(stack, agent_id)
-        deadline = time.monotonic() + 10
-        while sdk.runs.retrieve(run_id).status != "running":
-            assert time.monotonic() < deadline
+        wait_until(lambda: sdk.runs.retrieve(run_id).status == "running", 10, pause=0)
         with pytest.raises(ConversationBusy) as busy:
             list(loci.stream(agent_id, "Hello?", on_busy="reject"))
         assert busy.value.run_id == run_id
         sdk.agents.messages.cancel(agent_id)
-        ended(sdk, run_id)
+        finished_run(sdk, run_id)

@@ -9,11 +9,6 @@ from letta_client import APIStatusError
 from tests.e2e.stack import Stack
 
 
-@pytest.fixture(scope="module")
-def client(stack: Stack) -> Any:
-    return stack.client()
-
-
 def document(value: str = "I work for {{ company }}.") -> dict[str, Any]:
     """An agent file with variables."""
     return {

@@ -3,28 +3,28 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.helpers import create
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create
+from tests.polling import wait_until
 
 FOLDER = Path(__file__).parent / "npm-letta-code"
 CLIENT = FOLDER / "node_modules/@letta-ai/letta-code/letta.js"
 
 
-def until(found: Callable[[], Any], process: "subprocess.Popen[bytes]", seconds: float = 90) -> Any:
-    """What is found in the end, while the client runs."""
-    deadline = time.monotonic() + seconds
-    while not (value := found()):
+def until(condition: Callable[[], Any], process: "subprocess.Popen[bytes]") -> Any:
+    """Returns the first true answer of `condition`, while the client runs."""
+
+    def answer() -> Any:
         assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return value
+        return condition()
+
+    return wait_until(answer, 90, pause=0.1)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
@@ -68,7 +68,4 @@ def test_the_terminal_client_is_a_device(stack: Stack, tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait(20)
-    deadline = time.monotonic() + 10
-    while client.environments.retrieve(device.device_id).connected_at is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: client.environments.retrieve(device.device_id).connected_at is None, 10, pause=0.1)

@@ -25,13 +25,13 @@ def post(stack: Stack, path: str, body: Any = None, **params: Any) -> httpx.Resp
 
 
 def done(response: httpx.Response) -> Any:
-    """What was answered when all went well."""
+    """Returns the answer of a call that succeeded."""
     assert response.status_code == 200, response.text
     return response.json()
 
 
 def said(messages: Any) -> list[str]:
-    """What the user said, oldest first."""
+    """Returns the user's messages, oldest first."""
     return [each.content for each in messages if each.message_type == "user_message"]
 
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from letta_client import NotFoundError
 
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 

@@ -14,8 +14,8 @@ import pytest
 
 from services.tool_runner.egress.certificates import Authority
 from tests.e2e.conftest import Providers
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack, running
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 
@@ -129,7 +129,7 @@ def https(context: ssl.SSLContext) -> Iterator[int]:
 
 
 def returned(reply: Any) -> str:
-    """What the tool returned."""
+    """Returns the tool's return."""
     found = next(one for one in reply.messages if one.message_type == "tool_return_message")
     if "which is not in this sandbox" in str(found.tool_return):
         pytest.skip("the sandbox that this machine has lacks letta-client; `make sandbox-image` makes one that has it")

@@ -1,10 +1,10 @@
-"""What tools return, through the official client: pictures, and texts that no window shows whole."""
+"""Returns of tools, through the official client: pictures, and texts longer than any window."""
 
 import orjson
 import pytest
 
+from tests.e2e.helpers import BLOCKS
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import BLOCKS
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 

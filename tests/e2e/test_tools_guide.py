@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.e2e.guides import follow
 from tests.e2e.stack import Stack, running
 
-GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "tools.md").read_text()
 # What each block prints; the first only makes a client.
-SHOWN = [
+OUTPUTS = [
     r"^$",
     r"order_pizza \['small', 'large'\]\n\{'size': 'large', 'toppings': 1, 'note': None\}",
     r"True\ngreet_city",
@@ -70,7 +70,7 @@ LANGCHAIN = {
 
 
 class Weather(BaseHTTPRequestHandler):
-    """Tells what it was asked, with what key."""
+    """A weather service that answers with the query and its key."""
 
     def do_GET(self) -> None:
         key = self.headers["x-api-key"]
@@ -84,7 +84,7 @@ class Weather(BaseHTTPRequestHandler):
     keys: ClassVar[list[str]] = []
 
     def log_message(self, *said: Any) -> None:
-        """Nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -167,16 +167,8 @@ def test_the_guide(
     for path, content in LANGCHAIN.items():
         (tmp_path / path).write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    assert len(blocks) == len(SHOWN)
-    here: dict[str, Any] = {}
-    for block, shown in zip(blocks, SHOWN, strict=True):
-        block = block.replace("http://localhost:8283", guide_stack.url)
-        block = block.replace("https://api.example.com", f"http://{weather}").replace("api.example.com", weather)
-        exec(block, here)
-        said = capsys.readouterr().out
-        assert re.search(shown, said), f"{block}\nshowed\n{said}"
-    here["client"].close()
+    places = {"http://localhost:8283": guide_stack.url, "https://api.example.com": f"http://{weather}"}
+    follow("tools.md", OUTPUTS, capsys, places | {"api.example.com": weather})
     assert Weather.keys == ["s3cret-key"]
     for name in [name for name in sys.modules if name.startswith("langchain_community")]:
         del sys.modules[name]

@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.e2e.conftest import Providers
+from tests.e2e.helpers import DICE, create
 from tests.e2e.stack import Stack, running
-from tests.e2e.test_walk import DICE, create
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall, by_step
 
@@ -36,7 +36,7 @@ class Collector:
                     self.spans.append((service, span.name, span.trace_id.hex()))
 
     def of(self, trace_id: str) -> Counter[tuple[str, str]]:
-        """How often each service recorded each span in a trace."""
+        """Counts the spans of each service and name in a trace."""
         return Counter((service, name) for service, name, trace in self.spans if trace == trace_id)
 
 

@@ -6,8 +6,8 @@ import orjson
 import pytest
 from letta_client import APIStatusError, BadRequestError, ConflictError
 
+from tests.e2e.helpers import create, types
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create, types
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
@@ -19,7 +19,7 @@ TOOLS: list[Any] = [
 
 
 def approval(call_id: str) -> Any:
-    """What the client's tool returned."""
+    """Returns the return of the client's tool."""
     answer = {"type": "tool", "tool_call_id": call_id, "tool_return": "a.txt", "status": "success"}
     return {"type": "approval", "approvals": [answer]}
 

@@ -1,16 +1,12 @@
 """docs/tutorial.md as somebody follows it: every block of Python in it runs, and shows what the text says."""
 
-import re
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from tests.e2e.guides import follow
 from tests.e2e.stack import Stack
 
-TUTORIAL = (Path(__file__).resolve().parents[2] / "docs" / "tutorial.md").read_text()
 # What each block prints; the first only makes an agent.
-SHOWN = [
+OUTPUTS = [
     r"",
     r"Ada[\s\S]*Haskell",
     r"tool_call_message[\s\S]*usage_statistics[\s\S]*heliotrope",
@@ -24,11 +20,4 @@ SHOWN = [
 
 
 def test_the_tutorial(stack: Stack, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)
-    assert len(blocks) == len(SHOWN)
-    here: dict[str, Any] = {}
-    for block, shown in zip(blocks, SHOWN, strict=True):
-        exec(block.replace("http://localhost:8283", stack.url), here)
-        said = capsys.readouterr().out
-        assert re.search(shown, said), f"{block}\nshowed\n{said}"
-    here["client"].close()
+    follow("tutorial.md", OUTPUTS, capsys, {"http://localhost:8283": stack.url})

@@ -1,4 +1,4 @@
-"""What turns cost, and what a tenant may spend, through the REST API of a whole Loci."""
+"""The cost of turns and the budget of a tenant, through the REST API of a whole Loci."""
 
 from collections.abc import Iterator
 from typing import Any

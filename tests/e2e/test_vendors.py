@@ -12,8 +12,8 @@ import anthropic
 import pytest
 from anthropic import Anthropic
 
+from tests.e2e.helpers import create
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.script import Reply
 

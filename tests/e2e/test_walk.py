@@ -4,42 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from letta_client import Letta, NotFoundError
+from letta_client import NotFoundError
 
+from tests.e2e.helpers import BLOCKS, DICE, create, types
 from tests.e2e.stack import Stack
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall, by_step
-
-DICE = '''
-def roll_dice(num_sides: int = 6) -> str:
-    """Roll a die and say what came up.
-
-    Args:
-        num_sides (int): How many sides the die has.
-
-    Returns:
-        str: What came up.
-    """
-    import random
-
-    return f"rolled {random.randint(1, num_sides)} of {num_sides}"
-'''
-
-BLOCKS: list[Any] = [
-    {"label": "human", "value": "Nothing is known yet."},
-    {"label": "persona", "value": "I am a helpful agent."},
-]
-
-
-def create(client: Letta, model: str, **options: Any) -> str:
-    """An agent with the two usual blocks; its id."""
-    return client.agents.create(memory_blocks=BLOCKS, model=model, **options).id
-
-
-def types(messages: Any) -> list[str]:
-    """The message types."""
-    return [message.message_type for message in messages]
 
 
 @pytest.mark.sandbox

@@ -1,4 +1,4 @@
-"""What a Loci must withstand: providers that hang, readers that stop reading, crowds, and messages of megabytes."""
+"""Troubles that Loci must withstand: providers that hang, readers that stop reading, crowds, messages of megabytes."""
 
 import asyncio
 import shutil
@@ -22,10 +22,11 @@ from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
 from services.common.ids import from_public
+from tests.e2e.helpers import create
 from tests.e2e.stack import Stack
-from tests.e2e.test_walk import create
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Seen, ToolCall, by_step
+from tests.polling import wait_until
 
 HANDLE = "openai/gpt-4o-mini"
 # A cancel reaches whatever it must reach within a second, and a machine that tests needs a moment more.
@@ -37,15 +38,6 @@ def at_once(call: Callable[[], Any]) -> Iterator["Future[Any]"]:
     """Makes a call in a thread of its own."""
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(call)
-
-
-def until(holds: Callable[[], object], seconds: float = 20.0) -> float:
-    """Waits for something; how long that took."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began < seconds, "it never came to that"
-        time.sleep(0.01)
-    return time.monotonic() - began
 
 
 # Hung providers and tools ----------------------------------------------------------------------------------
@@ -67,7 +59,7 @@ def test_a_cancel_reaches_a_provider(stack: Stack, openai_fake: OpenAIServer, na
     body = {"messages": [{"role": "user", "content": "Well?"}], "stream_tokens": streams}
     path = f"{stack.url}/v1/agents/{agent_id}/messages{'/stream' if streams else ''}"
     with at_once(lambda: httpx.post(path, json=body, timeout=30)) as sending:
-        until(lambda: openai_fake.bodies("/chat/completions"))
+        wait_until(lambda: openai_fake.bodies("/chat/completions"))
         time.sleep(0.2)
         asked = time.monotonic()
         assert "cancelled" in client.agents.messages.cancel(agent_id).values()
@@ -75,7 +67,7 @@ def test_a_cancel_reaches_a_provider(stack: Stack, openai_fake: OpenAIServer, na
         assert time.monotonic() - asked < SOON
     assert '"cancelled"' in answer.text
     [request] = [each for each in openai_fake.requests if each.path.endswith("/chat/completions")]
-    until(lambda: request.outcome == "gone", 1.0)
+    wait_until(lambda: request.outcome == "gone", 1.0, pause=0.01)
     assert request.ended_at is not None
     assert request.ended_at - asked < SOON
     assert client.agents.messages.create(agent_id, input="And now?").stop_reason.stop_reason == "end_turn"
@@ -102,7 +94,7 @@ def processes_named(name: str) -> list[int]:
 
 
 def uses_containers(stack: Stack) -> bool:
-    """Whether an engine answers, which then has the tools of this stack."""
+    """Returns whether an engine answers, which then has the tools of this stack."""
     if stack.environment.get("LOCI_SANDBOX") == "bubblewrap" or shutil.which("docker") is None:
         return False
     version = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
@@ -119,13 +111,13 @@ def test_a_cancel_kills_a_sandbox(stack: Stack, openai_fake: OpenAIServer) -> No
     openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever", {"name": name}),)), Reply(text="I see.")))
     out_of_sight = uses_containers(stack)
     with at_once(lambda: client.agents.messages.create(agent_id, input="Go.")) as sending:
-        until(lambda: openai_fake.bodies("/chat/completions"))
-        until(lambda: out_of_sight or processes_named(name))
+        wait_until(lambda: openai_fake.bodies("/chat/completions"))
+        wait_until(lambda: out_of_sight or processes_named(name))
         time.sleep(0.5)
         asked = time.monotonic()
         client.agents.messages.cancel(agent_id)
         assert sending.result(20).stop_reason.stop_reason == "cancelled"
-        until(lambda: not processes_named(name))
+        wait_until(lambda: not processes_named(name))
         assert time.monotonic() - asked < SOON
     openai_fake.rules()
     assert client.agents.messages.create(agent_id, input="And now?").stop_reason.stop_reason == "end_turn"
@@ -178,7 +170,7 @@ def test_a_reader_that_stops_reading(stack: Stack, openai_fake: OpenAIServer) ->
     path = f"/v1/agents/{agent_id}/messages/stream"
     most = before
     with silent_reader(stack, path, body) as silent:
-        until(lambda: len(openai_fake.bodies("/chat/completions")) == 2)
+        wait_until(lambda: len(openai_fake.bodies("/chat/completions")) == 2)
         [run] = client.runs.list(agent_id=agent_id, active=True)
         with at_once(lambda: httpx.post(f"{stack.url}/v1/runs/{run.id}/stream", json={}, timeout=60).text) as other:
             while not other.done():
@@ -196,7 +188,7 @@ def test_a_reader_that_stops_reading(stack: Stack, openai_fake: OpenAIServer) ->
 
 
 def spoken(stream: str) -> str:
-    """What the agent says in a stream; of several starts the last."""
+    """Returns the agent's text in a stream; of several starts the last."""
     frames = [orjson.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
     return "".join(frame["content"] for frame in frames if frame["message_type"] == "assistant_message")
 
@@ -215,7 +207,7 @@ def take_notes(seen: Seen) -> Reply:
 
 
 async def crowd(stack: Stack, agent_id: str) -> None:
-    """As many conversations as that, each with one thing to say."""
+    """Has the crowd's conversations, each with one message, AT_ONCE at a time."""
     places = asyncio.Semaphore(AT_ONCE)
     async with httpx.AsyncClient(base_url=stack.url, timeout=60) as client:
 
@@ -231,7 +223,7 @@ async def crowd(stack: Stack, agent_id: str) -> None:
 
 
 async def versions(stack: Stack, block_id: str) -> int:
-    """How many versions of a block there are."""
+    """Counts the versions of a block."""
     home = Home(stack.home)
     superuser = url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
     connection = await asyncpg.connect(superuser)

@@ -1,4 +1,4 @@
-"""What Anthropic refuses in a Messages request, for the fake: fields, histories, and what each model takes."""
+"""Anthropic's refusals of Messages requests, for the fake: fields, histories, and the limits of each model."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def cacheable(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def complain(body: Any, version: str, betas: str = BINDING_BETA, sampling: bool = False) -> str | None:
-    """What the vendor would refuse in a Messages request, or None. `sampling`: whether it takes sampling parameters."""
+    """Returns the vendor's refusal of a Messages request, or None. `sampling`: it takes sampling parameters."""
     if not isinstance(body, dict):
         return "The request body is not valid JSON"
     for name in ("model", "messages", "max_tokens"):

@@ -73,7 +73,7 @@ class AnthropicServer(FakeServer):
                 return DEFAULT_REPLY, wire.error("model_not_found", "Not found")
 
     def complaint(self, body: Any, headers: Mapping[str, str]) -> str | None:
-        """What is wrong with a request, or None."""
+        """Returns the fault of a request, or None."""
         return complain(body, headers["anthropic-version"], headers.get("anthropic-beta", ""))
 
     def _message(self, body: Any, headers: Mapping[str, str]) -> tuple[Reply, Planned]:
@@ -119,7 +119,7 @@ class AnthropicServer(FakeServer):
 
 
 def look(body: Mapping[str, Any]) -> Seen:
-    """What a script sees in a Messages request."""
+    """Returns a script's view of a Messages request."""
     messages = body["messages"]
     step, question = 0, ""
     for message in reversed(messages):

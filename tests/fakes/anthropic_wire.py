@@ -131,7 +131,7 @@ def _emptied(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _capabilities(name: str) -> dict[str, Any]:
-    """What a model can do, as far as it is asked for; the vendor says more."""
+    """Returns the capabilities of a model that clients ask for; the vendor lists more."""
     adaptive = not name.endswith("4-5")
     types = {"adaptive": adaptive, "enabled": not adaptive, "disabled": "haiku" in name}
     return {

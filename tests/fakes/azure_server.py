@@ -125,7 +125,7 @@ def _model(name: str, *, inference: bool) -> dict[str, Any]:
 
 
 def _with_filters(planned: Planned) -> Planned:
-    """What Azure puts before and into a chat: what its content filters say of the prompt."""
+    """Adds the results of Azure's content filters before and into a chat."""
     if planned.status != 200:
         return planned
     if planned.frames is not None:
@@ -143,7 +143,7 @@ def edge(kind: str) -> Planned:
 
 
 def gone() -> Planned:
-    """What is at no address of the resource."""
+    """Answers requests for addresses that the resource does not have."""
     return Planned(404, JSON_HEADERS, _body("404", "Resource not found"))
 
 

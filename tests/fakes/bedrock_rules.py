@@ -1,4 +1,4 @@
-"""What Bedrock refuses in a Converse request, for the fake: shapes (by AWS's own description), histories, and what a
+"""Bedrock's refusals of Converse requests, for the fake: shapes (by AWS's own description), histories, and limits of a
 model takes.
 """
 
@@ -29,13 +29,13 @@ def _shape(operation: str) -> Any:
 
 
 def complain_of_shape(operation: str, model: str, body: Mapping[str, Any]) -> str | None:
-    """What AWS's own description of the operation does not know or misses."""
+    """Returns the members that AWS's own description of the operation does not know or misses, or None."""
     report = ParamValidator().validate({"modelId": model, **body}, _shape(operation))
     return str(report.generate_report()) if report.has_errors() else None
 
 
 def complain(model: str, body: Mapping[str, Any]) -> str | None:
-    """What is refused of a chat with `model`, an id without region; None for nothing."""
+    """Returns the refusal of a chat with `model`, an id without region; None for a good one."""
     messages = body.get("messages") or []
     return _complain_of_turns(messages, body) or _complain_of_model(model, body, messages)
 

@@ -136,7 +136,7 @@ def _complain_of_body(operation: str, model: str, foundation: str, body: Any) ->
 
 
 def look(model: str, body: Mapping[str, Any], *, stream: bool) -> Seen:
-    """What a script sees in a Converse request."""
+    """Returns a script's view of a Converse request."""
     step, question = 0, ""
     for message in reversed(body["messages"]):
         results = _results(message)

@@ -16,7 +16,7 @@ _AUTHORIZATION = re.compile(
 
 
 def complain(request: Request, access_key: str, secret: str, service: str = "bedrock") -> str | None:
-    """What is wrong with the signature of a request, or None."""
+    """Returns the fault of a request's signature, or None."""
     found = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
     if found is None:
         return "Authorization header requires 'Credential', 'SignedHeaders' and 'Signature'"

@@ -194,7 +194,7 @@ def _fault(reply: Reply) -> Planned | None:
 
 
 def look(body: Mapping[str, Any], model: str, stream: bool) -> Seen:
-    """What a script sees in a request."""
+    """Returns a script's view of a request."""
     contents = body["contents"]
     step, question = 0, ""
     for content in reversed(contents):
@@ -232,7 +232,7 @@ def _size(value: Any) -> int:
 
 
 def complain(body: Any, model: str, fields: frozenset[str] = FIELDS) -> str | None:
-    """What the vendor would refuse in a request, or None."""
+    """Returns the vendor's refusal of a request, or None."""
     if not isinstance(body, dict):
         return "Invalid JSON payload received."
     config = body.get("generationConfig") or {}

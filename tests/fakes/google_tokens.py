@@ -37,7 +37,7 @@ class TokenServer(FakeServer):
 
     @property
     def token_uri(self) -> str:
-        """Where tokens are asked for."""
+        """The URL that issues tokens."""
         return f"{self.base_url}/token"
 
     def account(self, **changes: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where the fakes of hosted sandboxes run what they are asked to: bubblewrap with a root of its own, as root in there.
+"""The machine of the fakes of hosted sandboxes: bubblewrap with a root of its own, as root in there.
 
 It stands for a vendor's machine, so that what it runs finds /opt, /work and processes of its own; it is no sandbox.
 """
@@ -45,7 +45,7 @@ class Place:
         return place
 
     def write(self, path: str, content: bytes) -> None:
-        """As root of that machine."""
+        """Writes a file as root of that machine."""
         target = self.root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)

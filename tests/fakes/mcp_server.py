@@ -46,7 +46,7 @@ TOOLS = (
 
 
 class McpServer:
-    """What it was asked is in `calls`. `token`: what requests must carry, "" for nothing."""
+    """An MCP server that records requests in `calls`. `token`: required of requests, "" for none."""
 
     def __init__(self, tools: tuple[types.Tool, ...] = TOOLS) -> None:
         self.tools = list(tools)
@@ -63,12 +63,12 @@ class McpServer:
 
     @property
     def url(self) -> str:
-        """Of the current transport."""
+        """The URL of the current transport."""
         return f"http://127.0.0.1:{self.port}/mcp"
 
     @property
     def sse_url(self) -> str:
-        """Of the older one."""
+        """The URL of the older transport."""
         return f"http://127.0.0.1:{self.port}/sse"
 
     async def _list(self, context: Any, params: Any) -> types.ListToolsResult:
@@ -122,7 +122,7 @@ class McpServer:
 
     @contextmanager
     def in_thread(self, port: int = 0) -> Iterator["McpServer"]:
-        """As `serving`, for tests that are no coroutines."""
+        """Serves as `serving` does, for tests that are no coroutines."""
         started: Future[None] = Future()
 
         async def run() -> None:

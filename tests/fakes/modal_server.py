@@ -41,13 +41,13 @@ class Output:
         self._pump = asyncio.create_task(self._fill(stream))
 
     async def read(self, offset: int) -> bytes:
-        """What there is from there; b"" once no more will come."""
+        """Returns the bytes from there on; b"" at the end."""
         async with self._more:
             await self._more.wait_for(lambda: len(self.data) > offset or self.whole)
             return bytes(self.data[offset : offset + (1 << 16)])
 
     async def end(self) -> None:
-        """Nothing more comes: its machine is off."""
+        """Ends the stream: its machine is off."""
         self._pump.cancel()
         await asyncio.wait([self._pump])
         async with self._more:

@@ -192,7 +192,7 @@ def complain_of_messages(body: Mapping[str, Any], model: FakeModel) -> Planned |
 
 
 def look(body: Mapping[str, Any]) -> Seen:
-    """What a script sees in a chat request."""
+    """Returns a script's view of a chat request."""
     messages = body.get("messages") or [{"role": "user", "content": ""}]
     step, question = 0, ""
     for index, message in reversed(list(enumerate(messages))):

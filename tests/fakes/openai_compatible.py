@@ -89,7 +89,7 @@ class CompatibleServer(OpenAIServer):
 
 
 def _parsed(frame: bytes) -> tuple[bytes, dict[str, Any], bytes]:
-    """What stands before the JSON of a frame, the JSON, and what stands after it."""
+    """Returns the bytes before the JSON of a frame, the JSON, and the bytes after it."""
     start, brace, rest = frame.partition(b"{")
     text = rest.rstrip(b"\r\n")
     return (start, orjson.loads(brace + text), rest[len(text) :]) if brace else (frame, {}, b"")
@@ -125,7 +125,7 @@ class _Shaper:
         self._has_thought = False
 
     def chunks(self, chunk: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """What one of OpenAI's chunks is with this vendor."""
+        """Yields this vendor's form of one of OpenAI's chunks."""
         chunk.pop("usage", None)
         if not chunk.get("choices"):
             if chunk and self._flavour.usage_in == "own":
@@ -175,13 +175,13 @@ def _thinking(text: str) -> dict[str, Any]:
 
 
 def _thinks(body: Mapping[str, Any]) -> bool:
-    """Whether a model that can think does so for this request: DeepSeek's do unless told otherwise, but for one."""
+    """Returns whether a model that can think does so for this request: DeepSeek's do by default, but for one."""
     switched_off = (body.get("thinking") or {}).get("type") == "disabled"
     return not switched_off and not str(body.get("model")).endswith("-chat")
 
 
 def complain_as(flavour: Flavour, body: Mapping[str, Any]) -> str | None:
-    """What this vendor would refuse beside what OpenAI does."""
+    """Returns the refusal of this vendor, beyond OpenAI's."""
     extra = set() if flavour.fields is None else body.keys() - flavour.fields - ALWAYS
     if extra:
         return f"Extra inputs are not permitted: {', '.join(sorted(extra))}"

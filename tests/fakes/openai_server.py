@@ -82,7 +82,7 @@ class OpenAIServer(FakeServer):
 
 
 def look(body: Mapping[str, Any]) -> Seen:
-    """What a script sees in a chat request."""
+    """Returns a script's view of a chat request."""
     messages = body["messages"]
     step, question = 0, ""
     for index, message in reversed(list(enumerate(messages))):
@@ -111,7 +111,7 @@ def text_of(content: Any) -> str:
 
 
 def complain(body: Any) -> tuple[str, int | None, str | None] | None:
-    """What the vendor would refuse in a chat request: (message, status, parameter), or None."""
+    """Returns the vendor's refusal of a chat request: (message, status, parameter), or None."""
     if not isinstance(body, dict) or not isinstance(body.get("model"), str):
         return "you must provide a model parameter", None, "model"
     messages = body.get("messages")

@@ -1,4 +1,4 @@
-"""What the vendors beside OpenAI make of Chat Completions, a row for each, as data for their fake."""
+"""The differences of other vendors from OpenAI's Chat Completions, a row for each, as data for their fake."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -143,7 +143,7 @@ class _Completion:
             yield self._chunk({"tool_calls": [piece]})
 
     def _token_details(self, pieces: Sequence[str], first: int) -> dict[str, Any]:
-        """What was asked for of the tokens, each piece of the text being one; ids are 1000, 1001, ..."""
+        """Returns the requested details of the tokens, one for each piece of the text; ids are 1000, 1001, ..."""
         details: dict[str, Any] = {}
         if self.asked.get("logprobs") and pieces:
             top = self.asked.get("top_logprobs", 0)

@@ -1,4 +1,4 @@
-"""What OpenAI's Responses refuses of a request, and what a script sees in one."""
+"""The refusals of OpenAI's Responses, and a script's view of its requests."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ def items_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def look(body: Mapping[str, Any], items: Sequence[Mapping[str, Any]], *, stream: bool) -> Seen:
-    """What a script sees; `items` are all of the conversation."""
+    """Returns a script's view; `items` are all of the conversation."""
     step, question, last_kind = 0, "", ""
     for item in reversed(items):
         if item["type"] == "message" and item.get("role") == "user":
@@ -63,7 +63,7 @@ def text_of(content: Any) -> str:
 
 
 def complain(body: Any, items: Sequence[Mapping[str, Any]], known: frozenset[str] = KNOWN) -> Complaint | None:
-    """What the vendor would refuse, None for nothing; `items` are those of the whole conversation."""
+    """Returns the vendor's refusal, or None; `items` are those of the whole conversation."""
     complaints = _complaints(body, items, known)
     return next(complaints, None)
 

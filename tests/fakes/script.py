@@ -1,4 +1,4 @@
-"""What a fake provider is told to answer, in words that are the same for every vendor.
+"""The script of a fake provider's answers, in words that are the same for every vendor.
 
 A reply is chosen in this order: the queue (each scripted reply serves one request), the first rule that
 matches, the function given to `answer`, the default. All of it except the function has a JSON form for other
@@ -100,7 +100,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a rule or function looks at in a request, the same for every vendor.
+    """A request as rules and functions see it, the same for every vendor.
 
     `step` counts the rounds of tool results since the last user message: 0 for a turn's first model call.
     `question` is the text of that user message. `route` is chat, count, embeddings or

@@ -1,4 +1,4 @@
-"""What the fake providers share: the script, the record of requests, the control endpoints, ways to run.
+"""The base of the fake providers: the script, the record of requests, the control endpoints, ways to run.
 
 Control endpoints, for a test or benchmark in another process (JSON in and out):
     POST /_script    {"replies": [...], "rules": [...], "steps": [...], "default": {...}}, see
@@ -101,7 +101,7 @@ class FakeServer(ABC):
 
     @property
     def connections(self) -> int:
-        """How many connections clients have made so far."""
+        """The number of connections that clients have made so far."""
         return self._http.accepted
 
     def close_connections(self) -> None:
@@ -110,7 +110,7 @@ class FakeServer(ABC):
 
     @property
     def base_url(self) -> str:
-        """What goes into the vendor's base URL setting, in the form the vendor documents."""
+        """The value of the vendor's base URL setting, in the form the vendor documents."""
         return f"http://{LOOPBACK}:{self.port}{self.api_path}"
 
     def reply(self, *replies: Reply) -> None:

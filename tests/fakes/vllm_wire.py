@@ -32,7 +32,7 @@ def _continued(text: str, prompt: str) -> str:
 
 
 def counts(reply: Reply, prompt: str, written: Sequence[str]) -> Usage:
-    """As scripted, or estimated."""
+    """Returns the counts of the script, or estimates."""
     return reply.usage or Usage(max(1, len(prompt) // 4), max(1, len(written)))
 
 

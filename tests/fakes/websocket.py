@@ -14,7 +14,7 @@ _CONTINUED, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 
 
 def is_upgrade(request: Request) -> bool:
-    """Whether the request asks for a WebSocket."""
+    """Returns whether the request asks for a WebSocket."""
     return request.headers.get("upgrade", "").lower() == "websocket"
 
 

@@ -83,7 +83,7 @@ def _value(column: str, kind: str) -> str:
 
 
 async def rows_of(postgres: Postgres, url: str, schema: str, organization_id: UUID) -> dict[str, int]:
-    """How many a tenant has in each table where it has any."""
+    """Counts a tenant's rows in each table that has any."""
     connection = await asyncpg.connect(postgres.superuser_url(urlsplit(url).path.lstrip("/")))
     try:
         found = {
@@ -100,7 +100,7 @@ async def rows_of(postgres: Postgres, url: str, schema: str, organization_id: UU
 async def assert_purges(
     postgres: Postgres, url: str, schema: str, rpc: Any, request: Any, caller: CallContext, signer: Signer
 ) -> None:
-    """That PurgeOrganization erases the context's tenant, whole and alone, and for the agent service's outbox alone."""
+    """Asserts that PurgeOrganization erases the context's tenant, whole and alone, and for the outbox's calls alone."""
     mine, other = uuid4(), uuid4()
     await fill(postgres, url, schema, [mine, other, DEFAULT_ORGANIZATION])
     before = [await rows_of(postgres, url, schema, each) for each in (mine, other, DEFAULT_ORGANIZATION)]

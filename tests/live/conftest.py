@@ -35,7 +35,7 @@ _LISTED_WITHIN = 20.0
 
 @dataclass(frozen=True)
 class Choice:
-    """Which model is asked, and the model_settings with which it thinks aloud."""
+    """A model, and the model_settings with which it thinks aloud."""
 
     name: str = ""
     thinking: Mapping[str, Any] = field(default_factory=lambda: {"reasoning": {"reasoning_effort": "low"}})

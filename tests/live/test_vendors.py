@@ -1,10 +1,11 @@
-"""What every real vendor must do: the cases of the contract suite that make sense where nobody writes the script."""
+"""The duties of every real vendor: the cases of the contract suite that make sense where nobody writes the script."""
 
 from __future__ import annotations
 
 import asyncio
 import struct
 import zlib
+from base64 import b64encode
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -106,7 +107,7 @@ async def test_parallel_calls(live: Live) -> None:
 async def test_an_image(live: Live) -> None:
     if not live.model.capabilities.vision:
         pytest.skip(f"{live.model.handle} takes no images")
-    picture = Image(data=red_square(), media_type="image/png")
+    picture = Image(data=b64encode(red_square()).decode(), media_type="image/png")
     question = user("Which colour is this square? Answer with one word.", picture)
     assert "red" in text_of((await live.reply(live.ask(question))).message).lower()
 

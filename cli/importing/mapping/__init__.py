@@ -1,1 +1,1 @@
-"""Rows of the old server as requests of this one. No I/O: a row goes in, a request comes out, or why there is none."""
+"""Rows of the old server as requests here. No I/O: a row goes in; a request comes out, or a reason to skip it."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from cli.importing.mapping import models
-from cli.importing.values import Json, Row, as_list, as_object, dump, public, storable, text_of
+from cli.importing.values import Json, Row, as_list, as_object, as_text, dump, public_id, storable
 from loci.agent.v1 import agent_pb2
 from loci.agent.v1 import transfer_service_pb2 as pb
 
@@ -29,8 +29,8 @@ _LONGEST_TEXT = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Belongings:
-    """What hangs on an agent, by old ids but for tools, which have those that they have here."""
+class Attachments:
+    """The things attached to an agent, by their old ids; tools by their new ones."""
 
     block_ids: Sequence[str] = ()
     tool_ids: Sequence[str] = ()
@@ -40,15 +40,15 @@ class Belongings:
     secrets: Mapping[str, str] = field(default_factory=dict)
 
 
-def agent(row: Row, its: Belongings) -> tuple[pb.ImportedAgent, list[str]]:
-    """An agent, and what is not as it was."""
+def agent(row: Row, its: Attachments) -> tuple[pb.ImportedAgent, list[str]]:
+    """Returns an agent, and the changes that it had to take."""
     changed = list[str]()
-    kind = text_of(row["agent_type"])
+    kind = as_text(row["agent_type"])
     draft = agent_pb2.Agent(
-        name=text_of(row["name"]) or "agent",
+        name=as_text(row["name"]) or "agent",
         description=row["description"],
         agent_type=_TYPES.get(kind, agent_pb2.AGENT_TYPE_LETTA_V1_AGENT),
-        system=storable(text_of(row["system"])),
+        system=storable(as_text(row["system"])),
         tags=list(its.tags),
         metadata_json=dump(as_object(row["metadata_"])),
         timezone=_timezone(row, changed),
@@ -78,11 +78,11 @@ def agent(row: Row, its: Belongings) -> tuple[pb.ImportedAgent, list[str]]:
     if type(chars := row["per_file_view_window_char_limit"]) is int and 0 < chars < 2**31:
         draft.per_file_view_window_char_limit = chars
     imported = pb.ImportedAgent(
-        agent_id=public("agent", row["id"]),
+        agent_id=public_id("agent", row["id"]),
         agent=draft,
-        block_ids=[public("block", one) for one in its.block_ids],
-        folder_ids=[public("source", one) for one in its.folder_ids],
-        archive_ids=[public("archive", one) for one in its.archive_ids],
+        block_ids=[public_id("block", one) for one in its.block_ids],
+        folder_ids=[public_id("source", one) for one in its.folder_ids],
+        archive_ids=[public_id("archive", one) for one in its.archive_ids],
     )
     if isinstance(row["created_at"], datetime):
         imported.created_at.FromDatetime(row["created_at"])
@@ -90,15 +90,15 @@ def agent(row: Row, its: Belongings) -> tuple[pb.ImportedAgent, list[str]]:
 
 
 def conversation(row: Row, block_ids: Sequence[str]) -> pb.ImportedConversation:
-    """A conversation beside the default one, with the copies of blocks that are its own."""
-    settings, model = as_object(row["model_settings"]), models.handle(text_of(row["model"]))
+    """Returns a conversation beside the default one, with the copies of blocks that are its own."""
+    settings, model = as_object(row["model_settings"]), models.handle(as_text(row["model"]))
     imported = pb.ImportedConversation(
-        conversation_id=public("conv", row["id"]),
-        agent_id=public("agent", row["agent_id"]),
+        conversation_id=public_id("conv", row["id"]),
+        agent_id=public_id("agent", row["agent_id"]),
         summary=None if row["summary"] is None else storable(row["summary"])[:_LONGEST_TEXT],
         model=model or None,
         model_settings_json=dump(settings) if settings else None,
-        isolated_block_ids=[public("block", one) for one in block_ids],
+        isolated_block_ids=[public_id("block", one) for one in block_ids],
     )
     if isinstance(row["created_at"], datetime):
         imported.created_at.FromDatetime(row["created_at"])
@@ -106,7 +106,7 @@ def conversation(row: Row, block_ids: Sequence[str]) -> pb.ImportedConversation:
 
 
 def _timezone(row: Row, changed: list[str]) -> str:
-    name = text_of(row["timezone"])
+    name = as_text(row["timezone"])
     try:
         ZoneInfo(name or "UTC")
     except (ValueError, OSError, KeyError):
@@ -116,9 +116,9 @@ def _timezone(row: Row, changed: list[str]) -> str:
 
 
 def _rules(row: Row, changed: list[str]) -> list[Json]:
-    """Its rules but for those of a type that nobody knows; with `timeout_seconds` and the like as they are."""
+    """Returns the rules of types that are known here; `timeout_seconds` and the like stay as they are."""
     given = [as_object(rule) for rule in as_list(row["tool_rules"])]
-    rules = [rule for rule in given if rule.get("type") in _RULES and text_of(rule.get("tool_name"))]
+    rules = [rule for rule in given if rule.get("type") in _RULES and as_text(rule.get("tool_name"))]
     if len(rules) < len(given):
         changed.append("tool rules of a type that is not known here are left out")
     return rules
@@ -133,7 +133,7 @@ def _compaction(given: object, changed: list[str]) -> Json:
     settings = dict(as_object(given))
     if settings.get("mode") not in (None, *_MODES):
         changed.append(f"compaction in mode {settings.pop('mode')!r} is not known here; it has the default one")
-    settings["model"] = models.handle(text_of(settings.get("model"))) or None
+    settings["model"] = models.handle(as_text(settings.get("model"))) or None
     if not isinstance(settings.get("model_settings"), dict | None):
         settings["model_settings"] = None
     return settings if as_object(given) else {}

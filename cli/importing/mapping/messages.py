@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
 from cli.importing.mapping import parts
-from cli.importing.values import LeftOut, Row, as_list, as_object, public, storable, text_of, uuid_of
+from cli.importing.values import Row, Skip, as_list, as_object, as_text, public_id, storable, uuid_of
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import transfer_service_pb2 as pb
 
@@ -30,8 +30,8 @@ _PREFIX_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
-    """What has to be known of an agent to read its messages.
+class AgentInfo:
+    """The facts of an agent that its messages need to be read.
 
     tools: names of its tools. returned: ids of calls that a client has run; decided: of those that it has judged.
     since: when it was made, for messages without a time.
@@ -46,80 +46,80 @@ class Speaker:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a row stands. `first`: of the window; `copied_to`: the conversation for which it is copied, if it is."""
+class Position:
+    """The place of a row. `number`: in the window; `copied_to`: the conversation for which it is copied, if it is."""
 
     in_context: bool
     number: int = -1
     copied_to: UUID | None = None
 
 
-Read = tuple[Row, Place, pb.StoredMessage | LeftOut]
+Conversion = tuple[Row, Position, pb.StoredMessage | Skip]
 
 
-def answered(rows: Iterable[Row]) -> tuple[frozenset[str], frozenset[str]]:
-    """The calls that a client ran itself, and those that it judged, by the rows that are its answers."""
+def client_answers(rows: Iterable[Row]) -> tuple[frozenset[str], frozenset[str]]:
+    """Returns the ids of the calls that a client ran itself, and of those that it decided, from its answers."""
     returned, decided = set[str](), set[str]()
     for row in rows:
         for answer in map(as_object, as_list(row["approvals"])):
-            (decided if answer.get("type") == "approval" else returned).add(text_of(answer.get("tool_call_id")))
+            (decided if answer.get("type") == "approval" else returned).add(as_text(answer.get("tool_call_id")))
     return frozenset(returned), frozenset(decided)
 
 
-def stored(row: Row, place: Place, speaker: Speaker) -> pb.StoredMessage | LeftOut:
-    """One row as it is stored here."""
-    role = text_of(row["role"])
+def to_message(row: Row, position: Position, agent_info: AgentInfo) -> pb.StoredMessage | Skip:
+    """Returns a row as a message of this server."""
+    role = as_text(row["role"])
     if role not in _ROLES:
-        return LeftOut(f"there are no messages of role {role!r} here")
-    said = list(_parts(row, role, place, speaker))
+        return Skip(f"there are no messages of role {role!r} here")
+    said = list(_parts(row, role, position, agent_info))
     if not said:
-        return LeftOut("it is empty")
-    if role == "user" and place.in_context and place.number == 1 and _is_summary(row):
+        return Skip("it is empty")
+    if role == "user" and position.in_context and position.number == 1 and _is_summary(row):
         role = "summary"
-    if asks(row):
+    if requests_approval(row):
         role = "assistant"
-    message_id = new_id(row, place)
+    message_id = new_id(row, position)
     message = pb.StoredMessage(
         id=f"message-{message_id}",
         role=_ROLES[role],
         parts=said,
-        in_context=place.in_context,
+        in_context=position.in_context,
         name=row["name"] if role == "user" and row["name"] else None,
-        otid=row["otid"] if place.copied_to is None and not asks(row) and row["otid"] else None,
+        otid=row["otid"] if position.copied_to is None and not requests_approval(row) and row["otid"] else None,
         sender_id=row["sender_id"] or None,
     )
-    message.created_at.FromDatetime(row["created_at"] if isinstance(row["created_at"], datetime) else speaker.since)
+    message.created_at.FromDatetime(row["created_at"] if isinstance(row["created_at"], datetime) else agent_info.since)
     return message
 
 
-def is_compiled(row: Row, place: Place, speaker: Speaker) -> bool:
-    """Whether it is a compiled prompt: those are made anew."""
+def is_system_prompt(row: Row, position: Position, agent_info: AgentInfo) -> bool:
+    """Returns whether the row is a compiled prompt: those are made anew."""
     if row["role"] != "system":
         return False
     text = _text(row)
-    prefix = speaker.system.strip()[:_PREFIX_CHARS]
-    return place.number == 0 or any(mark in text for mark in _COMPILED) or bool(prefix and text.startswith(prefix))
+    prefix = agent_info.system.strip()[:_PREFIX_CHARS]
+    return position.number == 0 or any(mark in text for mark in _COMPILED) or bool(prefix and text.startswith(prefix))
 
 
-def asks(row: Row) -> bool:
-    """Whether its calls wait, or waited, for the client."""
+def requests_approval(row: Row) -> bool:
+    """Returns whether the row's calls wait, or waited, for the client."""
     return row["role"] == "approval" and bool(as_list(row["tool_calls"]))
 
 
-def new_id(row: Row, place: Place) -> UUID:
-    """Its id here; see above. A copy for another conversation has one of its own, always the same."""
+def new_id(row: Row, position: Position) -> UUID:
+    """Returns the row's id here; see above. A copy for another conversation has one of its own, always the same."""
     old = uuid_of(row["id"])
-    shown = old if place.copied_to is None else uuid5(place.copied_to, str(old))
-    return UUID(int=shown.int + 1) if asks(row) else shown
+    shown = old if position.copied_to is None else uuid5(position.copied_to, str(old))
+    return UUID(int=shown.int + 1) if requests_approval(row) else shown
 
 
-async def joined(read: AsyncIterator[Read]) -> AsyncIterator[Read]:
-    """The same, where calls that wait and those before them that do not, of one reply, are one message."""
-    held: Read | None = None
-    async for one in read:
+async def merge_calls(conversions: AsyncIterator[Conversion]) -> AsyncIterator[Conversion]:
+    """Yields the same, with calls of one reply, those that wait and those that do not, in one message."""
+    held: Conversion | None = None
+    async for one in conversions:
         if held is not None:
             if _belong_together(held, one):
-                one = (one[0], one[1], _merged(held[2], one[2]))
+                one = (one[0], one[1], _merge(held[2], one[2]))
             else:
                 yield held
         held = one
@@ -127,20 +127,20 @@ async def joined(read: AsyncIterator[Read]) -> AsyncIterator[Read]:
         yield held
 
 
-def _belong_together(before: Read, after: Read) -> bool:
-    (first, place, message), (second, its_place, its_message) = before, after
+def _belong_together(before: Conversion, after: Conversion) -> bool:
+    (first, position, message), (second, its_position, its_message) = before, after
     return (
         isinstance(message, pb.StoredMessage)
         and isinstance(its_message, pb.StoredMessage)
-        and asks(second)
+        and requests_approval(second)
         and first["role"] == "assistant"
         and bool(as_list(first["tool_calls"]))
         and first["step_id"] == second["step_id"]
-        and place.in_context == its_place.in_context
+        and position.in_context == its_position.in_context
     )
 
 
-def _merged(before: object, after: object) -> pb.StoredMessage:
+def _merge(before: object, after: object) -> pb.StoredMessage:
     assert isinstance(before, pb.StoredMessage)
     assert isinstance(after, pb.StoredMessage)
     one = pb.StoredMessage()
@@ -150,49 +150,49 @@ def _merged(before: object, after: object) -> pb.StoredMessage:
     return one
 
 
-def _parts(row: Row, role: str, place: Place, speaker: Speaker) -> Iterator[pb.StoredPart]:
+def _parts(row: Row, role: str, position: Position, agent_info: AgentInfo) -> Iterator[pb.StoredPart]:
     match role:
         case "assistant":
-            thinks = speaker.agent_type != "letta_v1_agent" and bool(as_list(row["tool_calls"]))
-            yield from parts.content(row["content"], text=row["text"], thinks=thinks)
-            yield from map(parts.called, parts.calls(row["tool_calls"]))
-        case "approval" if asks(row):
-            thinks = speaker.agent_type != "letta_v1_agent"
-            yield from parts.content(row["content"], text=row["text"], thinks=thinks)
-            for one in parts.calls(row["tool_calls"]):
-                yield parts.called(one, _gate(text_of(one.get("id")), _name(one), speaker))
+            thinks = agent_info.agent_type != "letta_v1_agent" and bool(as_list(row["tool_calls"]))
+            yield from parts.content_parts(row["content"], text=row["text"], thinks=thinks)
+            yield from map(parts.openai_call_part, parts.openai_calls(row["tool_calls"]))
+        case "approval" if requests_approval(row):
+            thinks = agent_info.agent_type != "letta_v1_agent"
+            yield from parts.content_parts(row["content"], text=row["text"], thinks=thinks)
+            for one in parts.openai_calls(row["tool_calls"]):
+                yield parts.openai_call_part(one, _gate(as_text(one.get("id")), _name(one), agent_info))
         case "approval":
-            yield from _answers(row, place)
+            yield from _answers(row, position)
         case "tool" | "function":
             yield from _returns(row)
         case "user":
             yield from _user(row)
         case _:
-            yield from parts.content(row["content"], text=row["text"])
+            yield from parts.content_parts(row["content"], text=row["text"])
 
 
-def _gate(call_id: str, name: str, speaker: Speaker) -> str:
-    """Why a call waits: the client runs it itself, or says whether it may be run."""
-    if call_id in speaker.returned:
+def _gate(call_id: str, name: str, agent_info: AgentInfo) -> str:
+    """Returns why a call waits: the client runs it itself, or decides whether it may run."""
+    if call_id in agent_info.returned:
         return "client"
-    return "approval" if call_id in speaker.decided or name in speaker.tools else "client"
+    return "approval" if call_id in agent_info.decided or name in agent_info.tools else "client"
 
 
 def _name(call: Row) -> str:
-    return text_of(as_object(call.get("function")).get("name"))
+    return as_text(as_object(call.get("function")).get("name"))
 
 
-def _answers(row: Row, place: Place) -> Iterator[pb.StoredPart]:
-    request = _request(row, place)
+def _answers(row: Row, position: Position) -> Iterator[pb.StoredPart]:
+    request = _request(row, position)
     answers = [as_object(one) for one in as_list(row["approvals"])]
     if not answers and row["approve"] is not None:
         answers = [{"type": "approval", "approve": row["approve"], "reason": row["denial_reason"]}]
     for answer in answers:
         if answer.get("type") == "approval":
             decision = message_pb2.Decision(
-                tool_call_id=text_of(answer.get("tool_call_id")),
+                tool_call_id=as_text(answer.get("tool_call_id")),
                 approve=bool(answer.get("approve")),
-                reason=storable(text_of(answer.get("reason"))) or None,
+                reason=storable(as_text(answer.get("reason"))) or None,
                 request_id=request,
             )
             yield pb.StoredPart(decision=decision)
@@ -200,26 +200,26 @@ def _answers(row: Row, place: Place) -> Iterator[pb.StoredPart]:
             yield _return(answer, "", "")
 
 
-def _request(row: Row, place: Place) -> str:
-    """The id under which the calls are shown that it answers."""
-    old = text_of(row["approval_request_id"])
-    if not old or place.copied_to is None:
-        return public("message", old) if old else ""
-    return f"message-{uuid5(place.copied_to, str(uuid_of(old)))}"
+def _request(row: Row, position: Position) -> str:
+    """Returns the id under which the answered calls are shown."""
+    old = as_text(row["approval_request_id"])
+    if not old or position.copied_to is None:
+        return public_id("message", old) if old else ""
+    return f"message-{uuid5(position.copied_to, str(uuid_of(old)))}"
 
 
 def _returns(row: Row) -> Iterator[pb.StoredPart]:
     returns = [as_object(one) for one in as_list(row["tool_returns"])]
     if returns:
-        yield from (_return(one, text_of(row["tool_call_id"]), text_of(row["name"])) for one in returns)
+        yield from (_return(one, as_text(row["tool_call_id"]), as_text(row["name"])) for one in returns)
     else:
-        yield parts.tool_return(text_of(row["tool_call_id"]), _text(row), name=text_of(row["name"]))
+        yield parts.tool_return_part(as_text(row["tool_call_id"]), _text(row), name=as_text(row["name"]))
 
 
 def _return(given: Row, call_id: str, name: str) -> pb.StoredPart:
     said = given.get("func_response", given.get("tool_return"))
-    return parts.tool_return(
-        text_of(given.get("tool_call_id")) or call_id,
+    return parts.tool_return_part(
+        as_text(given.get("tool_call_id")) or call_id,
         said if isinstance(said, str) else "" if said is None else str(said),
         failed=given.get("status") == "error",
         name=name,
@@ -229,17 +229,17 @@ def _return(given: Row, call_id: str, name: str) -> pb.StoredPart:
 
 
 def _user(row: Row) -> Iterator[pb.StoredPart]:
-    for part in parts.content(row["content"], text=row["text"]):
+    for part in parts.content_parts(row["content"], text=row["text"]):
         if part.HasField("text"):
-            part.text.text = parts.unpacked_user(part.text.text)
+            part.text.text = parts.unpack_user_message(part.text.text)
         yield part
 
 
 def _is_summary(row: Row) -> bool:
-    """Older servers keep the summary as a message of role user."""
+    """Returns whether a message of role user is a summary, as older servers keep it."""
     return parts.is_alert(_text(row))
 
 
 def _text(row: Row) -> str:
-    texts = [text_of(as_object(part).get("text")) for part in as_list(row["content"])]
-    return "\n".join(filter(None, texts)) or text_of(row["text"])
+    texts = [as_text(as_object(part).get("text")) for part in as_list(row["content"])]
+    return "\n".join(filter(None, texts)) or as_text(row["text"])

@@ -1,6 +1,6 @@
 """Handles of models, and what an agent sets on its model. No I/O."""
 
-from cli.importing.values import Json, Row, as_object, text_of
+from cli.importing.values import Json, Row, as_object, as_text
 
 # The old server's name for OpenAI behind another address.
 _PROXY = "openai-proxy"
@@ -10,23 +10,23 @@ _WARMEST = 2.0
 
 
 def chat_handle(config: object) -> str:
-    """`provider/model` of an llm_config; empty where it names no model."""
+    """Returns `provider/model` of an llm_config; empty where it names no model."""
     given = as_object(config)
-    return handle(text_of(given.get("handle"))) or _made(
+    return handle(as_text(given.get("handle"))) or _build_handle(
         given.get("provider_name") or given.get("model_endpoint_type"), given.get("model")
     )
 
 
 def embedding_handle(config: object) -> str:
-    """`provider/model` of an embedding_config; empty where it names no model."""
+    """Returns `provider/model` of an embedding_config; empty where it names no model."""
     given = as_object(config)
-    return handle(text_of(given.get("handle"))) or _made(
+    return handle(as_text(given.get("handle"))) or _build_handle(
         given.get("embedding_endpoint_type"), given.get("embedding_model")
     )
 
 
 def handle(given: str) -> str:
-    """A handle as it is called here; empty for what is none."""
+    """Returns a handle by its name here; empty for text that is none."""
     provider, _, model = given.strip().partition("/")
     if not provider or not model or len(given.split()) != 1:
         return ""
@@ -34,21 +34,21 @@ def handle(given: str) -> str:
 
 
 def dimensions(config: object) -> int:
-    """Numbers of the vectors of an embedding_config; 0: it does not say."""
+    """Returns the dimensions of an embedding_config; 0 where it has none."""
     size = as_object(config).get("embedding_dim")
     return size if type(size) is int and size > 0 else 0
 
 
 def context_window(config: object) -> int | None:
-    """Tokens of an llm_config."""
+    """Returns the tokens of an llm_config's context window."""
     size = as_object(config).get("context_window")
     return size if type(size) is int and 0 < size < 2**31 else None
 
 
 def model_settings(config: object, response_format: object = None) -> Json:
-    """The model_settings that say what an llm_config says; what it leaves to the model is not in them."""
+    """Returns the model_settings of an llm_config, without those that it leaves to the model."""
     given: Row = as_object(config)
-    settings: Json = {"provider_type": text_of(given.get("model_endpoint_type")) or None}
+    settings: Json = {"provider_type": as_text(given.get("model_endpoint_type")) or None}
     temperature, tokens = given.get("temperature"), given.get("max_tokens")
     if isinstance(temperature, int | float) and not isinstance(temperature, bool) and 0 <= temperature <= _WARMEST:
         settings["temperature"] = temperature
@@ -58,7 +58,7 @@ def model_settings(config: object, response_format: object = None) -> Json:
         if isinstance(given.get(name), bool):
             settings[name] = given[name]
     for name in ("effort", "verbosity"):
-        settings[name] = text_of(given.get(name)) or None
+        settings[name] = as_text(given.get(name)) or None
     settings |= _thinking(given)
     settings["response_format"] = as_object(response_format) or as_object(given.get("response_format")) or None
     return {name: value for name, value in settings.items() if value is not None}
@@ -66,12 +66,12 @@ def model_settings(config: object, response_format: object = None) -> Json:
 
 def _thinking(given: Row) -> Json:
     kind, budget = given.get("model_endpoint_type"), given.get("max_reasoning_tokens")
-    effort = text_of(given.get("reasoning_effort"))
+    effort = as_text(given.get("reasoning_effort"))
     if kind in ("anthropic", "bedrock") and given.get("enable_reasoner") and type(budget) is int and budget > 0:
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
     return {"reasoning": {"reasoning_effort": effort}} if effort else {}
 
 
-def _made(provider: object, model: object) -> str:
-    name = text_of(provider)
-    return handle(f"{_PROVIDERS.get(name, name)}/{text_of(model)}")
+def _build_handle(provider: object, model: object) -> str:
+    name = as_text(provider)
+    return handle(f"{_PROVIDERS.get(name, name)}/{as_text(model)}")

@@ -1,6 +1,6 @@
 """Providers that users brought themselves. No I/O."""
 
-from cli.importing.values import LeftOut, Row, public, text_of
+from cli.importing.values import Row, Skip, as_text, public_id
 from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.llm_gateway.core.provider_types import TYPES
 
@@ -8,24 +8,24 @@ from services.llm_gateway.core.provider_types import TYPES
 _TYPES = {"hugging_face": "hugging-face", "moonshot": "moonshot", "google": "google_ai"}
 
 
-def is_users(row: Row) -> bool:
-    """Whether a user made it; the others came of the old server's environment."""
-    return text_of(row["provider_category"]) == "byok"
+def is_byok(row: Row) -> bool:
+    """Returns whether a user brought the provider; the others come from the old server's environment."""
+    return as_text(row["provider_category"]) == "byok"
 
 
-def provider(row: Row, api_key: str, access_key: str) -> provider_service_pb2.CreateProviderRequest | LeftOut:
-    """A provider with its keys in the clear."""
-    told = text_of(row["provider_type"])
+def provider(row: Row, api_key: str, access_key: str) -> provider_service_pb2.CreateProviderRequest | Skip:
+    """Returns a provider with its keys in the clear."""
+    told = as_text(row["provider_type"])
     provider_type = _TYPES.get(told, told)
     if provider_type not in TYPES:
-        return LeftOut(f"there is no provider of type {told!r} here")
+        return Skip(f"there is no provider of type {told!r} here")
     message = provider_pb2.Provider(
-        name=text_of(row["name"]),
+        name=as_text(row["name"]),
         provider_type=provider_type,
         api_key=api_key,
         access_key=access_key,
-        base_url=text_of(row["base_url"]),
-        region=text_of(row["region"]),
-        api_version=text_of(row["api_version"]),
+        base_url=as_text(row["base_url"]),
+        region=as_text(row["region"]),
+        api_version=as_text(row["api_version"]),
     )
-    return provider_service_pb2.CreateProviderRequest(id=public("provider", row["id"]), provider=message)
+    return provider_service_pb2.CreateProviderRequest(id=public_id("provider", row["id"]), provider=message)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from cli.importing.values import Json, LeftOut, Row, as_list, as_object, dump, public, storable, text_of
+from cli.importing.values import Json, Row, Skip, as_list, as_object, as_text, dump, public_id, storable
 from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_service_pb2
 
 OWN = "letta_"
@@ -14,29 +14,29 @@ _PYTHON = re.compile(r"^\s*(async\s+)?def\s+\w+\s*\(", re.MULTILINE)
 _SCRIPT = re.compile(r"^\s*(export\s+)?(default\s+)?(async\s+)?function\b|=>|^\s*export\s", re.MULTILINE)
 
 
-def is_own(row: Row) -> bool:
-    """Whether the old server made the tool: this one has its own of that name."""
-    return text_of(row["tool_type"]).startswith(OWN)
+def is_builtin(row: Row) -> bool:
+    """Returns whether the old server made the tool: this one has its own of that name."""
+    return as_text(row["tool_type"]).startswith(OWN)
 
 
-def is_of_mcp(row: Row) -> bool:
-    """Whether the tool is one of an MCP server: those are read anew from it."""
+def is_mcp_tool(row: Row) -> bool:
+    """Returns whether the tool is of an MCP server: those are read anew from it."""
     return row["tool_type"] == MCP or "mcp" in as_object(row["metadata_"])
 
 
 def server_of(row: Row) -> str:
-    """The name of the MCP server of a tool."""
-    return text_of(as_object(as_object(row["metadata_"]).get("mcp")).get("server_name"))
+    """Returns the name of the MCP server of a tool."""
+    return as_text(as_object(as_object(row["metadata_"]).get("mcp")).get("server_name"))
 
 
-def tool(row: Row) -> tool_service_pb2.CreateToolRequest | LeftOut:
-    """A tool of the tenant's own source."""
-    source = storable(text_of(row["source_code"]))
-    language = source_type(source, text_of(row["source_type"]))
+def tool(row: Row) -> tool_service_pb2.CreateToolRequest | Skip:
+    """Returns a tool of the tenant's own source."""
+    source = storable(as_text(row["source_code"]))
+    language = source_type(source, as_text(row["source_type"]))
     if not source.strip():
-        return LeftOut("it has no source code")
+        return Skip("it has no source code")
     if not language:
-        return LeftOut(f"its source code is neither Python nor TypeScript, and it says {row['source_type']!r}")
+        return Skip(f"its source code is neither Python nor TypeScript, and it says {row['source_type']!r}")
     schema, arguments = as_object(row["json_schema"]), as_object(row["args_json_schema"])
     draft = tool_service_pb2.ToolDraft(
         source_type=language,
@@ -55,11 +55,11 @@ def tool(row: Row) -> tool_service_pb2.CreateToolRequest | LeftOut:
         draft.pip_requirements_json = dump(pip)
     if npm := packages(row["npm_requirements"]):
         draft.npm_requirements_json = dump(npm)
-    return tool_service_pb2.CreateToolRequest(tool_id=public("tool", row["id"]), tool=draft)
+    return tool_service_pb2.CreateToolRequest(tool_id=public_id("tool", row["id"]), tool=draft)
 
 
 def source_type(source: str, told: str) -> str:
-    """By the text: what the row says is "json" for much Python. Empty where neither tells."""
+    """Returns the language by the text, because rows declare much Python as "json"; empty where neither tells."""
     if _PYTHON.search(source):
         return "python"
     if _SCRIPT.search(source):
@@ -68,43 +68,43 @@ def source_type(source: str, told: str) -> str:
 
 
 def packages(given: object) -> list[Json]:
-    """Requirements with a name each."""
+    """Returns requirements with a name each."""
     entries = (as_object(entry) for entry in as_list(given))
     return [
         {"name": entry["name"], **({"version": entry["version"]} if entry.get("version") else {})}
         for entry in entries
-        if text_of(entry.get("name"))
+        if as_text(entry.get("name"))
     ]
 
 
-def mcp_server(row: Row, token: str, headers: Mapping[str, str]) -> mcp_service_pb2.CreateMcpServerRequest | LeftOut:
-    """An MCP server with its secrets in the clear; empty ones are not there."""
+def mcp_server(row: Row, token: str, headers: Mapping[str, str]) -> mcp_service_pb2.CreateMcpServerRequest | Skip:
+    """Returns an MCP server with its secrets in the clear; empty ones are left out."""
     transport = mcp_pb2.McpTransport()
     match row["server_type"]:
         case "streamable_http" | "sse" as kind:
             http = transport.streamable_http if kind == "streamable_http" else transport.sse
-            http.server_url = text_of(row["server_url"])
+            http.server_url = as_text(row["server_url"])
             if token:
                 http.auth_header = "Authorization"
                 http.auth_token = token if token.startswith("Bearer ") else f"Bearer {token}"
             http.custom_headers.update(headers)
         case "stdio":
             given = as_object(row["stdio_config"])
-            transport.stdio.command = text_of(given.get("command"))
+            transport.stdio.command = as_text(given.get("command"))
             transport.stdio.args.extend(str(one) for one in as_list(given.get("args")))
             transport.stdio.env.update({name: str(value) for name, value in as_object(given.get("env")).items()})
         case kind:
-            return LeftOut(f"there is no way to reach an MCP server that is called {kind!r}")
+            return Skip(f"there is no way to reach an MCP server that is called {kind!r}")
     return mcp_service_pb2.CreateMcpServerRequest(
-        id=public("mcp_server", row["id"]),
-        name=text_of(row["server_name"]),
+        id=public_id("mcp_server", row["id"]),
+        name=as_text(row["server_name"]),
         transport=transport,
         metadata_json=dump(as_object(row["metadata_"])),
     )
 
 
 def headers_of(text: str) -> dict[str, str] | None:
-    """Headers as they are sealed, a JSON object; None where it is none."""
+    """Returns headers from their JSON object; None where it is none."""
     try:
         value = json.loads(text) if text else {}
     except json.JSONDecodeError:
@@ -113,7 +113,7 @@ def headers_of(text: str) -> dict[str, str] | None:
 
 
 def sandbox_config(row: Row) -> environment_service_pb2.CreateSandboxConfigRequest:
-    """The settings of a kind of sandbox."""
+    """Returns the settings of a kind of sandbox."""
     return environment_service_pb2.CreateSandboxConfigRequest(
-        type=text_of(row["type"]).lower(), config_json=dump(as_object(row["config"]))
+        type=as_text(row["type"]).lower(), config_json=dump(as_object(row["config"]))
     )

@@ -1,1 +1,1 @@
-"""What is brought over, one kind after the other. Each leaves out what is there already, so that it may be repeated."""
+"""The steps of an import, one kind after the other. Each skips rows that are here already, so it may be repeated."""

@@ -9,7 +9,7 @@ import asyncpg
 
 from cli.importing.mapping import agents as mapping
 from cli.importing.mapping import messages
-from cli.importing.mapping.messages import Place, Read, Speaker
+from cli.importing.mapping.messages import AgentInfo, Conversion, Position
 from cli.importing.schema import (
     AGENT_ARCHIVES,
     AGENT_BLOCKS,
@@ -26,9 +26,9 @@ from cli.importing.schema import (
     MESSAGES,
 )
 from cli.importing.steps.common import REFUSALS, Import
-from cli.importing.steps.tools import known
-from cli.importing.target import sentence
-from cli.importing.values import LeftOut, Row, as_list, public, text_of, uuid_of
+from cli.importing.steps.tools import map_tool_ids
+from cli.importing.target import describe
+from cli.importing.values import Row, Skip, as_list, as_text, public_id, uuid_of
 from loci.agent.v1 import transfer_service_pb2 as pb
 from services.common.errors import LociError
 
@@ -38,7 +38,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Tally:
-    """What became of an agent's messages and conversations in one attempt to send them."""
+    """The result of one attempt to send an agent's messages and conversations."""
 
     messages: int = 0
     conversations: int = 0
@@ -47,91 +47,91 @@ class Tally:
     failure: Exception | None = None
 
 
-async def agents(moving: Import) -> None:
-    """All of them, one after the other."""
-    transfers, report = moving.loci.transfers, moving.report
-    async for row in moving.source.rows(AGENTS):
-        agent_id, where = public("agent", row["id"]), {"id": row["id"], "name": text_of(row["name"])}
+async def agents(job: Import) -> None:
+    """Imports all agents, one after the other."""
+    transfers, report = job.loci.transfers, job.report
+    async for row in job.source.rows(AGENTS):
+        agent_id, where = public_id("agent", row["id"]), {"id": row["id"], "name": as_text(row["name"])}
         asked = pb.BatchFindAgentsRequest(agent_ids=[agent_id])
-        if (await moving.loci.ask(transfers.BatchFindAgents, asked)).agent_ids:
-            await _found(moving, row)
+        if (await job.loci.call(transfers.BatchFindAgents, asked)).agent_ids:
+            await _count_present(job, row)
             continue
-        secrets = await _secrets(moving, row)
-        imported, changed = await _agent(moving, row, secrets)
+        secrets = await _secrets(job, row)
+        imported, changed = await _agent(job, row, secrets)
         try:
-            tally = await _send(moving, row, imported)
+            tally = await _send(job, row, imported)
         except REFUSALS as error:
-            if (await moving.loci.ask(transfers.BatchFindAgents, asked)).agent_ids:
-                await _found(moving, row)  # it was stored, and the answer was lost
+            if (await job.loci.call(transfers.BatchFindAgents, asked)).agent_ids:
+                await _count_present(job, row)  # it was stored, and the answer was lost
                 continue
-            moving.lose("agents", sentence(error), **where)
-            await _lost(moving, row)
+            job.skip("agents", describe(error), **where)
+            await _count_skipped(job, row)
             continue
-        moving.agents.add(agent_id)
-        report.took("agents")
-        report.took("secrets", len(secrets))
-        report.took("conversations", tally.conversations)
-        report.took("messages", tally.messages)
+        job.agents.add(agent_id)
+        report.count_taken("agents")
+        report.count_taken("secrets", len(secrets))
+        report.count_taken("conversations", tally.conversations)
+        report.count_taken("messages", tally.messages)
         for message_id, reason in tally.left_out:
-            report.left_out("messages", reason, id=message_id)
+            report.skip("messages", reason, id=message_id)
         for what in (*changed, *tally.changed):
-            report.changed("agents", what, **where)
-        gone = await moving.source.listed_nowhere(row["id"])
-        report.left_out("messages", "the conversation it was said in is not there", count=gone)
-        moving.progress(f"agent {where['name']}: {tally.messages:,} messages")
-    gone = await moving.source.orphans(MESSAGES, AGENTS, "agent_id")
-    report.left_out("messages", "its agent is not there", count=gone)
+            report.note_change("agents", what, **where)
+        gone = await job.source.count_unlisted_messages(row["id"])
+        report.skip("messages", "the conversation it was said in is not there", count=gone)
+        job.progress(f"agent {where['name']}: {tally.messages:,} messages")
+    gone = await job.source.count_orphans(MESSAGES, AGENTS, "agent_id")
+    report.skip("messages", "its agent is not there", count=gone)
 
 
-async def _found(moving: Import, row: Row) -> None:
-    """Taken before: it has gone its own way since."""
-    moving.agents.add(public("agent", row["id"]))
-    moving.report.found("agents")
-    moving.report.found("conversations", await moving.source.count(CONVERSATIONS.name, agent_id=row["id"]))
-    moving.report.found("messages", await moving.source.count(MESSAGES.name, agent_id=row["id"]))
+async def _count_present(job: Import, row: Row) -> None:
+    """Counts an agent that was imported before, and may have changed since."""
+    job.agents.add(public_id("agent", row["id"]))
+    job.report.count_present("agents")
+    job.report.count_present("conversations", await job.source.count(CONVERSATIONS.name, agent_id=row["id"]))
+    job.report.count_present("messages", await job.source.count(MESSAGES.name, agent_id=row["id"]))
 
 
-async def _lost(moving: Import, row: Row) -> None:
+async def _count_skipped(job: Import, row: Row) -> None:
     for table, entity in ((CONVERSATIONS, "conversations"), (MESSAGES, "messages")):
-        count = await moving.source.count(table.name, agent_id=row["id"])
-        moving.report.left_out(entity, "its agent is not taken", count=count)
+        count = await job.source.count(table.name, agent_id=row["id"])
+        job.report.skip(entity, "its agent is not taken", count=count)
 
 
-async def _secrets(moving: Import, row: Row) -> dict[str, str]:
+async def _secrets(job: Import, row: Row) -> dict[str, str]:
     found = {}
-    async for variable in moving.source.rows(AGENT_VARIABLES, agent_id=row["id"]):
-        name = text_of(variable["key"])
-        value = moving.keyring.read(variable["value_enc"], variable["value"])
+    async for variable in job.source.rows(AGENT_VARIABLES, agent_id=row["id"]):
+        name = as_text(variable["key"])
+        value = job.keyring.read(variable["value_enc"], variable["value"])
         if value.problem:
             reason = f"of an agent: {value.problem}"
-            moving.report.left_out("secrets", reason, id=variable["id"], name=f"{row['name']}: {name}")
+            job.report.skip("secrets", reason, id=variable["id"], name=f"{row['name']}: {name}")
         # Its name is kept, so that the agent shows what it lacks.
         found[name] = value.value
     return found
 
 
-async def _agent(moving: Import, row: Row, secrets: dict[str, str]) -> tuple[pb.ImportedAgent, list[str]]:
-    source, old_id = moving.source, row["id"]
-    tool_ids, lost = known(moving, await source.joined(AGENT_TOOLS, old_id))
-    belongings = mapping.Belongings(
-        block_ids=await moving.kept(BLOCKS.name, await source.joined(AGENT_BLOCKS, old_id)),
+async def _agent(job: Import, row: Row, secrets: dict[str, str]) -> tuple[pb.ImportedAgent, list[str]]:
+    source, old_id = job.source, row["id"]
+    tool_ids, lost = map_tool_ids(job, await source.linked_ids(AGENT_TOOLS, old_id))
+    attachments = mapping.Attachments(
+        block_ids=await job.imported_ids(BLOCKS.name, await source.linked_ids(AGENT_BLOCKS, old_id)),
         tool_ids=tool_ids,
-        archive_ids=await moving.kept(ARCHIVES.name, await source.joined(AGENT_ARCHIVES, old_id)),
-        folder_ids=await moving.kept(FOLDERS.name, await source.joined(AGENT_FOLDERS, old_id)),
-        tags=await source.joined(AGENT_TAGS, old_id),
+        archive_ids=await job.imported_ids(ARCHIVES.name, await source.linked_ids(AGENT_ARCHIVES, old_id)),
+        folder_ids=await job.imported_ids(FOLDERS.name, await source.linked_ids(AGENT_FOLDERS, old_id)),
+        tags=await source.linked_ids(AGENT_TAGS, old_id),
         secrets=secrets,
     )
-    imported, changed = mapping.agent(row, belongings)
+    imported, changed = mapping.agent(row, attachments)
     return imported, [*changed, *(f"it lost the tool {name}, which is not here" for name in lost)]
 
 
-async def _speaker(moving: Import, row: Row) -> Speaker:
-    source = moving.source
-    returned, decided = messages.answered(await source.answers(row["id"]))
-    names = (moving.tool_names.get(one, "") for one in await source.joined(AGENT_TOOLS, row["id"]))
-    return Speaker(
-        agent_type=text_of(row["agent_type"]),
-        system=text_of(row["system"]),
+async def _agent_info(job: Import, row: Row) -> AgentInfo:
+    source = job.source
+    returned, decided = messages.client_answers(await source.approval_answers(row["id"]))
+    names = (job.tool_names.get(one, "") for one in await source.linked_ids(AGENT_TOOLS, row["id"]))
+    return AgentInfo(
+        agent_type=as_text(row["agent_type"]),
+        system=as_text(row["system"]),
         tools=frozenset(names),
         returned=returned,
         decided=decided,
@@ -139,11 +139,11 @@ async def _speaker(moving: Import, row: Row) -> Speaker:
     )
 
 
-async def _send(moving: Import, row: Row, imported: pb.ImportedAgent) -> Tally:
-    """Raises LociError, and what reading the old database raises."""
-    speaker, tally = await _speaker(moving, row), Tally()
-    if moving.dry_run:
-        async for part in _parts(moving, row, imported, speaker, tally):
+async def _send(job: Import, row: Row, imported: pb.ImportedAgent) -> Tally:
+    """Sends an agent. Raises LociError, and the old database's errors."""
+    agent_info, tally = await _agent_info(job, row), Tally()
+    if job.dry_run:
+        async for part in _parts(job, row, imported, agent_info, tally):
             tally.messages += len(part.messages.messages)
         return tally
 
@@ -151,14 +151,14 @@ async def _send(moving: Import, row: Row, imported: pb.ImportedAgent) -> Tally:
         nonlocal tally
         tally = Tally()  # of this attempt
         try:
-            async for part in _parts(moving, row, imported, speaker, tally):
+            async for part in _parts(job, row, imported, agent_info, tally):
                 yield part
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             tally.failure = error  # gRPC would only say that the call was cancelled
             raise
 
     try:
-        answer = await moving.loci.send(moving.loci.transfers.ImportAgents, parts)
+        answer = await job.loci.send(job.loci.transfers.ImportAgents, parts)
     except (LociError, asyncio.CancelledError):
         if tally.failure is not None:
             raise tally.failure from None
@@ -168,60 +168,60 @@ async def _send(moving: Import, row: Row, imported: pb.ImportedAgent) -> Tally:
 
 
 async def _parts(
-    moving: Import, row: Row, imported: pb.ImportedAgent, speaker: Speaker, tally: Tally
+    job: Import, row: Row, imported: pb.ImportedAgent, agent_info: AgentInfo, tally: Tally
 ) -> AsyncIterator[pb.ImportAgentsRequest]:
     yield pb.ImportAgentsRequest(agent=imported)
-    conversations = [one async for one in moving.source.rows(CONVERSATIONS, agent_id=row["id"])]
+    conversations = [one async for one in job.source.rows(CONVERSATIONS, agent_id=row["id"])]
     for one in conversations:
-        blocks = await moving.kept(BLOCKS.name, await moving.source.joined(CONVERSATION_BLOCKS, one["id"]))
+        blocks = await job.imported_ids(BLOCKS.name, await job.source.linked_ids(CONVERSATION_BLOCKS, one["id"]))
         tally.conversations += 1
         yield pb.ImportAgentsRequest(conversation=mapping.conversation(one, blocks))
-    async for frame in _frames(imported.agent_id, _default(moving, row, speaker, tally), tally):
+    async for frame in _frames(imported.agent_id, _default(job, row, agent_info, tally), tally):
         yield frame
     for one in conversations:
-        read = _conversation(moving, one, speaker, tally)
-        async for frame in _frames(public("conv", one["id"]), read, tally):
+        conversions = _conversation(job, one, agent_info, tally)
+        async for frame in _frames(public_id("conv", one["id"]), conversions, tally):
             yield frame
 
 
-async def _default(moving: Import, row: Row, speaker: Speaker, tally: Tally) -> AsyncIterator[Read]:
+async def _default(job: Import, row: Row, agent_info: AgentInfo, tally: Tally) -> AsyncIterator[Conversion]:
     window = [one for one in as_list(row["message_ids"]) if isinstance(one, str)]
     numbers = {message_id: number for number, message_id in enumerate(window)}
-    async for message in moving.source.older(row["id"], window):
-        if not messages.is_compiled(message, Place(False), speaker):
-            yield message, Place(False), messages.stored(message, Place(False), speaker)
+    async for message in job.source.older_messages(row["id"], window):
+        if not messages.is_system_prompt(message, Position(False), agent_info):
+            yield message, Position(False), messages.to_message(message, Position(False), agent_info)
     shown = 0
-    async for message in moving.source.window(row["id"], window):
+    async for message in job.source.window_messages(row["id"], window):
         shown += 1
         copied = None if message["keeper"] is None else uuid_of(row["id"])
-        place = Place(True, numbers[message["id"]], copied)
-        if not messages.is_compiled(message, place, speaker):
-            yield message, place, messages.stored(message, place, speaker)
+        position = Position(True, numbers[message["id"]], copied)
+        if not messages.is_system_prompt(message, position, agent_info):
+            yield message, position, messages.to_message(message, position, agent_info)
     if shown < len(numbers):
         tally.changed.append(f"{len(numbers) - shown} of the messages in its window are not there")
 
 
-async def _conversation(moving: Import, row: Row, speaker: Speaker, tally: Tally) -> AsyncIterator[Read]:
+async def _conversation(job: Import, row: Row, agent_info: AgentInfo, tally: Tally) -> AsyncIterator[Conversion]:
     number = 0
-    async for message in moving.source.said_in(row["id"]):
+    async for message in job.source.conversation_messages(row["id"]):
         shown = bool(message["in_context"])
         copied = None if message["keeper"] == row["id"] else uuid_of(row["id"])
-        place = Place(shown, number if shown else -1, copied)
+        position = Position(shown, number if shown else -1, copied)
         number += shown
-        if not messages.is_compiled(message, place, speaker):
-            yield message, place, messages.stored(message, place, speaker)
-    if gone := await moving.source.listed_and_gone(row["id"]):
+        if not messages.is_system_prompt(message, position, agent_info):
+            yield message, position, messages.to_message(message, position, agent_info)
+    if gone := await job.source.count_missing_messages(row["id"]):
         tally.changed.append(f"{gone} of the messages that {row['id']} lists are not there")
 
 
 async def _frames(
-    conversation_id: str, read: AsyncIterator[Read], tally: Tally
+    conversation_id: str, conversions: AsyncIterator[Conversion], tally: Tally
 ) -> AsyncIterator[pb.ImportAgentsRequest]:
-    """Messages as far as a frame goes; those that are not taken are told."""
+    """Yields messages in frames of a limited size; records those that are skipped."""
     held: list[pb.StoredMessage] = []
     size = 0
-    async for row, _, message in messages.joined(read):
-        if isinstance(message, LeftOut):
+    async for row, _, message in messages.merge_calls(conversions):
+        if isinstance(message, Skip):
             tally.left_out.append((row["id"], message.reason))
             continue
         weight = message.ByteSize()

@@ -1,14 +1,14 @@
-"""What every step works with."""
+"""The job that every step works on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from cli.importing.encryption import Keyring
 from cli.importing.report import Report
-from cli.importing.sealed import Keyring
 from cli.importing.source import Source
-from cli.importing.target import Loci, sentence
+from cli.importing.target import Loci, describe
 from services.common.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -28,7 +28,7 @@ REFUSALS = (InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, Permis
 
 @dataclass
 class Import:
-    """An import on its way.
+    """An import under way.
 
     tools: ids here by the old ones, tool_names: by the old ones. agents: ids of those that are here. lost: old ids of
     what is not taken, so that nothing refers to it.
@@ -45,30 +45,30 @@ class Import:
     agents: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
 
-    async def make(self, entity: str, rpc: Any, request: Any, *, id: str, name: str = "") -> Any:
-        """Sends a request that makes something: its answer, or None where it is refused, which is reported."""
+    async def create(self, entity: str, rpc: Any, request: Any, *, id: str, name: str = "") -> Any:
+        """Sends a request that creates something; returns the answer, or None after a refusal, which it reports."""
         if self.dry_run:
-            self.report.took(entity)
+            self.report.count_taken(entity)
             return None
         try:
-            made = await self.loci.ask(rpc, request)
+            made = await self.loci.call(rpc, request)
         except REFUSALS as error:
-            self.lose(entity, sentence(error), id=id, name=name)
+            self.skip(entity, describe(error), id=id, name=name)
             return None
-        self.report.took(entity)
+        self.report.count_taken(entity)
         return made
 
-    def lose(self, entity: str, reason: str, *, id: str, name: str = "") -> None:
-        """A row that is not taken."""
-        self.report.left_out(entity, reason, id=id, name=name)
+    def skip(self, entity: str, reason: str, *, id: str, name: str = "") -> None:
+        """Records a row that is not taken."""
+        self.report.skip(entity, reason, id=id, name=name)
         self.lost.add(id)
 
-    async def kept(self, table: str, ids: Sequence[str]) -> list[str]:
-        """Which of the old ids are rows that are here now, oldest first."""
-        return [one for one in await self.source.those_that_are(table, ids) if one not in self.lost]
+    async def imported_ids(self, table: str, ids: Sequence[str]) -> list[str]:
+        """Returns those of the old ids whose rows are here now, oldest first."""
+        return [one for one in await self.source.existing_ids(table, ids) if one not in self.lost]
 
 
-async def side_by_side(rows: AsyncIterator[T], work: Callable[[T], Awaitable[None]]) -> None:
+async def run_concurrently(rows: AsyncIterator[T], work: Callable[[T], Awaitable[None]]) -> None:
     """Works on rows as they come, a few at a time. Raises the first LociError."""
     places = asyncio.Semaphore(_AT_ONCE)
 

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 
 from cli.importing.mapping import memory as mapping
-from cli.importing.mapping import models, together
+from cli.importing.mapping import models
 from cli.importing.schema import ARCHIVES, BLOCK_TAGS, BLOCKS, FILE_CONTENTS, FILES, FOLDERS, PASSAGES
-from cli.importing.steps.common import REFUSALS, Import, side_by_side
-from cli.importing.target import sentence
-from cli.importing.values import LeftOut, Row, public, text_of
+from cli.importing.steps.common import REFUSALS, Import, run_concurrently
+from cli.importing.target import describe
+from cli.importing.values import Row, Skip, as_text, public_id
 from loci.memory.v1 import archive_service_pb2, block_service_pb2, folder_pb2, folder_service_pb2, passage_service_pb2
 from services.common.errors import LociError, NotFound
 
@@ -18,87 +18,87 @@ _BY_WORDS = "it has no vector of its archive's model, which does not answer: it 
 Drafts = list[passage_service_pb2.PassageDraft]
 
 
-async def blocks(moving: Import) -> None:
-    """Blocks with their tags, whoever they are attached to."""
+async def blocks(job: Import) -> None:
+    """Imports blocks with their tags, whoever they are attached to."""
     tags: dict[str, list[str]] = {}
-    async for row in moving.source.rows(BLOCK_TAGS):
-        tags.setdefault(row["block_id"], []).append(text_of(row["tag"]))
+    async for row in job.source.rows(BLOCK_TAGS):
+        tags.setdefault(row["block_id"], []).append(as_text(row["tag"]))
 
     async def one(row: Row) -> None:
-        where = {"id": row["id"], "name": text_of(row["label"])}
-        key = block_service_pb2.BlockKey(block_id=public("block", row["id"]))
-        if await moving.loci.has(moving.loci.blocks.GetBlock, block_service_pb2.GetBlockRequest(key=key)):
-            moving.report.found("blocks")
+        where = {"id": row["id"], "name": as_text(row["label"])}
+        key = block_service_pb2.BlockKey(block_id=public_id("block", row["id"]))
+        if await job.loci.exists(job.loci.blocks.GetBlock, block_service_pb2.GetBlockRequest(key=key)):
+            job.report.count_present("blocks")
             return
         draft = mapping.block(row, tags.get(row["id"], []))
-        if isinstance(draft, LeftOut):
-            moving.lose("blocks", draft.reason, **where)
+        if isinstance(draft, Skip):
+            job.skip("blocks", draft.reason, **where)
             return
         request = block_service_pb2.CreateBlockRequest(block=draft[0])
-        await moving.make("blocks", moving.loci.blocks.CreateBlock, request, **where)
+        await job.create("blocks", job.loci.blocks.CreateBlock, request, **where)
         for what in draft[1]:
-            moving.report.changed("blocks", what, **where)
+            job.report.note_change("blocks", what, **where)
 
-    await side_by_side(moving.source.rows(BLOCKS), one)
+    await run_concurrently(job.source.rows(BLOCKS), one)
 
 
-async def archives(moving: Import) -> None:
-    """Archives, each followed by its passages. Vectors are taken as they are; no model is asked where there are any."""
-    loci, report, seen = moving.loci, moving.report, 0
-    async for row in moving.source.rows(ARCHIVES):
-        where = {"id": row["id"], "name": text_of(row["name"])}
-        total = await moving.source.count(PASSAGES.name, archive_id=row["id"])
+async def archives(job: Import) -> None:
+    """Imports archives, each followed by its passages. Vectors stay as they are; passages without are embedded here."""
+    loci, report, seen = job.loci, job.report, 0
+    async for row in job.source.rows(ARCHIVES):
+        where = {"id": row["id"], "name": as_text(row["name"])}
+        total = await job.source.count(PASSAGES.name, archive_id=row["id"])
         seen += total
-        there = await _passages_of(moving, row["id"])
+        there = await _passages_of(job, row["id"])
         if there is not None:
-            report.found("archives")
+            report.count_present("archives")
         else:
             request = archive_service_pb2.CreateArchiveRequest(archive=mapping.archive(row))
-            made = await moving.make("archives", loci.archives.CreateArchive, request, **where)
-            if made is None and not moving.dry_run:
-                report.left_out("passages", "its archive is not taken", count=total)
+            made = await job.create("archives", loci.archives.CreateArchive, request, **where)
+            if made is None and not job.dry_run:
+                report.skip("passages", "its archive is not taken", count=total)
                 continue
-        await _passages(moving, row, there or 0, total)
-    gone = await moving.source.count(PASSAGES.name) - seen
-    report.left_out("passages", "its archive is not there", count=gone)
+        await _passages(job, row, there or 0, total)
+    gone = await job.source.count(PASSAGES.name) - seen
+    report.skip("passages", "its archive is not there", count=gone)
 
 
-async def _passages_of(moving: Import, old_id: str) -> int | None:
-    """How many passages the archive has here; None: it is not here."""
-    asked = archive_service_pb2.GetArchiveRequest(archive_id=public("archive", old_id))
+async def _passages_of(job: Import, old_id: str) -> int | None:
+    """Returns the number of passages that the archive has here; None where it is not here."""
+    asked = archive_service_pb2.GetArchiveRequest(archive_id=public_id("archive", old_id))
     try:
-        count: int = (await moving.loci.ask(moving.loci.archives.GetArchive, asked)).archive.passage_count
+        count: int = (await job.loci.call(job.loci.archives.GetArchive, asked)).archive.passage_count
     except NotFound:
         return None
     return count
 
 
-async def _passages(moving: Import, archive: Row, there: int, total: int) -> None:
+async def _passages(job: Import, archive: Row, there: int, total: int) -> None:
     """Sends them all unless they are all there: the same id again makes no second one."""
     if there >= total:
-        moving.report.found("passages", total)
+        job.report.count_present("passages", total)
         return
     sent = refused = 0
-    async for batch, problems in _batches(moving, archive):
+    async for batch, problems in _batches(job, archive):
         for passage_id, reason in problems:
-            moving.report.left_out("passages", reason, id=passage_id)
+            job.report.skip("passages", reason, id=passage_id)
         refused += len(problems)
         sent += len(batch)
-        if batch and not moving.dry_run:
-            refused += await _send(moving, archive, batch)
-    taken = sent if moving.dry_run else (await _passages_of(moving, archive["id"]) or 0) - there
-    moving.report.took("passages", taken)
-    moving.report.found("passages", max(0, total - refused - taken))
-    moving.progress(f"archive {text_of(archive['name'])}: {taken:,} passages")
+        if batch and not job.dry_run:
+            refused += await _send(job, archive, batch)
+    taken = sent if job.dry_run else (await _passages_of(job, archive["id"]) or 0) - there
+    job.report.count_taken("passages", taken)
+    job.report.count_present("passages", max(0, total - refused - taken))
+    job.progress(f"archive {as_text(archive['name'])}: {taken:,} passages")
 
 
-async def _batches(moving: Import, archive: Row) -> AsyncIterator[tuple[Drafts, list[tuple[str, str]]]]:
-    """Passages to send together, all of them with vectors or none, and those that are not sent."""
+async def _batches(job: Import, archive: Row) -> AsyncIterator[tuple[Drafts, list[tuple[str, str]]]]:
+    """Yields passages to send together, all of them with vectors or none, and the skipped ones with their reasons."""
     held: dict[bool, Drafts] = {True: [], False: []}
     sizes = {True: 0, False: 0}
-    async for row in moving.source.rows(PASSAGES, archive_id=archive["id"]):
+    async for row in job.source.rows(PASSAGES, archive_id=archive["id"]):
         draft = mapping.passage(row, archive)
-        if isinstance(draft, LeftOut):
+        if isinstance(draft, Skip):
             yield [], [(row["id"], draft.reason)]
             continue
         kind = bool(draft.embedding)
@@ -111,94 +111,94 @@ async def _batches(moving: Import, archive: Row) -> AsyncIterator[tuple[Drafts, 
         yield rest, []
 
 
-async def _send(moving: Import, archive: Row, drafts: Drafts) -> int:
-    """How many of them were refused, each of which is reported."""
+async def _send(job: Import, archive: Row, drafts: Drafts) -> int:
+    """Sends passages, reports each that is refused, and returns their number."""
     try:
-        await _store(moving, archive, drafts)
+        await _store(job, archive, drafts)
     except REFUSALS as error:
         if len(drafts) == 1:
-            moving.report.left_out("passages", sentence(error), id=drafts[0].id)
+            job.report.skip("passages", describe(error), id=drafts[0].id)
             return 1
-        return sum([await _send(moving, archive, [draft]) for draft in drafts])
+        return sum([await _send(job, archive, [draft]) for draft in drafts])
     return 0
 
 
-async def _store(moving: Import, archive: Row, drafts: Drafts) -> None:
-    """Those without vectors are embedded here, or where that cannot be done, kept without."""
-    request = passage_service_pb2.CreatePassagesRequest(archive_id=public("archive", archive["id"]), passages=drafts)
-    create = moving.loci.passages.CreatePassages
+async def _store(job: Import, archive: Row, drafts: Drafts) -> None:
+    """Stores passages. Those without vectors are embedded here, or stored without where that is not possible."""
+    request = passage_service_pb2.CreatePassagesRequest(archive_id=public_id("archive", archive["id"]), passages=drafts)
+    create = job.loci.passages.CreatePassages
     size = models.dimensions(archive["embedding_config"])
     if drafts[0].embedding or not size or not models.embedding_handle(archive["embedding_config"]):
-        await moving.loci.ask(create, request)
+        await job.loci.call(create, request)
         return
     try:
-        await moving.loci.ask(create, request)
+        await job.loci.call(create, request)
     except LociError as error:
         # A vector without any direction stands for none.
         for draft in request.passages:
             draft.embedding.extend([0.0] * size)
-        await moving.loci.ask(create, request)
+        await job.loci.call(create, request)
         for draft in drafts:
-            moving.report.changed("passages", f"{_BY_WORDS}: {error.reason}", id=draft.id)
+            job.report.note_change("passages", f"{_BY_WORDS}: {error.reason}", id=draft.id)
 
 
-async def folders(moving: Import) -> None:
-    """Folders, each followed by its files, whose texts are cut and embedded anew in the background."""
-    loci, report = moving.loci, moving.report
-    async for row in moving.source.rows(FOLDERS):
-        where = {"id": row["id"], "name": text_of(row["name"])}
-        draft = together.folder(row)
-        if await loci.has(loci.folders.GetFolder, folder_service_pb2.GetFolderRequest(folder_id=draft.id)):
-            report.found("folders")
-        elif moving.dry_run:
-            report.took("folders")
+async def folders(job: Import) -> None:
+    """Imports folders, each followed by its files, whose texts are cut and embedded anew in the background."""
+    loci, report = job.loci, job.report
+    async for row in job.source.rows(FOLDERS):
+        where = {"id": row["id"], "name": as_text(row["name"])}
+        draft = mapping.folder(row)
+        if await loci.exists(loci.folders.GetFolder, folder_service_pb2.GetFolderRequest(folder_id=draft.id)):
+            report.count_present("folders")
+        elif job.dry_run:
+            report.count_taken("folders")
         else:
             try:
-                await _make_folder(moving, draft, where)
+                await _make_folder(job, draft, where)
             except REFUSALS as error:
-                moving.lose("folders", sentence(error), **where)
+                job.skip("folders", describe(error), **where)
                 continue
-        async for file in moving.source.rows(FILES, source_id=row["id"]):
-            await _file(moving, file)
+        async for file in job.source.rows(FILES, source_id=row["id"]):
+            await _file(job, file)
 
 
-async def _make_folder(moving: Import, draft: folder_pb2.Folder, where: dict[str, str]) -> None:
+async def _make_folder(job: Import, draft: folder_pb2.Folder, where: dict[str, str]) -> None:
     request = folder_service_pb2.CreateFolderRequest(folder=draft)
-    create = moving.loci.folders.CreateFolder
+    create = job.loci.folders.CreateFolder
     try:
-        await moving.loci.ask(create, request)
+        await job.loci.call(create, request)
     except NotFound:
         handle, request.folder.embedding = request.folder.embedding, ""
-        await moving.loci.ask(create, request)
-        moving.report.changed(
+        await job.loci.call(create, request)
+        job.report.note_change(
             "folders", f"nobody serves {handle} here: it is searched by words, until its embedding is changed", **where
         )
-    moving.report.took("folders")
+    job.report.count_taken("folders")
 
 
-async def _file(moving: Import, row: Row) -> None:
-    loci, report = moving.loci, moving.report
-    where = {"id": row["id"], "name": text_of(row["file_name"])}
+async def _file(job: Import, row: Row) -> None:
+    loci, report = job.loci, job.report
+    where = {"id": row["id"], "name": as_text(row["file_name"])}
     asked = folder_service_pb2.GetFileRequest(
-        folder_id=public("source", row["source_id"]), file_id=public("file", row["id"])
+        folder_id=public_id("source", row["source_id"]), file_id=public_id("file", row["id"])
     )
-    if await loci.has(loci.folders.GetFile, asked):
-        report.found("files")
+    if await loci.exists(loci.folders.GetFile, asked):
+        report.count_present("files")
         return
-    texts = [one["text"] async for one in moving.source.rows(FILE_CONTENTS, file_id=row["id"])]
+    texts = [one["text"] async for one in job.source.rows(FILE_CONTENTS, file_id=row["id"])]
     text = texts[0] if texts else None
-    header = together.file(row, text)
-    if isinstance(header, LeftOut):
-        report.left_out("files", header.reason, **where)
-    elif moving.dry_run:
-        report.took("files")
+    header = mapping.file(row, text)
+    if isinstance(header, Skip):
+        report.skip("files", header.reason, **where)
+    elif job.dry_run:
+        report.count_taken("files")
     else:
         try:
             await loci.send(loci.folders.UploadFile, lambda: _upload(header, (text or "").encode()))
         except REFUSALS as error:
-            report.left_out("files", sentence(error), **where)
+            report.skip("files", describe(error), **where)
         else:
-            report.took("files")
+            report.count_taken("files")
 
 
 async def _upload(

@@ -1,15 +1,18 @@
-"""The content of messages: text and pictures."""
+"""The content of messages, text and pictures: as clients write it <-> protobuf.
 
-import base64
-import binascii
-from collections.abc import Sequence
+A picture by value is base64 everywhere; here it is checked and measured, and not decoded.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Tag
 
 from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body
+from gateway.rest.convert import Rest
 from loci.agent.v1 import message_pb2
+from services.common.core.base64_text import canonical, decoded_size
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
@@ -75,16 +78,16 @@ def _part(part: Part) -> message_pb2.ContentPart:
         case TextPart():
             return message_pb2.ContentPart(text=part.text)
         case ImagePart():
-            return message_pb2.ContentPart(image=_image(part.source))
+            return _image(part.source)
         case OtherPart():
             raise InvalidRequest(f"a client's message cannot have a part of type {part.type}", "body", "messages")
 
 
-def _image(source: ImageSource) -> message_pb2.ImageContent:
+def _image(source: ImageSource) -> message_pb2.ContentPart:
     if source.type == "url" and source.url:
         if not source.url.startswith("https://"):
             raise InvalidRequest("the address of an image must begin with https://", "body", "messages")
-        return message_pb2.ImageContent(url=source.url)
+        return message_pb2.ContentPart(image=message_pb2.ImageContent(url=source.url))
     if source.type != "base64" or not source.data or not source.media_type:
         raise InvalidRequest(
             "an image needs a source of type url with `url`, or of type base64 with `data` and `media_type`",
@@ -92,9 +95,33 @@ def _image(source: ImageSource) -> message_pb2.ImageContent:
             "messages",
         )
     try:
-        data = base64.b64decode(source.data, validate=True)
-    except binascii.Error:
+        data = canonical(source.data)
+    except ValueError:
         raise InvalidRequest("the `data` of an image is not base64", "body", "messages") from None
-    if len(data) > MAX_IMAGE_BYTES:
+    if decoded_size(data) > MAX_IMAGE_BYTES:
         raise InvalidRequest("an image is larger than 20 MiB", "body", "messages")
-    return message_pb2.ImageContent(data=data, media_type=source.media_type)
+    part = message_pb2.ContentPart()
+    # In its place: a part that is made of a message holds a copy of it.
+    part.image.data_base64, part.image.media_type = data, source.media_type
+    return part
+
+
+def content_to_rest(content: Iterable[message_pb2.ContentPart]) -> Any:
+    """Returns the content of a message: a text where that is all, else parts."""
+    parts = [part_to_rest(part) for part in content]
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
+
+
+def part_to_rest(part: message_pb2.ContentPart) -> Rest:
+    """Returns a text or a picture."""
+    return image_to_rest(part.image) if part.HasField("image") else {"type": "text", "text": part.text}
+
+
+def image_to_rest(image: message_pb2.ImageContent) -> Rest:
+    """Returns a picture."""
+    if image.WhichOneof("source") == "url":
+        return {"type": "image", "source": {"type": "url", "url": image.url}}
+    source = {"type": "base64", "media_type": image.media_type, "data": image.data_base64, "detail": None}
+    return {"type": "image", "source": source}

@@ -1,10 +1,10 @@
 """Messages as REST shows them: common fields, and beside them those of the message's kind."""
 
-import base64
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, assert_never
+from collections.abc import Collection, Sequence
+from typing import assert_never
 from uuid import UUID
 
+from gateway.resources.messages.content import content_to_rest, part_to_rest
 from gateway.rest.convert import Rest, to_rest, whole_second
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.fields import enum_names
@@ -73,7 +73,7 @@ def head(source: message_pb2.Message) -> Rest:
 def _content(source: message_pb2.Message) -> Rest:
     match source.WhichOneof("message"):
         case "user_message":
-            return {"content": user_content(source.user_message.content)}
+            return {"content": content_to_rest(source.user_message.content)}
         case "tool_call_message" | "approval_request_message":
             calls = [to_rest(call) for call in calls_of(source)]
             return {"tool_call": calls[0] if calls else None, "tool_calls": calls}
@@ -99,24 +99,6 @@ def _content(source: message_pb2.Message) -> Rest:
             assert_never(other)
 
 
-def user_content(content: Iterable[message_pb2.ContentPart]) -> Any:
-    """Returns the content of a message: a text where that is all, else parts."""
-    parts = [_part(part) for part in content]
-    if len(parts) == 1 and parts[0]["type"] == "text":
-        return parts[0]["text"]
-    return parts
-
-
-def _part(part: message_pb2.ContentPart) -> Rest:
-    if part.WhichOneof("part") != "image":
-        return {"type": "text", "text": part.text}
-    if part.image.WhichOneof("source") == "url":
-        return {"type": "image", "source": {"type": "url", "url": part.image.url}}
-    data = base64.b64encode(part.image.data).decode()
-    source = {"type": "base64", "media_type": part.image.media_type, "data": data, "detail": None}
-    return {"type": "image", "source": source}
-
-
 def calls_of(source: message_pb2.Message) -> Sequence[message_pb2.ToolCall]:
     """Returns the calls in a message that asks for calls, whether they run or wait."""
     if source.WhichOneof("message") == "approval_request_message":
@@ -138,7 +120,7 @@ def _return(source: message_pb2.ToolReturn) -> Rest:
         "type": "tool",
         "tool_call_id": source.tool_call_id,
         "status": source.status,
-        "tool_return": [_part(part) for part in source.content] or source.tool_return,
+        "tool_return": [part_to_rest(part) for part in source.content] or source.tool_return,
         "stdout": list(source.stdout),
         "stderr": list(source.stderr),
     }

@@ -1,6 +1,6 @@
 """Schedules as REST shows them."""
 
-from gateway.resources.messages.responses import user_content
+from gateway.resources.messages.content import content_to_rest
 from gateway.resources.runs.responses import view_of
 from gateway.rest.convert import Rest, moment
 from loci.agent.v1 import message_pb2, schedule_service_pb2
@@ -40,7 +40,7 @@ def _message(message: message_pb2.InputMessage) -> Rest:
     return {
         "type": "message",
         "role": _ROLES.get(message.role, "user"),
-        "content": user_content(message.content),
+        "content": content_to_rest(message.content),
         "name": message.name if message.HasField("name") else None,
         "otid": message.otid if message.HasField("otid") else None,
         "sender_id": message.sender_id if message.HasField("sender_id") else None,

@@ -1,12 +1,12 @@
 """Model calls <-> protobuf of the model gateway."""
 
-from base64 import b64decode
 from collections.abc import Iterable
 from typing import Any, assert_never
 
 import orjson
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2
+from services.agent.convert.parts import image_fields
 from services.agent.core import model_settings
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import (
@@ -121,7 +121,7 @@ def _part(part: Part) -> dict[str, Any]:
         case Text():
             return {"text": {"text": part.text, "signature": part.signature or None}}
         case Image():
-            return {"image": _image(part)}
+            return {"image": image_fields(part)}
         case Reasoning():
             return {"reasoning": {"text": part.text, "signature": part.signature or None}}
         case RedactedReasoning():
@@ -129,19 +129,13 @@ def _part(part: Part) -> dict[str, Any]:
         case Call():
             return {"tool_call": {"id": part.id, "name": part.name, "arguments_json": part.arguments}}
         case Return():
-            content = [{"text": {"text": part.text}}, *({"image": _image(image)} for image in part.images)]
+            content = [{"text": {"text": part.text}}, *({"image": image_fields(image)} for image in part.images)]
             result = {"tool_call_id": part.call_id, "content": content, "is_error": part.is_error}
             return {"tool_result": result}
         case Decision():
             # No model is shown one; see context.sendable.
             raise TypeError("a decision was about to be sent to a model")
     assert_never(part)
-
-
-def _image(part: Image) -> dict[str, Any]:
-    if part.url:
-        return {"url": part.url}
-    return {"data": b64decode(part.data), "media_type": part.media_type}
 
 
 def part_of(event: chat_service_pb2.StreamGenerateResponse) -> PartDelta | Reply | None:

@@ -9,8 +9,8 @@ from services.agent.core.messages import Message
 from services.agent.core.window.sizes import weight
 from services.agent.postgres.rows import message_from_json
 
-# Of all together, in bytes.
-MOST_BYTES = 32 * 1024 * 1024
+# Of all together, in bytes: more than the heaviest window has.
+MOST_BYTES = 44 * 1024 * 1024
 # Who has said nothing for so long is forgotten.
 IDLE_SECONDS = 600.0
 # What a message takes beside its texts.

@@ -1,16 +1,16 @@
 """The messages that clients send <- protobuf, as they will be stored."""
 
-from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
-from services.agent.core.messages import Decision, Image, Message, Part, Return, Role, Text, storable_part
+from services.agent.convert.parts import content_from_proto, decision_from_proto, return_from_proto
+from services.agent.core.messages import Image, Message, Part, Role, Text, storable_part
 from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, uuid7
+from services.common.ids import uuid7
 
 LONGEST_TEXT = 4_000_000
 # Messages of one request.
@@ -33,7 +33,7 @@ def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, 
 
 
 def _input(sent: message_pb2.InputMessage, number: int, run_id: UUID, now: datetime) -> Message:
-    parts = _answers(sent, number) if sent.answers else _parts(sent, number)
+    parts: tuple[Part, ...] = _answers(sent, number) if sent.answers else _parts(sent.content, number)
     if not parts:
         raise InvalidArgument(f"messages[{number}] has no content", reason="MESSAGES_EMPTY")
     return Message(
@@ -54,8 +54,8 @@ def _role(sent: message_pb2.InputMessage) -> Role:
     return "system" if sent.role == message_pb2.MESSAGE_ROLE_SYSTEM else "user"
 
 
-def _parts(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
-    return tuple(part for content in sent.content if (part := _part(content, number)) is not None)
+def _parts(content: Iterable[message_pb2.ContentPart], number: int) -> tuple[Text | Image, ...]:
+    return tuple(part for each in content if (part := _part(each, number)) is not None)
 
 
 def _answers(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
@@ -67,22 +67,9 @@ def _answers(sent: message_pb2.InputMessage, number: int) -> tuple[Part, ...]:
 def _answer(answer: message_pb2.Answer, number: int) -> Part:
     match answer.WhichOneof("answer"):
         case "decision":
-            made = answer.decision
-            request_id = str(from_public("message", made.request_id)) if made.request_id else ""
-            return Decision(made.tool_call_id, made.approve, made.reason, request_id)
+            return decision_from_proto(answer.decision)
         case "tool_return":
-            returned = answer.tool_return
-            parts = [part for content in returned.content if (part := _part(content, number)) is not None]
-            text = "\n".join(part.text for part in parts if isinstance(part, Text))
-            return Return(
-                returned.tool_call_id,
-                returned.name,
-                text or returned.tool_return,
-                returned.status == "error",
-                tuple(returned.stdout),
-                tuple(returned.stderr),
-                tuple(part for part in parts if isinstance(part, Image)),
-            )
+            return return_from_proto(answer.tool_return, _parts(answer.tool_return.content, number))
         case _:
             raise InvalidArgument(f"messages[{number}] has an answer that says nothing", reason="MESSAGE_INVALID")
 
@@ -92,18 +79,14 @@ def _optional(sent: message_pb2.InputMessage, name: Literal["name", "otid", "sen
     return storable(text) if sent.HasField(name) else None
 
 
-def _part(content: message_pb2.ContentPart, number: int) -> Part | None:
-    match content.WhichOneof("part"):
-        case "text":
-            text = storable(content.text)
-            if len(text) > LONGEST_TEXT:
-                sentence = f"messages[{number}] has {len(text)} characters; at most {LONGEST_TEXT} can be sent"
-                raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
-            return Text(text) if text else None
-        case "image" if content.image.WhichOneof("source") == "url":
-            return storable_part(Image(url=content.image.url))
-        case "image":
-            data = b64encode(content.image.data).decode()
-            return storable_part(Image(data=data, media_type=content.image.media_type))
-        case _:
-            return None
+def _part(content: message_pb2.ContentPart, number: int) -> Text | Image | None:
+    part = content_from_proto(content)
+    if part is None:
+        return None
+    part = storable_part(part)
+    if isinstance(part, Image):
+        return part
+    if len(part.text) > LONGEST_TEXT:
+        sentence = f"messages[{number}] has {len(part.text)} characters; at most {LONGEST_TEXT} can be sent"
+        raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
+    return part if part.text else None

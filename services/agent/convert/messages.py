@@ -1,6 +1,5 @@
 """Stored messages -> protobuf, as clients see them."""
 
-from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from typing import assert_never
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
+from services.agent.convert.parts import content_to_proto, decision_to_proto, return_to_proto
 from services.agent.core.events import Compacting, Delta, MessagePiece
 from services.agent.core.messages import (
     Call,
@@ -135,16 +135,6 @@ def _join_texts(parts: Iterable[Part]) -> str:
     return "".join(part.text for part in parts if isinstance(part, Text | Reasoning))
 
 
-def content_to_proto(part: Part) -> message_pb2.ContentPart:
-    """Returns text or a picture."""
-    if not isinstance(part, Image):
-        return message_pb2.ContentPart(text=_join_texts((part,)))
-    if part.url:
-        return message_pb2.ContentPart(image=message_pb2.ImageContent(url=part.url))
-    image = message_pb2.ImageContent(data=b64decode(part.data), media_type=part.media_type)
-    return message_pb2.ContentPart(image=image)
-
-
 def _call(call: Call) -> message_pb2.ToolCall:
     return message_pb2.ToolCall(name=call.name, arguments=call.arguments, tool_call_id=call.id)
 
@@ -156,16 +146,6 @@ def _answer(part: Part) -> message_pb2.Answer:
     return message_pb2.Answer(decision=decision_to_proto(part))
 
 
-def decision_to_proto(part: Decision) -> message_pb2.Decision:
-    """Returns an answer to a call that waited for approval."""
-    return message_pb2.Decision(
-        tool_call_id=part.call_id,
-        approve=part.approve,
-        reason=part.reason or None,
-        request_id=f"message-{part.request_id}" if part.request_id else "",
-    )
-
-
 def _put_summary(wire: message_pb2.SummaryMessage, text: str) -> None:
     summary, stats = unpack(text) or (text, None)
     wire.summary = summary
@@ -174,13 +154,4 @@ def _put_summary(wire: message_pb2.SummaryMessage, text: str) -> None:
 
 
 def _return(returned: Return) -> message_pb2.ToolReturn:
-    pictures = [content_to_proto(image) for image in returned.images]
-    return message_pb2.ToolReturn(
-        tool_call_id=returned.call_id,
-        status="error" if returned.is_error else "success",
-        tool_return=returned.text,
-        stdout=returned.stdout,
-        stderr=returned.stderr,
-        name=returned.name,
-        content=[message_pb2.ContentPart(text=returned.text), *pictures] if pictures else [],
-    )
+    return return_to_proto(returned, (Text(returned.text), *returned.images) if returned.images else ())

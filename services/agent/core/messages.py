@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, TypeVar, assert_never
 from uuid import UUID, uuid5
 
 from services.common.core.storable import storable
@@ -99,6 +99,7 @@ class Decision:
 
 
 Part = Text | Image | Reasoning | RedactedReasoning | Call | Return | Decision
+AnyPart = TypeVar("AnyPart", bound=Part)
 Kind = Literal["content", "reasoning", "redacted", "call", "gated_call", "return", "decision"]
 
 
@@ -143,7 +144,7 @@ def text_of(message: Message) -> str:
     return "\n".join(filter(None, map(searchable, message.parts)))
 
 
-def storable_part(part: Part) -> Part:
+def storable_part(part: AnyPart) -> AnyPart:
     """Returns the part with texts that can be stored."""
     values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
     changes = {name: _clean(value) for name, value in values.items() if _clean(value) != value}

@@ -118,7 +118,7 @@ def _part(message: chat_pb2.ChatPart) -> Part:
             return RedactedReasoning(message.redacted_reasoning.data)
         case "image":
             image = message.image
-            return Image(image.data, image.url, image.media_type, _optional(image, "detail"))
+            return Image(image.data_base64, image.url, image.media_type, _optional(image, "detail"))
         case None:
             raise InvalidArgument("a message has an empty part", reason="LLM_BAD_REQUEST")
 

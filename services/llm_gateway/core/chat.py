@@ -4,7 +4,6 @@ Pure data. `loci.llm.v1` is its form on our wire (calls/convert.py), each vendor
 the vendor's.
 """
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -30,22 +29,17 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture, by value (`data` and `media_type`) or by `url`; `detail` is low, high or auto."""
+    """A picture, by value (`data`, in base64, and `media_type`) or by `url`; `detail` is low, high or auto."""
 
-    data: bytes = b""
+    data: str = ""
     url: str = ""
     media_type: str = ""
     detail: str | None = None
 
     @property
-    def base64(self) -> str:
-        """Returns `data` as all vendors' wires have it."""
-        return b64encode(self.data).decode()
-
-    @property
     def address(self) -> str:
         """Returns `url`, or an address that holds the picture itself (RFC 2397)."""
-        return self.url or f"data:{self.media_type};base64,{self.base64}"
+        return self.url or f"data:{self.media_type};base64,{self.data}"
 
 
 @dataclass(frozen=True, slots=True)

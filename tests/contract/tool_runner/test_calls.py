@@ -3,13 +3,13 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from services.tool_runner.core.job import MIB, ExitReason, File, Job, Language, Limits, Mode, Output, Result
 from services.tool_runner.core.ports import Ends, Sandbox
+from tests.polling import until
 
 LIMITS = Limits(seconds=10, memory=256 * MIB, processes=32, disk=16 * MIB, files=4, file_bytes=MIB)
 STATE = {
@@ -173,7 +173,7 @@ async def test_a_program_is_spoken_to_on_its_streams(sandbox: Sandbox) -> None:
                 got += await process.read()
             await writing
         assert got == (line + "two\n").upper().encode()
-        await _until(lambda: "ready" in process.errors)
+        await until(lambda: "ready" in process.errors)
     finally:
         await process.close()
     assert await process.read() == b""
@@ -275,10 +275,3 @@ async def test_typescript_is_limited_as_python_is(sandbox: Sandbox, body: str, r
     limits = Limits(seconds=2, memory=256 * MIB, processes=32, disk=16 * MIB)
     result = await sandbox.run(Job(f"function tool(): any {{ {body} }}", "tool", {}, {}, limits, Language.NODE))
     assert result.reason is reason, result
-
-
-async def _until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.05)

@@ -22,6 +22,7 @@ from services.tool_runner.sandboxes.modal import ModalSource
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from services.tool_runner.sandboxes.remote_settings import E2bSettings, ModalSettings
 from tests.fakes import e2b_server, modal_server
+from tests.polling import until
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="the fakes run what they are asked to in bwrap")
 LIMITS = Limits(seconds=20)
@@ -70,12 +71,6 @@ async def hosted(request: pytest.FixtureRequest) -> AsyncIterator[Hosted]:
 
 def job(source: str, **given: Any) -> Job:
     return Job(source, "tool", given.pop("arguments", {}), **({"limits": LIMITS} | given))
-
-
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not what():
-            await asyncio.sleep(0.05)
 
 
 async def test_a_call_runs_as_nobody_and_gives_what_it_made(hosted: Hosted) -> None:

@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from services.tool_runner.core.job import Job, Limits
@@ -14,16 +12,10 @@ from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.engine import IMAGE, containers
+from tests.polling import until
 
 SLEEP = "import time\ndef tool():\n    time.sleep(600)"
 _ROOT = Path(__file__).resolve().parents[3]
-
-
-async def _until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "still there"
-        await asyncio.sleep(0.1)
 
 
 def _children(pid: int, word: str) -> list[int]:
@@ -80,7 +72,7 @@ async def test_docker_launcher_ends_when_idle(engine_environment: dict[str, str]
     assert (await sandbox.run(Job("def tool():\n    return 1", "tool", {}))).result == "1"
     launchers = _children(os.getpid(), "sandboxes.launcher")
     assert len(launchers) == 1
-    await _until(lambda: not _alive(launchers[0]))
+    await until(lambda: not _alive(launchers[0]))
     assert containers(engine_environment) == []
     assert (await sandbox.run(Job("def tool():\n    return 2", "tool", {}))).result == "2"
     await sandbox.close()
@@ -97,7 +89,7 @@ async def test_docker_containers_end_when_their_launcher_is_killed(
     result = await running
     assert result.error is not None
     assert "ended without an answer" in result.error.message
-    await _until(lambda: _running(engine_environment) == "")
+    await until(lambda: _running(engine_environment) == "")
     # What they leave, stopped, the next launcher removes.
     assert (await docker_sandbox.probe()).image
     assert containers(engine_environment) == []
@@ -125,7 +117,7 @@ async def test_bubblewrap_leaves_no_process_and_no_control_group(bubblewrap_sand
     assert inside
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    await _until(lambda: not any(_alive(pid) for pid in inside))
+    await until(lambda: not any(_alive(pid) for pid in inside))
     assert _groups() == []
 
 
@@ -140,12 +132,12 @@ async def test_bubblewrap_dies_with_the_service(bubblewrap_sandbox: PooledSandbo
     )
     service = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=_ROOT)
     try:
-        await _until(lambda: len(_children(service.pid, "/opt/loci/worker")) >= 3)  # bwrap, keeper, tool
+        await until(lambda: len(_children(service.pid, "/opt/loci/worker")) >= 3)  # bwrap, keeper, tool
         inside = _children(service.pid, "/opt/loci/worker")
     finally:
         service.kill()
         await service.wait()
-    await _until(lambda: not any(_alive(pid) for pid in inside))
+    await until(lambda: not any(_alive(pid) for pid in inside))
 
 
 async def test_a_worker_without_a_job_ends_with_its_input() -> None:

@@ -12,7 +12,7 @@ from tests.fakes.mcp_server import McpServer
 
 @pytest.fixture(scope="package")
 def world(open_stack: Stack, providers: Providers) -> Iterator[World]:
-    """What the paths name."""
+    """The objects that the paths name."""
     with McpServer().in_thread() as mcp:
         made = World(open_stack, providers.openai, mcp.url)
         yield made

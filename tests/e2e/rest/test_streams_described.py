@@ -1,4 +1,4 @@
-"""What streams send is what the OpenAPI document says of their events."""
+"""Streams send the events that the OpenAPI document describes."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ ASKS: Any = {"messages": [{"role": "user", "content": "use look"}], "streaming":
 
 @pytest.fixture(scope="module")
 def document(world: World) -> Document:
-    """Of the stack."""
+    """The stack's document."""
     return Document(world.url)
 
 

@@ -4,6 +4,7 @@ import json
 import time
 from typing import Any
 
+from tests.e2e.helpers import finished_file
 from tests.e2e.sdk_methods.world import EMBEDDING, MODEL, Cases, World, ids, refused
 
 cases = Cases()
@@ -230,10 +231,7 @@ def files(world: World) -> None:
     agent, folder, client = world.new_agent(), world.new_folder(), world.client.agents.files
     file = world.new_file(folder.id)
     world.client.agents.folders.attach(folder.id, agent_id=agent.id)
-    deadline = time.monotonic() + 20
-    while world.client.folders.files.retrieve(file.id, folder_id=folder.id).processing_status != "completed":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    finished_file(world.client, folder.id, file.id)
     assert client.open(file.id, agent_id=agent.id) == []
     assert [one.is_open for one in client.list(agent.id)] == [True]
     client.close(file.id, agent_id=agent.id)

@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def told(open_stack: Stack, providers: Providers) -> Any:
-    """What Node prints, under the names that the methods have in Python."""
+    """Returns Node's output, under the names that the methods have in Python."""
     providers.openai.rules(Rule(Reply(hang=True)))
     try:
         with McpServer().in_thread() as mcp, connected(open_stack.url, "node", connectionName="Laptop") as device:

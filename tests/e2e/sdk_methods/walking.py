@@ -1,4 +1,4 @@
-"""What methods the official client has, found by walking its resources, and which request each of them makes."""
+"""The methods of the official client, found by walking its resources, and the request that each of them makes."""
 
 import inspect
 import re
@@ -41,7 +41,7 @@ class Method:
         return bound
 
     def matches(self, verb: str, path: str) -> bool:
-        """Whether a request is one that this method makes."""
+        """Returns whether this method makes such a request."""
         pattern = re.sub(r"{\w+}", "[^/]+", self.path.rstrip("/")) + "/?"
         return verb == self.verb and re.fullmatch(pattern, path) is not None
 

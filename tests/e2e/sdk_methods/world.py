@@ -1,4 +1,4 @@
-"""What the cases work with: a client that notes its requests, and things that are there for whoever needs one."""
+"""The world of the cases: a client that records its requests, and objects for the cases that need one."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -143,7 +143,7 @@ class World:
         return self.client.templates.create(type="agent", agent_id=self.agent.id, name=self.name("template"))
 
     def post(self, path: str, body: Any, verb: str = "POST") -> Any:
-        """What a route answers that the client does not call."""
+        """Posts to a route that the client does not call; returns the answer."""
         answer = httpx.request(verb, f"{self.url}{path}", json=body, timeout=30)
         assert answer.status_code < 300, answer.text
         return answer.json()
@@ -158,7 +158,7 @@ def refused(status: int, call: Callable[[], Any], says: str = "") -> APIStatusEr
 
 
 def ids(objects: Iterable[Any]) -> list[str]:
-    """Of objects or of a page."""
+    """Returns the ids of objects or of a page."""
     return [one.id for one in objects]
 
 

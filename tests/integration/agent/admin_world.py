@@ -16,6 +16,7 @@ from uuid import UUID
 import asyncpg
 import grpc
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.agent.v1 import agent_service_pb2 as agent_wire
@@ -293,6 +294,13 @@ class AdminWorld:
         request = agent_wire.GetAgentRequest(agent_id=agent_id)
         found: Agent = (await self.call(self.agents.GetAgent, request, organization_id)).agent
         return found
+
+    async def update(self, agent_id: str, *paths: str, **fields: Any) -> Agent:
+        """The agent as changed. `paths`: the mask; without any, the names of `fields`."""
+        mask = FieldMask(paths=paths or fields)
+        request = agent_wire.UpdateAgentRequest(agent_id=agent_id, agent=Agent(**fields), update_mask=mask)
+        updated: Agent = (await self.call(self.agents.UpdateAgent, request)).agent
+        return updated
 
     async def list(self, organization_id: UUID = ORGANIZATION, **fields: Any) -> agent_wire.ListAgentsResponse:
         """A page of agents."""

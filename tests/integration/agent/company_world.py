@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from loci.agent.v1.identity_service_pb2_grpc import IdentityServiceStub
 from loci.memory.v1 import block_pb2, block_service_pb2
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from services.common.channel import make_channel
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld
 from tests.integration.agent.travel_world import travel_world
 
@@ -119,14 +116,6 @@ class Company:
         )
         changed: group_pb2.Group = (await self.world.call(self.groups.UpdateGroup, request)).group
         return changed
-
-
-def migrated(database_url: DatabaseUrl) -> tuple[str, str]:
-    """Databases of both services."""
-    urls = database_url("agent"), database_url("memory")
-    for url, name in zip(urls, ("agent", "memory"), strict=True):
-        asyncio.run(migrate(url, f"services.{name}"))
-    return urls
 
 
 @asynccontextmanager

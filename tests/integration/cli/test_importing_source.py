@@ -21,7 +21,7 @@ OTHER = "org-11111111-0000-4000-8000-000000000000"
 
 @pytest.fixture
 def empty(postgres: Postgres) -> Iterator[str]:
-    """The URL of a database without tables in `public`."""
+    """The URL of a database without tables in `public_id`."""
     name = postgres.create_database()
     yield postgres.superuser_url(name)
     postgres.drop_database(name)
@@ -50,39 +50,42 @@ async def all_of(rows: AsyncIterator[Any]) -> list[Any]:
 
 async def test_rows_are_whole_and_kept_ones_alone(letta: str) -> None:
     # As SQLAlchemy writes it.
-    async with Source.opened(letta.replace("postgresql://", "postgresql+asyncpg://")) as source:
-        assert (await source.revision(), await source.choose("")) == (schema.REVISION, letta_database.ORGANIZATION)
+    async with Source.open(letta.replace("postgresql://", "postgresql+asyncpg://")) as source:
+        assert (await source.revision(), await source.choose_organization("")) == (
+            schema.REVISION,
+            letta_database.ORGANIZATION,
+        )
         agents = {row["id"]: row for row in await all_of(source.rows(schema.AGENTS))}
         assert agents.keys() == {old.ADA, old.BEN, old.CLEO, old.REFUSED}
         ada = agents[old.ADA]
         assert (ada["response_format"], ada["metadata_"], ada["hidden"]) == (None, {"team": "owls"}, None)
-        assert await source.deleted("agents") == 1
+        assert await source.count_deleted("agents") == 1
         assert await source.count("agents") == 4
         [passage, *_] = await all_of(source.rows(schema.PASSAGES, archive_id=old.LARGE_ARCHIVE))
         assert len(passage["embedding"]) == schema.PADDED
-        assert set(await source.joined(schema.AGENT_BLOCKS, old.ADA)) == {
+        assert set(await source.linked_ids(schema.AGENT_BLOCKS, old.ADA)) == {
             old.ADAS_HUMAN,
             old.SHARED,
             old.MISSING_BLOCK,
         }
-        there = await source.those_that_are("block", [old.SHARED, old.MISSING_BLOCK, old.ADAS_HUMAN])
+        there = await source.existing_ids("block", [old.SHARED, old.MISSING_BLOCK, old.ADAS_HUMAN])
         assert there == [old.SHARED, old.ADAS_HUMAN]
 
 
 async def test_messages_come_as_each_conversation_lists_them(letta: str) -> None:
-    async with Source.opened(letta) as source:
-        await source.choose("")
+    async with Source.open(letta) as source:
+        await source.choose_organization("")
         window = [old.message_id(number) for number in (1, 5, 4)]
-        shown = await all_of(source.window(old.ADA, window))
+        shown = await all_of(source.window_messages(old.ADA, window))
         assert [(row["id"], row["keeper"]) for row in shown] == [(one, None) for one in window]
-        older = [row["id"] for row in await all_of(source.older(old.ADA, window))]
+        older = [row["id"] for row in await all_of(source.older_messages(old.ADA, window))]
         assert older == [old.message_id(number) for number in (2, 3, 6, 7, 8, 9, 10, 11)]
-        talk = [(row["id"], row["keeper"]) for row in await all_of(source.said_in(old.TALK))]
-        fork = [(row["id"], row["keeper"]) for row in await all_of(source.said_in(old.FORK))]
+        talk = [(row["id"], row["keeper"]) for row in await all_of(source.conversation_messages(old.TALK))]
+        fork = [(row["id"], row["keeper"]) for row in await all_of(source.conversation_messages(old.FORK))]
         assert talk == [(old.message_id(number), old.TALK) for number in (40, 41, 42)]
         own = {43: old.FORK, 41: old.TALK, 42: old.TALK, 44: old.FORK}
         assert fork == [(old.message_id(number), keeper) for number, keeper in own.items()]
-        assert (await source.listed_and_gone(old.FORK), await source.listed_nowhere(old.ADA)) == (1, 1)
+        assert (await source.count_missing_messages(old.FORK), await source.count_unlisted_messages(old.ADA)) == (1, 1)
 
 
 async def test_a_database_of_an_older_revision(empty: str) -> None:
@@ -94,39 +97,48 @@ async def test_a_database_of_an_older_revision(empty: str) -> None:
         "INSERT INTO messages SELECT 'message-' || n, 'agent-1', 'user', 'said', now() + n * interval '1 s'"
         " FROM generate_series(1, 3) n",
     )
-    async with Source.opened(empty) as source:
-        assert (await source.revision(), await source.choose("")) == ("", "")
+    async with Source.open(empty) as source:
+        assert (await source.revision(), await source.choose_organization("")) == ("", "")
         [agent] = await all_of(source.rows(schema.AGENTS))
         assert (agent["name"], agent["message_ids"], agent["llm_config"]) == ("older", ["message-2"], None)
-        assert [row["id"] for row in await all_of(source.older("agent-1", ["message-2"]))] == ["message-1", "message-3"]
-        [shown] = await all_of(source.window("agent-1", ["message-2"]))
+        assert [row["id"] for row in await all_of(source.older_messages("agent-1", ["message-2"]))] == [
+            "message-1",
+            "message-3",
+        ]
+        [shown] = await all_of(source.window_messages("agent-1", ["message-2"]))
         assert (shown["text"], shown["content"], shown["keeper"]) == ("said", None, None)
-        assert await all_of(source.rows(schema.GROUPS)) == await all_of(source.said_in("conv-1")) == []
-        assert (await source.joined(schema.AGENT_TAGS, "agent-1"), await source.answers("agent-1")) == ([], [])
-        assert (await source.count("runs"), await source.deleted("agents")) == (0, 0)
-        assert (await source.listed_nowhere("agent-1"), await source.listed_and_gone("conv-1")) == (0, 0)
-        assert await source.orphans(schema.MESSAGES, schema.AGENTS, "agent_id") == 0
+        assert await all_of(source.rows(schema.GROUPS)) == await all_of(source.conversation_messages("conv-1")) == []
+        assert (await source.linked_ids(schema.AGENT_TAGS, "agent-1"), await source.approval_answers("agent-1")) == (
+            [],
+            [],
+        )
+        assert (await source.count("runs"), await source.count_deleted("agents")) == (0, 0)
+        assert (await source.count_unlisted_messages("agent-1"), await source.count_missing_messages("conv-1")) == (
+            0,
+            0,
+        )
+        assert await source.count_orphans(schema.MESSAGES, schema.AGENTS, "agent_id") == 0
 
 
 async def test_one_of_several_organizations(empty: str) -> None:
     world = old.build()
     world.add("agents", id="agent-of-another", name="other", organization_id=OTHER)
     await letta_database.create(empty, world)
-    async with Source.opened(empty) as source:
+    async with Source.open(empty) as source:
         with pytest.raises(CliError, match=OTHER) as error:
-            await source.choose("")
+            await source.choose_organization("")
         assert error.value.code == 2
-        assert await source.choose(OTHER) == OTHER
+        assert await source.choose_organization(OTHER) == OTHER
         assert [row["id"] for row in await all_of(source.rows(schema.AGENTS))] == ["agent-of-another"]
 
 
 async def test_it_is_read_only(letta: str) -> None:
-    async with Source.opened(letta) as source:
+    async with Source.open(letta) as source:
         with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
             await source._connection.execute("DELETE FROM agents")
 
 
 async def test_what_is_no_old_server(empty: str) -> None:
     with pytest.raises(CliError, match="no tables of a Letta server"):
-        async with Source.opened(empty):
+        async with Source.open(empty):
             pass

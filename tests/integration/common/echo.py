@@ -66,7 +66,7 @@ class Echo:
 
 
 def add_echo(servicer: Echo, server: Any) -> None:
-    """In the shape of a generated `add_XServicer_to_server`."""
+    """Registers the servicer, like a generated `add_XServicer_to_server`."""
     handlers: dict[str, Any] = {
         "Say": grpc.unary_unary_rpc_method_handler(servicer.Say),
         "StreamSay": grpc.unary_stream_rpc_method_handler(servicer.StreamSay),
@@ -78,7 +78,7 @@ def add_echo(servicer: Echo, server: Any) -> None:
 
 
 class EchoStub:
-    """In the shape of a generated stub."""
+    """A stub like a generated one."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         kinds: Any = channel

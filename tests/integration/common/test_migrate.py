@@ -108,7 +108,7 @@ async def test_forward_again_and_further(service: Service, fresh_database_url: D
 
 
 async def test_replicas_may_migrate_at_the_same_time(service: Service, fresh_database_url: DatabaseUrl) -> None:
-    """In processes, as replicas do; the index made concurrently would deadlock with waiters that hold a snapshot."""
+    """Migrates in processes, as replicas do; a concurrent index would deadlock with waiters that hold a snapshot."""
     service.add("0002_index", SECOND)
     url = fresh_database_url("memory")
     program = f"""

@@ -102,7 +102,7 @@ async def test_what_is_new_is_told_to_the_agent(client: AsyncOpenAI, backend: Ba
     assert (rules.role, rules.content[0].text) == (message_pb2.MESSAGE_ROLE_SYSTEM, "New rules.")
     assert (question.role, question.name) == (message_pb2.MESSAGE_ROLE_USER, "Ada")
     assert question.content[0].text == "what is this?"
-    assert (question.content[1].image.data, question.content[1].image.media_type) == (b"\x00\x01\x02", "image/png")
+    assert (question.content[1].image.data_base64, question.content[1].image.media_type) == ("AAEC", "image/png")
     assert question.content[2].image.url == "https://example.org/a.png"
     assert (turn.agent_id, turn.conversation_id, turn.max_steps) == (AGENT_ID, "", 3)
     assert turn.on_busy == message_service_pb2.ON_BUSY_REJECT

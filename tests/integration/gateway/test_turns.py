@@ -111,7 +111,7 @@ async def test_images_and_names_reach_the_agent(edge: Edge, backend: Backend) ->
     assert (await edge.http.post(MESSAGES, json={"messages": [message]})).status_code == 200
     [sent] = backend.requests("SendMessages")[0].turn.messages
     assert (sent.name, sent.otid, sent.sender_id) == ("Ada", "o-9", "agent-1")
-    assert sent.content[1].image.data == b"\x00\x01\x02"
+    assert sent.content[1].image.data_base64 == "AAEC"
     assert sent.content[2].image.url == "https://example.org/a.png"
 
 

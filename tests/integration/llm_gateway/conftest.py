@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
+from tests.conftest import MigratedUrl
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.integration.llm_gateway.harness import Gateway, gateway_service
 
 
 @pytest.fixture(scope="module")
-def gateway_url(database_url: DatabaseUrl) -> str:
+def gateway_url(migrated_url: MigratedUrl) -> str:
     """The module's database with the schema `llm_gateway`."""
-    url = database_url("llm_gateway")
-    asyncio.run(migrate(url, "services.llm_gateway"))
-    return url
+    return migrated_url("llm_gateway")
 
 
 @pytest.fixture

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
+from tests.conftest import MigratedUrl
 from tests.integration.memory.harness import ConceptModels, Memory, embeddings, memory_service
 from tests.integration.memory.moving import SIZES, WORDS, Moving, archive_with
 
 
 @pytest.fixture(scope="module")
-def memory_url(database_url: DatabaseUrl) -> str:
+def memory_url(migrated_url: MigratedUrl) -> str:
     """The module's database with the schema `memory`."""
-    url = database_url("memory")
-    asyncio.run(migrate(url, "services.memory"))
-    return url
+    return migrated_url("memory")
 
 
 @pytest.fixture

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
+from tests.conftest import MigratedUrl
 from tests.integration.tool_runner.harness import Service, tool_runner
 
 
 @pytest.fixture(scope="module")
-def tool_url(database_url: DatabaseUrl) -> str:
+def tool_url(migrated_url: MigratedUrl) -> str:
     """The module's database with the schema `tool_runner`."""
-    url = database_url("tool_runner")
-    asyncio.run(migrate(url, "services.tool_runner"))
-    return url
+    return migrated_url("tool_runner")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the terminal shows of a turn, and the stream it comes from."""
+"""The terminal's view of a turn, and the stream it comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each process is told, and what it is not."""
+"""The environment of each process, and the secrets it does not get."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:
         with pytest.raises(CliError, match=f"port {port} is in use; set LOCI_PORT"):
             ports.listen(RunSettings.from_environment({"LOCI_PORT": port}))
         with pytest.raises(CliError, match=f"port {port} is in use; set LOCI_GRPC_PORT"):
-            ports.choose(RunSettings.from_environment({"LOCI_PORT": other, "LOCI_GRPC_PORT": port}))
+            ports.choose_grpc_port(RunSettings.from_environment({"LOCI_PORT": other, "LOCI_GRPC_PORT": port}))
 
 
 def test_the_port_is_held_once_it_listens() -> None:

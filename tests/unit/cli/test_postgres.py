@@ -1,4 +1,4 @@
-"""What the embedded Postgres takes of a machine's memory."""
+"""The embedded Postgres' share of a machine's memory."""
 
 from __future__ import annotations
 

@@ -17,17 +17,17 @@ import pytest
 from cli.errors import CliError
 from cli.logfile import LogFile
 from cli.postgres import Launch, wrap
-from cli.process import ATTEMPTS, Kept, Program
+from cli.process import ATTEMPTS, ChildProcess, Program
 
-Keep = Callable[..., Kept]
+Keep = Callable[..., ChildProcess]
 
 
 @pytest.fixture
 async def keep(tmp_path: Path) -> AsyncIterator[Keep]:
-    """Start a Python one-liner under a `Kept`; all are stopped at the end."""
-    started: list[Kept] = []
+    """Start a Python one-liner under a `ChildProcess`; all are stopped at the end."""
+    started: list[ChildProcess] = []
 
-    def make(code: str, *, up: bool = False, grace: float = 5.0) -> Kept:
+    def make(code: str, *, up: bool = False, grace: float = 5.0) -> ChildProcess:
         @contextmanager
         def launch() -> Iterator[Launch]:
             yield Launch(wrap([sys.executable, "-SEc", code], signal.SIGKILL))
@@ -35,7 +35,7 @@ async def keep(tmp_path: Path) -> AsyncIterator[Keep]:
         all_up = asyncio.Event()
         if up:
             all_up.set()
-        kept = Kept(Program("probe", launch, dict(os.environ), grace=grace), LogFile("probe", tmp_path), all_up)
+        kept = ChildProcess(Program("probe", launch, dict(os.environ), grace=grace), LogFile("probe", tmp_path), all_up)
         started.append(kept)
         kept.start()
         return kept
@@ -45,7 +45,7 @@ async def keep(tmp_path: Path) -> AsyncIterator[Keep]:
         await kept.stop()
 
 
-async def running(kept: Kept, other_than: int | None = None) -> int:
+async def running(kept: ChildProcess, other_than: int | None = None) -> int:
     """The pid once the process runs."""
     async with asyncio.timeout(10):
         while kept.pid in {None, other_than}:
@@ -150,7 +150,7 @@ def test_the_last_word_of_a_process(tmp_path: Path, lines: str, word: str) -> No
     log = LogFile("x", tmp_path)
     log.write(lines.encode())
     log.close()
-    assert log.last_word() == word
+    assert log.last_line() == word
 
 
 def test_a_long_log_is_turned_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What `loci run` reads from the environment."""
+"""The settings that `loci run` reads from the environment."""
 
 from __future__ import annotations
 

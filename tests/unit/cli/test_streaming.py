@@ -10,29 +10,29 @@ import httpx
 import pytest
 
 from cli.streaming import (
-    AgentsOfOneName,
+    AmbiguousName,
     ApiError,
+    AssistantMessage,
     AttemptAbandoned,
-    Called,
     Client,
     ConversationBusy,
-    Failed,
+    ErrorMessage,
     InvalidRequest,
     ModelFailed,
     NotFound,
-    Other,
     PendingApproval,
     Ping,
     RateLimited,
-    Returned,
-    Said,
-    Stopped,
+    StopReason,
+    ToolCallMessage,
+    ToolReturnMessage,
     Unauthorized,
+    UnknownEvent,
     Unreachable,
-    Usage,
+    UsageStatistics,
 )
+from cli.streaming.cursor import Cursor
 from cli.streaming.events import event
-from cli.streaming.place import Place
 from cli.streaming.sse import Frame, frames
 
 RUN_ID = "run-00000000-0000-4000-8000-00000000000d"
@@ -62,35 +62,35 @@ def test_frames() -> None:
 def test_events_have_types() -> None:
     call = {"tool_call_id": "c1", "name": "roll", "arguments": "{"}
     rows: list[tuple[dict[str, Any], type]] = [
-        ({"message_type": "assistant_message", "content": [{"type": "text", "text": "hi"}]}, Said),
-        ({"message_type": "tool_call_message", "tool_calls": call}, Called),
-        ({"message_type": "approval_request_message", "tool_calls": [call, call]}, Called),
-        ({"message_type": "tool_return_message", "status": "error", "tool_return": "no"}, Returned),
+        ({"message_type": "assistant_message", "content": [{"type": "text", "text": "hi"}]}, AssistantMessage),
+        ({"message_type": "tool_call_message", "tool_calls": call}, ToolCallMessage),
+        ({"message_type": "approval_request_message", "tool_calls": [call, call]}, ToolCallMessage),
+        ({"message_type": "tool_return_message", "status": "error", "tool_return": "no"}, ToolReturnMessage),
         ({"message_type": "ping"}, Ping),
         ({"message_type": "ping", "attempt_abandoned": {"step_id": "step-1", "message_id": None}}, AttemptAbandoned),
-        ({"message_type": "error_message"}, Failed),
-        ({"message_type": "stop_reason", "stop_reason": "end_turn"}, Stopped),
-        ({"message_type": "usage_statistics", "prompt_tokens": 3, "step_count": None}, Usage),
-        ({"message_type": "of tomorrow"}, Other),
-        ({}, Other),
+        ({"message_type": "error_message"}, ErrorMessage),
+        ({"message_type": "stop_reason", "stop_reason": "end_turn"}, StopReason),
+        ({"message_type": "usage_statistics", "prompt_tokens": 3, "step_count": None}, UsageStatistics),
+        ({"message_type": "of tomorrow"}, UnknownEvent),
+        ({}, UnknownEvent),
     ]
     for raw, kind in rows:
         assert type(event(raw)) is kind
     waiting = event(rows[2][0])
-    assert isinstance(waiting, Called)
+    assert isinstance(waiting, ToolCallMessage)
     assert (len(waiting.calls), waiting.waits, waiting.calls[0].arguments) == (2, True, "{")
 
 
 def test_a_place_in_the_middle_of_an_event() -> None:
     first, last, next_ = Frame("", "a"), Frame("", "b", 5), Frame("", "c", 6)
-    place = Place(after=4)
-    assert place.is_news(first, 5)
-    place.broke_off()
+    place = Cursor(after=4)
+    assert place.is_new(first, 5)
+    place.reconnect()
     assert place.after == 4
-    assert [place.is_news(first, 5), place.is_news(last, 5), place.is_news(next_, 6)] == [False, True, True]
+    assert [place.is_new(first, 5), place.is_new(last, 5), place.is_new(next_, 6)] == [False, True, True]
     assert place.after == 6
-    place.broke_off()
-    assert [place.is_news(last, 5), place.is_news(next_, 6), place.is_news(Frame("", "ping"), None)] == [
+    place.reconnect()
+    assert [place.is_new(last, 5), place.is_new(next_, 6), place.is_new(Frame("", "ping"), None)] == [
         False,
         False,
         True,
@@ -137,7 +137,7 @@ class Losing(httpx.SyncByteStream):
 
 
 class Server:
-    """Tells the words, and is lost after so many bytes, once for each of `cuts`."""
+    """A server that streams the words, and breaks off after so many bytes, once for each of `cuts`."""
 
     def __init__(self, *cuts: int, error: type[httpx.TransportError] | None = httpx.ReadError) -> None:
         self.cuts, self.error = list(cuts), error
@@ -174,9 +174,9 @@ def test_each_word_once_wherever_it_is_cut(cut: int) -> None:
         server = Server(cut, 150, cut // 2, error=error)
         with client(server) as loci:
             told = list(loci.stream(AGENT_ID, "Talk."))
-        assert "".join(one.text for one in told if isinstance(one, Said)) == "".join(WORDS)
-        assert [type(one) for one in told][-2:] == [Stopped, Usage]
-        assert [type(one) for one in told].count(Stopped) == 1
+        assert "".join(one.text for one in told if isinstance(one, AssistantMessage)) == "".join(WORDS)
+        assert [type(one) for one in told][-2:] == [StopReason, UsageStatistics]
+        assert [type(one) for one in told].count(StopReason) == 1
     # Before the run is known the same request is made again, afterwards the run is joined.
     first = server.asked[0][1]
     assert (first["background"], first["streaming"], first["stream_tokens"]) == (True, True, True)
@@ -198,9 +198,9 @@ def test_a_stream_that_the_server_breaks_off_goes_on() -> None:
 
     with client(answer) as loci:
         told = list(loci.stream(AGENT_ID, "Talk."))
-    assert [one.text for one in told if isinstance(one, Said)] == ["Hel", "lo"]
-    assert [one.reason for one in told if isinstance(one, Stopped)] == ["end_turn"]
-    assert not any(isinstance(one, Failed) for one in told)
+    assert [one.text for one in told if isinstance(one, AssistantMessage)] == ["Hel", "lo"]
+    assert [one.reason for one in told if isinstance(one, StopReason)] == ["end_turn"]
+    assert not any(isinstance(one, ErrorMessage) for one in told)
 
 
 def test_a_failed_turn_is_told() -> None:
@@ -211,8 +211,8 @@ def test_a_failed_turn_is_told() -> None:
     ]
     with client(lambda _: httpx.Response(200, content=b"".join(failed))) as loci:
         stopped, failure = loci.stream(AGENT_ID, "Talk.", conversation_id="conv-1")
-    assert isinstance(stopped, Stopped)
-    assert isinstance(failure, Failed)
+    assert isinstance(stopped, StopReason)
+    assert isinstance(failure, ErrorMessage)
     assert (failure.kind, failure.message, failure.detail) == ("llm_timeout", "too slow", "504")
 
 
@@ -220,7 +220,7 @@ def test_a_run_is_resumed() -> None:
     server = Server()
     with client(server) as loci:
         told = list(loci.resume(RUN_ID, starting_after=4))
-    assert "".join(one.text for one in told if isinstance(one, Said)) == "".join(WORDS[8:])
+    assert "".join(one.text for one in told if isinstance(one, AssistantMessage)) == "".join(WORDS[8:])
     assert server.asked == [(f"/v1/runs/{RUN_ID}/stream", {"starting_after": 4})]
 
 
@@ -305,7 +305,7 @@ def test_an_agent_by_id_or_by_name() -> None:
         assert loci.get_agent("agent-smith")["id"] == "agent-0"
         with pytest.raises(NotFound, match="'eve'"):
             loci.get_agent("eve")
-        with pytest.raises(AgentsOfOneName) as several:
+        with pytest.raises(AmbiguousName) as several:
             loci.get_agent("bob")
     assert "agent-0" in str(several.value)
     assert "agent-1" in str(several.value)

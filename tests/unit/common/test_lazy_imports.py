@@ -1,4 +1,4 @@
-"""What an idle server does without: it is imported with the first request that needs it."""
+"""Modules that an idle server does without: the first request that needs them imports them."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Which addresses of users may be called."""
+"""The addresses of users that may be called."""
 
 import asyncio
 import ipaddress

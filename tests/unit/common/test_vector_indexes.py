@@ -1,4 +1,4 @@
-"""When an index of vectors is due, and what it is called."""
+"""The moment at which an index of vectors is due, and its name."""
 
 from __future__ import annotations
 

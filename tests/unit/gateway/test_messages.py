@@ -103,7 +103,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
             },
         ),
         (
-            {"user_message": message_pb2.UserMessage(content=[_image(data=b"\x00\x01", media_type="image/png")])},
+            {"user_message": message_pb2.UserMessage(content=[_image(data_base64="AAE=", media_type="image/png")])},
             {
                 "message_type": "user_message",
                 "content": [

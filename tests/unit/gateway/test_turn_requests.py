@@ -95,7 +95,7 @@ RETURN = {"type": "tool", "tool_call_id": "c1", "tool_return": "4", "status": "s
                     content=[
                         message_pb2.ContentPart(text="a"),
                         message_pb2.ContentPart(
-                            image=message_pb2.ImageContent(data=b"\x00\x01\x02", media_type="image/png")
+                            image=message_pb2.ImageContent(data_base64="AAEC", media_type="image/png")
                         ),
                     ],
                 )

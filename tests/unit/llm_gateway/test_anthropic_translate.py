@@ -95,7 +95,7 @@ def test_arguments_that_are_no_object() -> None:
 
 
 def test_pictures() -> None:
-    picture, link = Image(b"\x89PNG", media_type="image/png"), Image(url="https://host/p.png")
+    picture, link = Image("iVBORw==", media_type="image/png"), Image(url="https://host/p.png")
     drawn = Message(Role.TOOL, [ToolResult("c", [Text("chart"), picture])])
     sent = body(request(user(picture, link), assistant(call("c", "draw")), drawn))["messages"]
     data = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}}

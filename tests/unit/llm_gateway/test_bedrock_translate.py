@@ -87,14 +87,14 @@ def test_what_others_than_claude_take() -> None:
 
 
 def test_pictures_go_by_value_alone() -> None:
-    drawn = Message(Role.TOOL, [ToolResult("c", [Text("chart"), Image(b"\x89PNG", media_type="image/png")])])
+    drawn = Message(Role.TOOL, [ToolResult("c", [Text("chart"), Image("iVBORw==", media_type="image/png")])])
     made = body(request(user("Draw."), assistant(call("c", "draw")), drawn, tools=[tool("draw")]))
     picture = {"image": {"format": "png", "source": {"bytes": "iVBORw=="}}}
     assert made["messages"][2]["content"][0]["toolResult"]["content"] == [{"text": "chart"}, picture]
     with pytest.raises(errors.LlmBadRequest, match="by value alone"):
         body(request(user(Image(url="https://host/p.png"))))
     with pytest.raises(errors.LlmBadRequest, match="gif, jpeg, png, webp"):
-        body(request(user(Image(b"x", media_type="image/tiff"))))
+        body(request(user(Image("eA==", media_type="image/tiff"))))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from tests.fakes.google_server import FIELDS, complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
 OLD, NEW = "google_ai/gemini-2.5-flash", "google_ai/gemini-3-flash-preview"
-PICTURE = Image(b"\x89PNG", media_type="image/png")
+PICTURE = Image("iVBORw==", media_type="image/png")
 INLINE = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
 
 

@@ -47,7 +47,7 @@ def test_the_window_that_is_counted_with_is_named_and_nothing_is_cut_silently() 
 
 
 def test_a_history_with_calls_results_and_pictures() -> None:
-    picture = Image(b"\x89PNG", media_type="image/png")
+    picture = Image("iVBORw==", media_type="image/png")
     shown = Message(Role.TOOL, [ToolResult("c2", [picture])])
     first, second = call("c1", "dice", n=6), ToolCall("c2", "camera", "not JSON")
     sent = body(system("S"), user("look", picture), assistant("On it.", first, second), results(("c1", "4")), shown)

@@ -90,7 +90,7 @@ def test_arguments_go_back_byte_for_byte() -> None:
 
 
 def test_pictures_of_users_and_of_tools() -> None:
-    picture = Image(b"\x89PNG", media_type="image/png", detail="low")
+    picture = Image("iVBORw==", media_type="image/png", detail="low")
     link = Image(url="https://host/p.png")
     seen = ToolResult("c", [Text("a chart"), picture])
     sent = (

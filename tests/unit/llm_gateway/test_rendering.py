@@ -87,7 +87,7 @@ def test_messages_for_templates() -> None:
 
 def test_text_holds_no_images() -> None:
     with pytest.raises(LlmImagesUnsupported):
-        render_prompt(FORMATS["chatml"], request(user(Image(b"x", media_type="image/png"))))
+        render_prompt(FORMATS["chatml"], request(user(Image("eA==", media_type="image/png"))))
 
 
 def test_what_tokenizers_add_is_taken_off() -> None:

@@ -30,7 +30,7 @@ from tests.fakes.responses_rules import FOREIGN, complain
 from tests.unit.llm_gateway.builders import assistant, call, model, request, system, tool, user
 
 GPT5 = model("openai/gpt-5")
-PNG = Image(b"\x89PNG", media_type="image/png")
+PNG = Image("iVBORw==", media_type="image/png")
 
 
 def made(asked: ChatRequest, of: ChatModel = GPT5, terms: Terms | None = None) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_a_conversation() -> None:
         user("Thanks."),
     )
     body = made(asked)
-    url = f"data:image/png;base64,{base64.b64encode(PNG.data).decode()}"
+    url = "data:image/png;base64,iVBORw=="
     picture = {"type": "input_image", "image_url": url, "detail": "auto"}
     assert body["instructions"] == "Be kind."
     assert body["input"] == [
@@ -192,7 +192,8 @@ def test_a_tool_message_holds_results() -> None:
 # No database keeps NUL, so no reply does.
 _WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=20)
 _HIDDEN = st.text("abcdef0123456789+/=:", min_size=1, max_size=30)
-_PICTURES = st.builds(lambda data: Image(data, media_type="image/png", detail="low"), st.binary(min_size=1, max_size=9))
+_BASE64 = st.binary(min_size=1, max_size=9).map(lambda data: base64.b64encode(data).decode())
+_PICTURES = st.builds(lambda data: Image(data, media_type="image/png", detail="low"), _BASE64)
 _TEXTS = st.builds(Text, _WORDS, st.sampled_from([None, "openai:commentary", "openai:final_answer"]))
 _THOUGHTS = st.builds(Reasoning, _WORDS, _HIDDEN.map(seal)) | st.builds(RedactedReasoning, _HIDDEN.map(seal))
 _OBJECTS = st.dictionaries(_WORDS, st.integers(0, 99) | _WORDS, max_size=3)
@@ -276,4 +277,4 @@ def content_of(part: dict[str, Any]) -> Text | Image:
     if part["type"] == "input_text":
         return Text(part["text"])
     media_type, _, data = part["image_url"].removeprefix("data:").partition(";base64,")
-    return Image(base64.b64decode(data), media_type=media_type, detail=part["detail"])
+    return Image(data, media_type=media_type, detail=part["detail"])

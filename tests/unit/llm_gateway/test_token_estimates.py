@@ -19,7 +19,7 @@ def test_four_characters_are_a_token(characters: int, tokens: int) -> None:
     [
         (system("x" * 40), 14),
         (user("x" * 40, "y" * 40), 24),
-        (user("x" * 40, Image(b"z" * 1_000_000, media_type="image/png")), 1_214),
+        (user("x" * 40, Image("z" * 1_000_000, media_type="image/png")), 1_214),
         (assistant(Reasoning("x" * 40), RedactedReasoning("y" * 40), call("c1", "f" * 10, a=1)), 29),
         (assistant(ToolResult("c1", [Text("x" * 40)])), 14),
     ],

@@ -1,12 +1,13 @@
 """The pool: who is kept warm, who gets which worker, and that none is left or used twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from services.tool_runner.core.job import ExitReason, Job, Limits, Result, SandboxUnavailable
 from services.tool_runner.sandboxes.pool import PooledSandbox
+from tests.polling import until
 from tests.unit.tool_runner.fake_workers import FakeSource
 
 
@@ -25,12 +26,6 @@ async def pool(source: FakeSource) -> AsyncIterator[PooledSandbox]:
 def job(function: str = "echo", *, session: str = "", tenant: str = "", memory: int = 1, seconds: float = 5.0) -> Job:
     limits = Limits(memory=memory, seconds=seconds)
     return Job("", function, {}, limits=limits, session=session, tenant=tenant)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_nothing_is_started_before_the_first_call(source: FakeSource, pool: PooledSandbox) -> None:

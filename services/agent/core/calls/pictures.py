@@ -6,13 +6,13 @@ would take becomes words: in the history it would have every later request refus
 """
 
 from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from services.agent.core.messages import Image, Part, Text
+from services.common.core.base64_text import canonical
 
 MOST_PICTURES = 20
 # Of all pictures of a return together, before base64.
@@ -77,9 +77,10 @@ def _part(item: Mapping[str, Any], room: int) -> Part:
             f"[a picture is too much: a tool may return {MOST_PICTURES}, of {MOST_PICTURE_BYTES:,} bytes together]"
         )
     try:
-        begins = b64decode(data, validate=True)[:12]
-    except (NotBase64, ValueError):
+        data = canonical(data)
+    except ValueError:
         return Text("[a picture cannot be shown: its data is not base64]")
+    begins = b64decode(data[:16])
     if not begins.startswith(_BEGINNINGS[media_type]) or (media_type == "image/webp" and begins[8:] != b"WEBP"):
         return Text(f"[a picture cannot be shown: its data is no {media_type}]")
     return Image(data=data, media_type=media_type)

@@ -20,8 +20,9 @@ UNANSWERED = "This call was interrupted before it returned. It may or may not ha
 WAITING = "This call has not run: it waits for an answer from the client."
 NEVER_ALLOWED = "This call has not run: the client never answered it."
 DENIED = "The client did not allow this call, and it has not run."
-# Pictures are heavier than their tokens: below gRPC's 32 MiB, with space for prompt and tools.
-MOST_BYTES = 24 * 1024 * 1024
+# Pictures are heavier than their tokens: below gRPC's 44 MiB, with space for prompt and tools. It is base64 that is
+# counted: pictures of 24 MiB.
+MOST_BYTES = 32 * 1024 * 1024
 # How often a model that refuses a history is shown less of it at most.
 SHORTENINGS = 4
 _BLANK = Text()

@@ -174,8 +174,7 @@ def _weight_of_part(part: Part) -> int:
         case Decision(reason=reason):
             return bytes_of(reason)
         case Image():
-            # base64 here, bytes on the wire.
-            return len(part.data) * 3 // 4 + len(part.url)
+            return len(part.data) + len(part.url)
     assert_never(part)
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from loci.agent.v1 import message_pb2, message_service_pb2
 from loci.agent.v1 import schedule_service_pb2 as wire
 from services.agent.convert.inputs import messages_from_proto
-from services.agent.convert.messages import content_to_proto
 from services.agent.convert.options import options_from_proto
+from services.agent.convert.parts import content_to_proto
 from services.agent.core.messages import Message
 from services.agent.resources.schedules.ports import NewSchedule, Schedule, ScheduleTime
 from services.common.codec import Codec

@@ -1,6 +1,5 @@
 """Imports and exports <-> protobuf."""
 
-from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Protocol, assert_never, cast
@@ -9,7 +8,15 @@ from uuid import UUID
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import transfer_service_pb2 as wire
 from services.agent.convert.fields import json_object, optional_text
-from services.agent.convert.messages import content_to_proto, decision_to_proto
+from services.agent.convert.parts import (
+    content_from_proto,
+    decision_from_proto,
+    decision_to_proto,
+    image_from_proto,
+    image_to_proto,
+    return_from_proto,
+    return_to_proto,
+)
 from services.agent.core.messages import (
     Call,
     Decision,
@@ -203,7 +210,7 @@ def _part(part: wire.StoredPart, message_id: UUID, place: int, sent: wire.Stored
         case "text":
             return Text(part.text.text, part.text.signature)
         case "image":
-            return _image(part.image)
+            return image_from_proto(part.image)
         case "reasoning":
             return Reasoning(part.reasoning.text, part.reasoning.signature, part.reasoning.prompted)
         case "redacted_reasoning":
@@ -215,30 +222,14 @@ def _part(part: wire.StoredPart, message_id: UUID, place: int, sent: wire.Stored
             key = f"import-{message_id}-{place}"
             return Call(key, part.call.id, part.call.name, part.call.arguments, cast(Gate, part.call.gate))
         case "tool_return":
-            returned = part.tool_return
-            return Return(
-                returned.tool_call_id,
-                returned.name,
-                returned.tool_return,
-                returned.status == "error",
-                tuple(returned.stdout),
-                tuple(returned.stderr),
-                tuple(_image(each.image) for each in returned.content if each.WhichOneof("part") == "image"),
-            )
+            content = [each for piece in part.tool_return.content if (each := content_from_proto(piece)) is not None]
+            return return_from_proto(part.tool_return, content)
         case "decision":
-            decision = part.decision
-            request_id = str(from_public("message", decision.request_id)) if decision.request_id else ""
             if sent.role != message_pb2.MESSAGE_ROLE_APPROVAL:
                 raise _wrong(sent, "has a decision and is not of the role approval")
-            return Decision(decision.tool_call_id, decision.approve, decision.reason, request_id)
+            return decision_from_proto(part.decision)
         case _:
             raise _wrong(sent, "has a part that says nothing")
-
-
-def _image(sent: message_pb2.ImageContent) -> Image:
-    if sent.WhichOneof("source") == "url":
-        return Image(url=sent.url)
-    return Image(data=b64encode(sent.data).decode(), media_type=sent.media_type)
 
 
 def _part_to_proto(part: Part) -> wire.StoredPart:
@@ -246,7 +237,7 @@ def _part_to_proto(part: Part) -> wire.StoredPart:
         case Text():
             return wire.StoredPart(text=wire.StoredText(text=part.text, signature=part.signature))
         case Image():
-            return wire.StoredPart(image=content_to_proto(part).image)
+            return wire.StoredPart(image=image_to_proto(part))
         case Reasoning():
             thought = wire.StoredReasoning(text=part.text, signature=part.signature, prompted=part.prompted)
             return wire.StoredPart(reasoning=thought)
@@ -256,22 +247,10 @@ def _part_to_proto(part: Part) -> wire.StoredPart:
             call = wire.StoredCall(id=part.id, name=part.name, arguments=part.arguments, gate=part.gate)
             return wire.StoredPart(call=call)
         case Return():
-            return wire.StoredPart(tool_return=_return_to_proto(part))
+            return wire.StoredPart(tool_return=return_to_proto(part, part.images))
         case Decision():
             return wire.StoredPart(decision=decision_to_proto(part))
     assert_never(part)
-
-
-def _return_to_proto(part: Return) -> message_pb2.ToolReturn:
-    return message_pb2.ToolReturn(
-        tool_call_id=part.call_id,
-        status="error" if part.is_error else "success",
-        tool_return=part.text,
-        stdout=part.stdout,
-        stderr=part.stderr,
-        name=part.name,
-        content=[content_to_proto(image) for image in part.images],
-    )
 
 
 def _wrong(sent: wire.StoredMessage, problem: str) -> InvalidArgument:

@@ -225,7 +225,7 @@ def _blocks(parts: Iterable[Part], origin: str | None) -> Iterator[dict[str, Any
 def _source(image: Image) -> dict[str, Any]:
     if image.url:
         return {"type": "url", "url": image.url}
-    return {"type": "base64", "media_type": image.media_type, "data": image.base64}
+    return {"type": "base64", "media_type": image.media_type, "data": image.data}
 
 
 def arguments_of(call: ToolCall) -> Any:

@@ -94,7 +94,7 @@ def _image(image: Image, handle: str) -> dict[str, Any]:
     if kind is None:
         known = ", ".join(sorted(set(_FORMATS.values())))
         raise LlmBadRequest(f"{handle} takes images as {known}, not {image.media_type!r}.", handle=handle)
-    return {"format": kind, "source": {"bytes": image.base64}}
+    return {"format": kind, "source": {"bytes": image.data}}
 
 
 def _result(result: ToolResult, profile: ModelProfile, handle: str) -> dict[str, Any]:

@@ -188,6 +188,6 @@ def _arguments(call: ToolCall) -> Any:
 
 def _picture(image: Image) -> Content:
     if not image.url:
-        return {"inlineData": {"mimeType": image.media_type, "data": image.base64}}
+        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
     media_type = image.media_type or mimetypes.guess_type(urlsplit(image.url).path)[0]
     return {"fileData": {"fileUri": image.url} | ({"mimeType": media_type} if media_type else {})}

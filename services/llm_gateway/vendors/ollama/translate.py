@@ -175,7 +175,7 @@ def _image(image: Image, handle: str) -> str:
     if image.url:
         message = f"{handle} takes images by value alone, as base64 data; an image with a URL must be fetched before."
         raise LlmBadRequest(message, handle=handle)
-    return image.base64
+    return image.data
 
 
 def _text(parts: Iterable[Part]) -> str:

@@ -1,6 +1,5 @@
 """MessageService.SearchMessages, and what it costs: plans over long pasts, with and without an index of vectors."""
 
-import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,8 +20,6 @@ from services.agent.recall import filling
 from services.agent.recall.filling import VectorFiller
 from services.common.errors import InvalidArgument, NotFound, Unavailable
 from services.common.ids import to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world, empty
 from tests.integration.agent.world import World, world_on
 
@@ -56,14 +53,6 @@ def about(topic: int) -> list[float]:
     """What the vectors of a topic have in common."""
     places = range(1, _DIMENSIONS + 1)
     return [43758.5453 * math.sin(12.9898 * topic + 78.233 * place) % 1 - 0.5 for place in places]
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

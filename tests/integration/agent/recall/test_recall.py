@@ -1,38 +1,19 @@
 """What conversation_search finds: all that left the window, whoever said it, and not what the model sees anyway."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID, uuid5
 
 import orjson
-import pytest
 
 from services.agent.core.facts import Settings
 from services.agent.core.messages import Call, Decision, Return, Text
 from services.agent.core.ports import CallSite
 from services.common.errors import OutOfRange
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, recall_on, says, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, calls, recall_on, says, text
 
 TOO_LONG = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "20000"})
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
 
 
 async def found(world: World, site: CallSite | None = None, **arguments: Any) -> list[tuple[str, str]]:

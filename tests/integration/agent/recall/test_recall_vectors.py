@@ -27,9 +27,7 @@ from services.common.context import current_or_none
 from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, NotFound, Unavailable
 from services.common.ids import uuid7
-from services.common.migrate import migrate
 from services.common.statement_counter import StatementCounter
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, text, world_on
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -71,14 +69,6 @@ class Concepts:
         words = text.lower().replace(".", " ").replace("?", " ").split()
         found = [float(sum(word in concept for word in words)) for concept in CONCEPTS]
         return [*found, 0.1]
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

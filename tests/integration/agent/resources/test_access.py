@@ -30,8 +30,6 @@ from services.common.errors import (
     Unauthenticated,
     from_rpc,
 )
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import AUDIENCE, ORGANIZATION, AdminWorld, admin_world
 from tests.integration.every_table import rows_of
 from tests.page_requests import paged
@@ -40,18 +38,10 @@ from tests.postgres import Postgres
 DEFAULT_USER = ORGANIZATION
 
 
-@pytest.fixture(scope="module")
-def url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    made = database_url("agent")
-    asyncio.run(migrate(made, "services.agent"))
-    return made
-
-
 @pytest.fixture
-async def world(url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
+async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
     """The service with an external listener without a password."""
-    async with admin_world(url, tmp_path, external=True) as made:
+    async with admin_world(agent_url, tmp_path, external=True) as made:
         yield made
 
 
@@ -232,7 +222,7 @@ async def test_users(access: Access, world: AdminWorld) -> None:
 
 
 async def test_an_organization_ends_with_all_that_is_its_own(
-    access: Access, world: AdminWorld, url: str, postgres: Postgres
+    access: Access, world: AdminWorld, agent_url: str, postgres: Postgres
 ) -> None:
     tenant = await access.tenant()
     change: dict[str, Any] = {
@@ -244,7 +234,7 @@ async def test_an_organization_ends_with_all_that_is_its_own(
     key = await access("CreateApiKey", key=wire.ApiKey(name="gone", user_id=f"user-{tenant}"))
     agents = [(await world.create(tenant, model="loci/demo")).id for _ in range(2)]
     kept = (await world.create(model="loci/demo")).id
-    others = await rows_of(postgres, url, "agent", ORGANIZATION)
+    others = await rows_of(postgres, agent_url, "agent", ORGANIZATION)
     await access("DeleteOrganization", organization_id=f"org-{tenant}")
     assert await unknown(access, key.secret)
     # The tenant's own orders wait for those of its agents, and the other services for these.
@@ -253,8 +243,8 @@ async def test_an_organization_ends_with_all_that_is_its_own(
     assert world.peers.asked["PurgeOrganization"] == 0
     for _ in range(5):
         await world.deliver()
-    assert await rows_of(postgres, url, "agent", tenant) == {}
-    assert await rows_of(postgres, url, "agent", ORGANIZATION) == others
+    assert await rows_of(postgres, agent_url, "agent", tenant) == {}
+    assert await rows_of(postgres, agent_url, "agent", ORGANIZATION) == others
     assert {("memory", agent) for agent in agents} <= set(world.peers.purged)
     packages = ("loci.memory.v1", "loci.tool.v1", "loci.llm.v1")
     assert {each for each in world.peers.purged if each[0] in packages} == {(each, str(tenant)) for each in packages}

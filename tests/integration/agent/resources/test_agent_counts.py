@@ -1,34 +1,13 @@
 """Agents counted, and their tags."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from loci.agent.v1 import agent_service_pb2 as wire
 from services.common.errors import InvalidArgument
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import OTHER_ORGANIZATION, AdminWorld, admin_world
+from tests.integration.agent.admin_world import OTHER_ORGANIZATION, AdminWorld
 from tests.page_requests import paged
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        await made.pool.execute("DELETE FROM agent.agents")
-        yield made
 
 
 async def test_agents_are_counted_as_they_are_listed(world: AdminWorld) -> None:

@@ -1,7 +1,6 @@
 """Agents deleted: gone at once, then erased here and purged elsewhere, at least once."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
 from services.agent.resources.outbox.service import pause
 from services.common.errors import NotFound, Unavailable
 from services.common.ids import from_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world, block
 
 TABLES = (
@@ -28,23 +25,6 @@ TABLES = (
     "compiled_prompts",
     "outbox",
 )
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        for table in ("agents", "outbox", "messages", "compiled_prompts"):
-            await made.pool.execute(f"DELETE FROM agent.{table}")
-        yield made
 
 
 async def test_readers_see_it_no_more(world: AdminWorld) -> None:

@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
-
 import pytest
-from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.agent.v1 import agent_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
 from services.common.errors import InvalidArgument, NotFound, Unavailable
 from services.common.ids import to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import AdminWorld, admin_world, block
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        for table in ("agents", "outbox"):
-            await made.pool.execute(f"DELETE FROM agent.{table}")
-        yield made
-
-
-async def _update(world: AdminWorld, agent_id: str, *paths: str, **fields: Any) -> agent_pb2.Agent:
-    mask = FieldMask(paths=paths or list(fields))
-    request = wire.UpdateAgentRequest(agent_id=agent_id, agent=agent_pb2.Agent(**fields), update_mask=mask)
-    updated: agent_pb2.Agent = (await world.call(world.agents.UpdateAgent, request)).agent
-    return updated
+from tests.integration.agent.admin_world import AdminWorld, block
 
 
 async def test_they_are_set_changed_cleared_and_never_told(world: AdminWorld) -> None:
@@ -49,11 +17,11 @@ async def test_they_are_set_changed_cleared_and_never_told(world: AdminWorld) ->
     assert "s3cret" not in str(agent) + str(await world.get(agent.id)) + str(await world.list())
     plain = await world.create()
     assert world.peers.asked["SetEnvironment"] == 1
-    both = await _update(world, agent.id, name="Ada", secrets={"OTHER": "value"})
+    both = await world.update(agent.id, name="Ada", secrets={"OTHER": "value"})
     assert (both.name, world.peers.secrets[agent.id]) == ("Ada", {"OTHER": "value"})
-    await _update(world, agent.id, name="Eve")
+    await world.update(agent.id, name="Eve")
     assert world.peers.secrets[agent.id] == {"OTHER": "value"}
-    assert (await _update(world, agent.id, "secrets")).version == 3
+    assert (await world.update(agent.id, "secrets")).version == 3
     assert world.peers.secrets == {agent.id: {}}
     await world.delete(plain.id)
     await world.delete(agent.id)
@@ -86,5 +54,5 @@ async def test_those_without_an_agent_are_swept(world: AdminWorld) -> None:
 
 async def test_an_agent_that_is_not_there_gets_none(world: AdminWorld) -> None:
     with pytest.raises(NotFound):
-        await _update(world, to_public("agent", uuid7()), secrets={"KEY": "x"})
+        await world.update(to_public("agent", uuid7()), secrets={"KEY": "x"})
     assert world.peers.secrets == {}

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 import pytest
-from google.protobuf.field_mask_pb2 import FieldMask
 
 from loci.agent.v1 import agent_pb2, message_pb2
 from loci.agent.v1 import agent_service_pb2 as wire
@@ -19,19 +18,9 @@ from services.agent.resources.agents.model.base_tools import BASE_TOOLS
 from services.agent.resources.agents.model.instructions import INSTRUCTIONS
 from services.common.errors import Aborted, InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world
 
 OLDER = ["send_message", "conversation_search", "core_memory_append", "core_memory_replace"]
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture
@@ -78,9 +67,9 @@ async def test_tool_rules_are_shown_as_the_reference_shows_them(world: AdminWorl
         {"type": "run_first", "tool_name": "a", "args": {"x": 1}, "prompt_template": None},
         {"type": "requires_approval", "tool_name": "b", "prompt_template": None},
     ]
-    changed = await _update(world, agent.id, tool_rules_json='[{"type": "exit_loop", "tool_name": "a"}]')
+    changed = await world.update(agent.id, tool_rules_json='[{"type": "exit_loop", "tool_name": "a"}]')
     assert [rule["type"] for rule in _rules(changed)] == ["exit_loop"]
-    assert (await _update(world, agent.id, tool_rules_json="[]")).tool_rules_json == ""
+    assert (await world.update(agent.id, tool_rules_json="[]")).tool_rules_json == ""
     assert _rules(await world.get(agent.id)) == []
 
 
@@ -110,7 +99,7 @@ async def test_settings_that_cannot_be(world: AdminWorld, fields: dict[str, Any]
     assert caught.value.reason == "AGENT_INVALID"
     agent = await world.create()
     with pytest.raises(InvalidArgument, match=named):
-        await _update(world, agent.id, **fields)
+        await world.update(agent.id, **fields)
     assert await world.get(agent.id) == agent
 
 
@@ -125,9 +114,9 @@ async def test_settings_of_the_loop_are_kept_and_changed(world: AdminWorld) -> N
     )
     assert (agent.message_buffer_autoclear, agent.max_files_open, agent.recall_passages) == (True, 0, 50)
     assert (agent.per_file_view_window_char_limit, agent.response_format_json) == (99, schema)
-    changed = await _update(world, agent.id, message_buffer_autoclear=False, recall_passages=0)
+    changed = await world.update(agent.id, message_buffer_autoclear=False, recall_passages=0)
     assert (changed.message_buffer_autoclear, changed.recall_passages, changed.max_files_open) == (False, 0, 0)
-    usual = await _update(world, agent.id, "max_files_open", "response_format_json")
+    usual = await world.update(agent.id, "max_files_open", "response_format_json")
     assert (usual.HasField("max_files_open"), usual.response_format_json) == (False, "")
     assert await world.get(agent.id) == usual
 
@@ -135,12 +124,12 @@ async def test_settings_of_the_loop_are_kept_and_changed(world: AdminWorld) -> N
 async def test_a_workflow_agent_never_keeps_its_window(world: AdminWorld) -> None:
     agent = await world.create(agent_type=agent_pb2.AGENT_TYPE_WORKFLOW_AGENT, message_buffer_autoclear=False)
     assert agent.message_buffer_autoclear
-    assert (await _update(world, agent.id, message_buffer_autoclear=False)).message_buffer_autoclear
+    assert (await world.update(agent.id, message_buffer_autoclear=False)).message_buffer_autoclear
 
 
 async def test_a_cleared_system_prompt_is_that_of_the_type(world: AdminWorld) -> None:
     agent = await world.create(agent_type=agent_pb2.AGENT_TYPE_SLEEPTIME_AGENT, system="Mine")
-    assert (await _update(world, agent.id, "system")).system == INSTRUCTIONS["sleeptime_agent"]
+    assert (await world.update(agent.id, "system")).system == INSTRUCTIONS["sleeptime_agent"]
 
 
 async def test_compaction_settings_are_stored_as_given_and_shown_whole(world: AdminWorld) -> None:
@@ -148,7 +137,7 @@ async def test_compaction_settings_are_stored_as_given_and_shown_whole(world: Ad
     shown = orjson.loads(agent.compaction_settings_json)
     assert (shown["model"], shown["mode"], shown["clip_chars"]) == ("loci/demo", "sliding_window", 50_000)
     assert len(shown["prompt"]) > 500
-    changed = await _update(world, agent.id, compaction_settings_json='{"model": "letta/auto", "mode": "all"}')
+    changed = await world.update(agent.id, compaction_settings_json='{"model": "letta/auto", "mode": "all"}')
     changed_shown = orjson.loads(changed.compaction_settings_json)
     assert (changed_shown["model"], changed_shown["mode"]) == ("letta/auto", "all")
     assert changed_shown["prompt"] != shown["prompt"]
@@ -159,7 +148,7 @@ async def test_compaction_settings_are_stored_as_given_and_shown_whole(world: Ad
 async def test_the_summariser_follows_the_model(world: AdminWorld) -> None:
     agent = await world.create(model="openai/large")
     assert orjson.loads(agent.compaction_settings_json)["model"] == "openai/gpt-5-mini"
-    moved = await _update(world, agent.id, model="loci/demo")
+    moved = await world.update(agent.id, model="loci/demo")
     assert orjson.loads(moved.compaction_settings_json)["model"] == "loci/demo"
 
 
@@ -174,11 +163,11 @@ async def test_tools_bring_the_approval_that_they_ask_for(world: AdminWorld) -> 
         attached = (await world.call(world.agents.AttachTool, attach)).agent
         assert _waiting(attached) == ["wipe", "send_mail"]
     plain = await world.create()
-    assert _waiting(await _update(world, plain.id, tool_ids=[careful, other])) == ["wipe", "send_mail"]
+    assert _waiting(await world.update(plain.id, tool_ids=[careful, other])) == ["wipe", "send_mail"]
     # Whoever took the rule away does not get it back by changing something else.
     await _set_approval(world, plain.id, "wipe", required=False)
-    assert _waiting(await _update(world, plain.id, tool_ids=[careful, other])) == ["send_mail"]
-    chosen = await _update(world, plain.id, tool_ids=[careful], tool_rules_json="[]")
+    assert _waiting(await world.update(plain.id, tool_ids=[careful, other])) == ["send_mail"]
+    chosen = await world.update(plain.id, tool_ids=[careful], tool_rules_json="[]")
     assert _waiting(chosen) == []
 
 
@@ -212,7 +201,7 @@ async def test_calls_that_wait_are_shown_with_the_agent(world: AdminWorld) -> No
     assert pending.otid
     listed = (await world.list()).agents
     assert [each.pending_approval for each in listed] == [pending]
-    assert (await _update(world, agent.id, name="Eve")).pending_approval == pending
+    assert (await world.update(agent.id, name="Eve")).pending_approval == pending
     assert not (await world.create()).HasField("pending_approval")
 
 
@@ -341,13 +330,6 @@ def _said(role: message_pb2.MessageRole.ValueType, text: str, **fields: Any) -> 
 async def _messages(world: AdminWorld, agent_id: str) -> list[message_pb2.Message]:
     request = message_wire.ListMessagesRequest(agent_id=agent_id, page=PageRequest(order=ORDER_ASCENDING))
     return list((await world.call(world.messages.ListMessages, request)).messages)
-
-
-async def _update(world: AdminWorld, agent_id: str, *paths: str, **fields: Any) -> agent_pb2.Agent:
-    mask = FieldMask(paths=paths or list(fields))
-    request = wire.UpdateAgentRequest(agent_id=agent_id, agent=agent_pb2.Agent(**fields), update_mask=mask)
-    updated: agent_pb2.Agent = (await world.call(world.agents.UpdateAgent, request)).agent
-    return updated
 
 
 async def _set_approval(world: AdminWorld, agent_id: str, name: str, *, required: bool) -> agent_pb2.Agent:

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable
-from pathlib import Path
+from collections.abc import Awaitable
 from typing import Any
 
 import asyncpg
@@ -22,34 +21,14 @@ from services.common.errors import (
     Unavailable,
 )
 from services.common.ids import from_public, to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import (
     BASE_TOOLS,
     ORGANIZATION,
     OTHER_ORGANIZATION,
     USER,
     AdminWorld,
-    admin_world,
     block,
 )
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        await made.pool.execute("DELETE FROM agent.agents")
-        await made.pool.execute("DELETE FROM agent.outbox")
-        yield made
 
 
 async def test_create_fills_in_what_is_not_given(world: AdminWorld) -> None:

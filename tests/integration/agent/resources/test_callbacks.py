@@ -6,7 +6,6 @@ import hmac
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -22,9 +21,7 @@ from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.facts import Failure, StopReason
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import ORGANIZATION, SECRET, USER, AdminWorld, admin_world
+from tests.integration.agent.admin_world import ORGANIZATION, SECRET, USER, AdminWorld
 
 PENDING = "SELECT count(*) FROM agent.outbox WHERE kind = 'callback'"
 
@@ -55,23 +52,6 @@ async def receiver() -> AsyncIterator[Receiver]:
     server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
     async with server:
         made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook?key=1"
-        yield made
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        for table in ("agents", "messages", "outbox"):
-            await made.pool.execute(f"DELETE FROM agent.{table}")
         yield made
 
 

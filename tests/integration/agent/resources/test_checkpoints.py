@@ -19,22 +19,11 @@ from services.agent.resources.checkpoints.store import PostgresCheckpoints
 from services.common.database import open_pool
 from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, Unavailable
 from services.common.ids import from_public, to_public, uuid7
-from services.common.migrate import migrate
 from services.common.statement_counter import StatementCounter
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, block
 from tests.integration.agent.travel_world import TravelWorld, travel_world
 
 NOTHING = "Nothing yet."
-
-
-@pytest.fixture(scope="module")
-def urls(database_url: DatabaseUrl) -> tuple[str, str]:
-    """Migrated databases of the agent service and of memory."""
-    agent, memory = database_url("agent"), database_url("memory")
-    asyncio.run(migrate(agent, "services.agent"))
-    asyncio.run(migrate(memory, "services.memory"))
-    return agent, memory
 
 
 @pytest.fixture

@@ -19,8 +19,6 @@ from services.agent.core.messages import system_message_id
 from services.agent.resources.conversations.sql import FORK
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, AdminWorld, admin_world, block, empty
 from tests.page_requests import paged
 
@@ -34,14 +32,6 @@ SHARED_TABLES = (
     "messages",
     "compiled_prompts",
 )
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

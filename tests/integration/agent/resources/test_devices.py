@@ -35,18 +35,8 @@ from services.common.errors import (
     Unavailable,
 )
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 
 ORGANIZATION, USER = uuid7(), uuid7()
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @dataclass

@@ -14,8 +14,6 @@ from loci.agent.v1.agent_pb2 import Agent
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.errors import FailedPrecondition, NotFound
 from services.common.ids import to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import ORGANIZATION, block
 from tests.integration.agent.travel_world import TravelWorld, travel_world
 
@@ -30,15 +28,6 @@ PAGE = """
 INSERT INTO memory.file_pages (organization_id, file_id, page, first_line, last_line, text)
 VALUES ($1, $2, 0, 1, $3, $4)
 """
-
-
-@pytest.fixture(scope="module")
-def urls(database_url: DatabaseUrl) -> tuple[str, str]:
-    """Migrated databases of the agent service and of memory."""
-    agent, memory = database_url("agent"), database_url("memory")
-    asyncio.run(migrate(agent, "services.agent"))
-    asyncio.run(migrate(memory, "services.memory"))
-    return agent, memory
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Groups of agents: over gRPC, on the real Postgres, with the real memory service."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -9,23 +7,9 @@ import pytest
 
 from loci.agent.v1 import group_service_pb2 as wire
 from services.common.errors import AlreadyExists, InvalidArgument, LociError, NotFound
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import OTHER_ORGANIZATION
-from tests.integration.agent.company_world import Company, company_world, migrated
+from tests.integration.agent.company_world import Company
 from tests.page_requests import paged
-
-
-@pytest.fixture(scope="module")
-def urls(database_url: DatabaseUrl) -> tuple[str, str]:
-    """Migrated databases."""
-    return migrated(database_url)
-
-
-@pytest.fixture
-async def company(urls: tuple[str, str], tmp_path: Path) -> AsyncIterator[Company]:
-    """Both services, with nobody."""
-    async with company_world(urls, tmp_path) as made:
-        yield made
 
 
 async def test_a_group_comes_back_as_it_was_made(company: Company) -> None:

@@ -1,8 +1,7 @@
 """Whom agents serve and blocks are about: over gRPC, on the real Postgres, with the real memory service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
-from pathlib import Path
+from collections.abc import Awaitable
 from typing import Any
 from uuid import uuid4
 
@@ -12,26 +11,12 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from loci.agent.v1 import agent_pb2, agent_service_pb2, identity_pb2
 from loci.agent.v1 import identity_service_pb2 as wire
 from services.common.errors import AlreadyExists, InvalidArgument, NotFound
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import OTHER_ORGANIZATION
-from tests.integration.agent.company_world import Company, company_world, migrated
+from tests.integration.agent.company_world import Company
 from tests.page_requests import paged
 
 # As Postgres writes it.
 PROPERTIES = '[{"key":"age","type":"number","value":36},{"key":"town","type":"string","value":"London"}]'
-
-
-@pytest.fixture(scope="module")
-def urls(database_url: DatabaseUrl) -> tuple[str, str]:
-    """Migrated databases."""
-    return migrated(database_url)
-
-
-@pytest.fixture
-async def company(urls: tuple[str, str], tmp_path: Path) -> AsyncIterator[Company]:
-    """Both services, with nobody."""
-    async with company_world(urls, tmp_path) as made:
-        yield made
 
 
 async def test_an_identity_comes_back_as_it_was_made(company: Company) -> None:

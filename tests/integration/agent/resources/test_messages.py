@@ -1,8 +1,5 @@
 """Messages, runs, steps and tokens as they are read afterwards."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -19,27 +16,8 @@ from services.agent.resources.messages.history import BEGINNING, END, between
 from services.common.core.paging import Page
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world, block
+from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, block
 from tests.page_requests import paged
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        await made.pool.execute("DELETE FROM agent.agents")
-        await made.pool.execute("DELETE FROM agent.messages")
-        yield made
 
 
 async def test_messages_with_the_system_message_first(world: AdminWorld) -> None:

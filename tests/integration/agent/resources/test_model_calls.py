@@ -1,6 +1,5 @@
 """Model calls beside turns: what one would be sent, what fills its window, and one that nobody remembers."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from loci.llm.v1 import chat_pb2, chat_service_pb2
 from services.common.channel import make_channel
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import OTHER_ORGANIZATION, AdminWorld, ScriptedPeers, admin_world, block
 
 TABLES = ("messages", "runs", "facts", "steps", "compiled_prompts")
@@ -48,14 +45,6 @@ class ShownPeers(ScriptedPeers):
     ) -> chat_service_pb2.GenerateResponse:
         self.generated = request.request
         return await super().Generate(request, context)
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

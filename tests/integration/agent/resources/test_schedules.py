@@ -23,19 +23,9 @@ from services.common.core.refusals import Refused
 from services.common.engine import make_engine
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, world_on
 
 LONG_AGO = timedelta(days=365)
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @dataclass

@@ -1,9 +1,7 @@
 """Steps, metrics, traces and spans as they are read afterwards, what people say of them, and runs that are erased."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +16,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from services.agent.core.messages import Call, Part, Return, Text, parts_to_json
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, USER, AdminWorld, admin_world
+from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, USER, AdminWorld
 from tests.page_requests import paged
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -32,23 +28,6 @@ FAILURE = {
     "detail": "status 500",
     "reason": "LLM_SERVER_ERROR",
 }
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        for table in ("agents", "messages", "outbox"):
-            await made.pool.execute(f"DELETE FROM agent.{table}")
-        yield made
 
 
 async def test_a_step(world: AdminWorld) -> None:

@@ -1,8 +1,5 @@
 """Stored messages: all of a tenant, one by one, with another text, and from elsewhere."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +9,7 @@ from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.resources.messages import store as stored_messages
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.admin_world import OTHER_ORGANIZATION, AdminWorld, admin_world
+from tests.integration.agent.admin_world import OTHER_ORGANIZATION, AdminWorld
 from tests.page_requests import paged
 
 SAID = message_pb2.ContentPart
@@ -28,23 +23,6 @@ INSERT INTO agent.message_vectors (
 SELECT m.organization_id, m.id, m.agent_id, m.log_id, m.seq, m.role, m.created_at, e.id, '[1,0]'
 FROM agent.messages m, agent.embedding_models e WHERE m.id = $1
 """
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
-    """The service with no agents."""
-    async with admin_world(agent_url, tmp_path) as made:
-        await made.pool.execute("DELETE FROM agent.agents")
-        await made.pool.execute("DELETE FROM agent.messages")
-        yield made
 
 
 async def _all(world: AdminWorld, **fields: Any) -> wire.ListAllMessagesResponse:

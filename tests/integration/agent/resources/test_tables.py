@@ -1,15 +1,10 @@
 """The migrated schema: keys begin with the tenant, and the tables that SQLAlchemy knows are the real ones."""
 
-import asyncio
-
 import asyncpg
-import pytest
 from sqlalchemy import Column
 from sqlalchemy.dialects import postgresql
 
 from services.agent.resources.tables import metadata
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.catalogue import assert_keys_begin_with_tenant
 
 _COLUMNS = """
@@ -19,14 +14,6 @@ FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.relnamespace = 'agent'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY c.relname, a.attnum
 """
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 async def test_every_key_begins_with_the_tenant(agent_url: str) -> None:

@@ -22,9 +22,7 @@ from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
 from services.common.errors import AlreadyExists, InvalidArgument, LociError, NotFound, from_rpc
 from services.common.ids import to_public, uuid7
-from services.common.migrate import migrate
 from services.common.timestamps import timestamp
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import AUDIENCE, ORGANIZATION, OTHER_ORGANIZATION, USER
 from tests.integration.agent.travel_world import TravelWorld, travel_world
 
@@ -141,15 +139,6 @@ def agent(agent_id: str, draft: dict[str, Any] | None = None, **fields: Any) -> 
 
 def new_id(prefix: str = "agent") -> str:
     return to_public(prefix, uuid7())
-
-
-@pytest.fixture(scope="module")
-def urls(database_url: DatabaseUrl) -> tuple[str, str]:
-    """Migrated databases of the agent service and of memory."""
-    agent_url, memory_url = database_url("agent"), database_url("memory")
-    asyncio.run(migrate(agent_url, "services.agent"))
-    asyncio.run(migrate(memory_url, "services.memory"))
-    return agent_url, memory_url
 
 
 @pytest.fixture
@@ -440,7 +429,7 @@ async def test_an_agent_that_is_there_stays_as_it_is(moving: Moving) -> None:
 
 
 async def test_what_goes_out_goes_in_again(moving: Moving) -> None:
-    picture = message_pb2.ImageContent(data=b"\x89PNG", media_type="image/png")
+    picture = message_pb2.ImageContent(data_base64="iVBORw==", media_type="image/png")
     thought = wire.StoredReasoning(text="Hm.", signature="proof")
     seen = message_pb2.ToolReturn(
         tool_call_id="c", status="error", tool_return="No", name="look", stdout=["a"], stderr=["b"],

@@ -24,20 +24,10 @@ from services.agent.resources.conversations.store import PostgresConversations
 from services.common.engine import make_engine
 from services.common.errors import Aborted, InvalidArgument, OutOfRange
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, end, text, world_on
 
 DELETE = {"type": "requires_approval", "tool_name": "delete"}
 SHOW = ClientTool("show", "Shows a file.", {"type": "object", "properties": {}})
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -21,24 +21,7 @@ from services.agent.core.ports_journal import TurnRequest
 from services.agent.streams.recorder import hour_of
 from services.common.errors import FailedPrecondition, Unavailable
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, Replica, Script, World, end, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
+from tests.integration.agent.world import ORGANIZATION, Replica, Script, World, end, text
 
 
 def telling(words: Sequence[str], *, pause: float = 0.0, before: float = 0.0) -> Script:

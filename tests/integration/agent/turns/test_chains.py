@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -13,22 +12,7 @@ from services.agent.core.messages import Call
 from services.common.context import CallContext
 from services.common.errors import DeadlineExceeded, FailedPrecondition, LociError
 from services.common.ids import to_public, uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    async with world_on(agent_url) as made:
-        yield made
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, text
 
 
 async def test_an_agent_whose_tool_writes_to_it(world: World) -> None:

@@ -18,20 +18,10 @@ from services.agent.core.window.sizes import estimate
 from services.agent.resources.learned_windows.store import PostgresLearnedWindows
 from services.common.errors import OutOfRange, Unavailable
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, text, world_on
 
 OVERFLOW = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "20000"})
 WINDOW = 32_000
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

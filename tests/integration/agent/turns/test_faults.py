@@ -1,7 +1,7 @@
 """What models, peers and tools do wrong costs a run at most, never the agent."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import asyncpg
@@ -26,25 +26,7 @@ from services.common.errors import (
     Unavailable,
 )
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
-
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, text
 
 # What a model refuses does not wedge the agent -------------------------------------------------------------
 

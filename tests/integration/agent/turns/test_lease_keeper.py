@@ -1,7 +1,7 @@
 """Who owns a run: claims that race, owners in no table, runs that nobody can load, turns held by ended runs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -12,24 +12,7 @@ from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnershipLost
 from services.agent.driving.lease_keeper import MOST_OWNERS
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, end, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
+from tests.integration.agent.world import ORGANIZATION, World, end, text
 
 
 async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:

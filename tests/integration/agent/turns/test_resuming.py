@@ -1,12 +1,10 @@
 """What the next owner of a run is told is what the owner before was told."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from itertools import count
 from uuid import UUID
-
-import pytest
 
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.facts import Usage
@@ -14,27 +12,10 @@ from services.agent.core.messages import Call
 from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnedRun
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, text, world_on
+from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, text
 
 # A reply after which the window is compacted.
 FULL = replace(calls("quick"), usage=Usage(31_000, 5))
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
 
 
 async def quick(call: Call) -> str:

@@ -1,7 +1,6 @@
 """Tool rules and parallel calls from Postgres to the request that the provider gets, and back."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -12,24 +11,7 @@ from services.agent.core.facts import StopReason
 from services.agent.core.messages import Call, Reasoning, Return, Text
 from services.agent.core.ports import ModelRequest
 from services.agent.postgres.rows import message_from_row
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import Replica, World, calls, end, says, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
+from tests.integration.agent.world import Replica, World, calls, end, says, text
 
 
 def rule(kind: str, tool: str, **fields: Any) -> dict[str, Any]:

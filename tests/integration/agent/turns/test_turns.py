@@ -1,7 +1,7 @@
 """Turns on the real journal: what is stored, shown, resumed, refused."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import asyncpg
@@ -14,25 +14,8 @@ from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartD
 from services.agent.core.stored_stream import last_position
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
-from services.common.migrate import migrate
 from services.common.statement_counter import StatementCounter
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, calls, end, says, shown, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
 
 
 async def test_a_reply_ends_the_turn(world: World) -> None:

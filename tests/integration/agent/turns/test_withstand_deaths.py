@@ -27,20 +27,10 @@ from services.agent.driving.lease_keeper import CAPACITY
 from services.agent.postgres.rows import message_from_row
 from services.common.errors import OutOfRange
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, end, text, world_on
 
 WINDOW = 32_000
 FULL = Usage(int(WINDOW * 0.95), 5)
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A fault of ours ends the run that meets it, soon and in words, and costs nobody else anything."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from uuid import UUID
 
 import asyncpg
@@ -16,24 +16,7 @@ from services.agent.core.window.context import UNANSWERED
 from services.agent.driving.faults import is_transient
 from services.agent.driving.worker import MOST_FAULTS
 from services.common.errors import Internal, Unavailable
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, shown, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, shown, text
 
 
 @pytest.mark.parametrize(

@@ -15,20 +15,10 @@ from services.agent.core.messages import Call, Decision
 from services.agent.core.ports import MemoryView, ModelRequest, PartDelta, PeerLost, Reply
 from services.agent.core.ports_journal import TurnRequest
 from services.common.errors import OutOfRange, Unavailable
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, Replica, ScriptedMemory, World, calls, end, text, world_on
 
 # A cancel must have ended the run by then.
 SOON = 1.0
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

@@ -14,9 +14,7 @@ from services.agent.postgres import sql
 from services.agent.postgres.conversations import WINDOW_MESSAGES
 from services.agent.postgres.rows import input_rows
 from services.common.ids import uuid7
-from services.common.migrate import migrate
 from services.common.statement_counter import StatementCounter
-from tests.conftest import DatabaseUrl
 from tests.integration.agent.world import ORGANIZATION, World, end, text, world_on
 
 # How long the windows are that a compaction moved.
@@ -53,14 +51,6 @@ LIVES = {
     "old, compacted": Life(10_000, moved=True),
     "old, in segments, compacted": Life(10_000, segments=5, moved=True),
 }
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Readers that stop reading cost a bounded amount of memory, are cut, resume, and disturb nobody."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import psutil
@@ -13,27 +13,10 @@ from services.agent.core.messages import Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.streams.broadcast import LONGEST_BACKLOG
 from services.common.errors import Unavailable
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, end, text, world_on
+from tests.integration.agent.world import ORGANIZATION, World, end, text
 
 DELTAS = 50_000
 WORDS = [f"w{number} " for number in range(DELTAS)]
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
 
 
 async def talk(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:

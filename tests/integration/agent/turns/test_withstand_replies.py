@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 import pytest
@@ -23,24 +23,7 @@ from services.agent.core.messages import (
 from services.agent.core.ports import CallSite, ModelRequest, PartDelta, Reply, ToolInfo
 from services.agent.core.window.sizes import estimate
 from services.common.ids import uuid7
-from services.common.migrate import migrate
-from tests.conftest import DatabaseUrl
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, says, text, world_on
-
-
-@pytest.fixture(scope="module")
-def agent_url(database_url: DatabaseUrl) -> str:
-    """A migrated database."""
-    url = database_url("agent")
-    asyncio.run(migrate(url, "services.agent"))
-    return url
-
-
-@pytest.fixture
-async def world(agent_url: str) -> AsyncIterator[World]:
-    """One agent in it."""
-    async with world_on(agent_url) as made:
-        yield made
+from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, says, text
 
 
 def many(*made: Call, finish: str = "tool_calls") -> Reply:

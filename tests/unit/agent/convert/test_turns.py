@@ -17,7 +17,7 @@ from services.common.errors import InvalidArgument
 
 AGENT = UUID("00000000-0000-4000-8000-000000000001")
 CONTEXT = CallContext(AGENT, AGENT, "user", ("agent",))
-PIXEL = message_pb2.ContentPart(image=message_pb2.ImageContent(data=b"\0png", media_type="image/\0png"))
+PIXEL = message_pb2.ContentPart(image=message_pb2.ImageContent(data_base64="AHBuZw==", media_type="image/\0png"))
 LINK = message_pb2.ContentPart(image=message_pb2.ImageContent(url="https://example.org/\0a.png"))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.importing.mapping import agents, memory, models, providers, together, tools
+from cli.importing.mapping import agents, groups, memory, models, providers, tools
 from cli.importing.schema import (
     AGENTS,
     ARCHIVES,
@@ -21,7 +21,7 @@ from cli.importing.schema import (
     TOOLS,
     Table,
 )
-from cli.importing.values import LeftOut, Row, decoded, public, uuid_of
+from cli.importing.values import Row, Skip, decode_json, public_id, uuid_of
 from loci.agent.v1 import agent_pb2
 from tests.letta_database import BEGIN, embedding_config, identifier, llm_config
 
@@ -36,14 +36,14 @@ def row(table: Table, **given: Any) -> Row:
 
 
 def test_ids_are_kept() -> None:
-    assert public("source", identifier("source", 3)) == identifier("source", 3)
-    assert public("file", identifier("file_agent", 3))[5:] == identifier("file_agent", 3)[11:]
+    assert public_id("source", identifier("source", 3)) == identifier("source", 3)
+    assert public_id("file", identifier("file_agent", 3))[5:] == identifier("file_agent", 3)[11:]
     assert uuid_of("agent-of-old") == uuid_of("agent-of-old") != uuid_of("agent-of-new")
 
 
 def test_json_without_what_cannot_be_stored() -> None:
-    assert decoded(r'{"a\u0000": ["b\ud800c", "\u00e9", 1]}') == {"a": ["bc", "é", 1]}
-    assert decoded("null") is None
+    assert decode_json(r'{"a\u0000": ["b\ud800c", "\u00e9", 1]}') == {"a": ["bc", "é", 1]}
+    assert decode_json("null") is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_vectors(values: Any, own: Any, wanted: Any, size: int) -> None:
 )
 def test_blocks(value: str, limit: int, expected: int, changed: int) -> None:
     made = memory.block(row(BLOCKS, id=BLOCK, label="human", value=value, limit=limit, metadata_=None), ["a", "a"])
-    assert not isinstance(made, LeftOut)
+    assert not isinstance(made, Skip)
     assert (made[0].id, made[0].value, made[0].limit, len(made[1])) == (
         BLOCK,
         value.replace("\0", ""),
@@ -135,7 +135,7 @@ def test_blocks(value: str, limit: int, expected: int, changed: int) -> None:
 
 
 def test_a_block_without_a_label_is_left_out() -> None:
-    assert isinstance(memory.block(row(BLOCKS, id=BLOCK, label=""), []), LeftOut)
+    assert isinstance(memory.block(row(BLOCKS, id=BLOCK, label=""), []), Skip)
 
 
 def test_archives_and_passages() -> None:
@@ -155,14 +155,14 @@ def test_archives_and_passages() -> None:
         created_at=BEGIN,
     )
     draft = memory.passage(passage, archive)
-    assert not isinstance(draft, LeftOut)
+    assert not isinstance(draft, Skip)
     assert (list(draft.tags), list(draft.embedding), draft.created_at.ToJsonString()) == (
         ["a"],
         [3.0, 4.0],
         "2025-03-01T12:00:00Z",
     )
-    assert isinstance(memory.passage({**passage, "text": " \n"}, archive), LeftOut)
-    assert isinstance(memory.passage({**passage, "text": "x" * 1_000_001}, archive), LeftOut)
+    assert isinstance(memory.passage({**passage, "text": " \n"}, archive), Skip)
+    assert isinstance(memory.passage({**passage, "text": "x" * 1_000_001}, archive), Skip)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_tool() -> None:
         default_requires_approval=True,
     )
     made = tools.tool(given)
-    assert not isinstance(made, LeftOut)
+    assert not isinstance(made, Skip)
     assert (made.tool_id, made.tool.source_type, made.tool.return_char_limit) == (
         identifier("tool", 1),
         "python",
@@ -202,10 +202,10 @@ def test_a_tool() -> None:
     )
     assert json.loads(made.tool.pip_requirements_json) == [{"name": "six"}, {"name": "yarl", "version": "1.0"}]
     assert made.tool.default_requires_approval
-    assert isinstance(tools.tool({**given, "source_code": None}), LeftOut)
-    assert tools.is_own({**given, "tool_type": "letta_memory_core"})
-    assert not tools.is_own(given)
-    assert tools.is_of_mcp({**given, "tool_type": "external_mcp"})
+    assert isinstance(tools.tool({**given, "source_code": None}), Skip)
+    assert tools.is_builtin({**given, "tool_type": "letta_memory_core"})
+    assert not tools.is_builtin(given)
+    assert tools.is_mcp_tool({**given, "tool_type": "external_mcp"})
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_tool() -> None:
 )
 def test_mcp_servers(given: Any, expected: tuple[str, str, str]) -> None:
     made = tools.mcp_server(row(MCP_SERVERS, id=identifier("mcp_server", 1), server_name="s", **given), "t", {"x": "y"})
-    assert not isinstance(made, LeftOut)
+    assert not isinstance(made, Skip)
     kind = made.transport.WhichOneof("transport")
     one = getattr(made.transport, str(kind))
     told = (one.command, "") if kind == "stdio" else (one.server_url, one.auth_token)
@@ -226,7 +226,7 @@ def test_mcp_servers(given: Any, expected: tuple[str, str, str]) -> None:
 
 
 def test_an_mcp_server_of_a_kind_that_is_not_known() -> None:
-    assert isinstance(tools.mcp_server(row(MCP_SERVERS, server_type="pigeon"), "", {}), LeftOut)
+    assert isinstance(tools.mcp_server(row(MCP_SERVERS, server_type="pigeon"), "", {}), Skip)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", {}), ('{"a": 1}', {"a": "1"}), ("[]", None), ("{", None)])
@@ -237,21 +237,21 @@ def test_headers(text: str, expected: Any) -> None:
 def test_providers() -> None:
     given = row(PROVIDERS, id=identifier("provider", 1), name="mine", provider_type="openai", provider_category="byok")
     made = providers.provider(given, "key", "")
-    assert not isinstance(made, LeftOut)
+    assert not isinstance(made, Skip)
     assert (made.id, made.provider.name, made.provider.api_key) == (identifier("provider", 1), "mine", "key")
-    assert isinstance(providers.provider({**given, "provider_type": "carrier"}, "", ""), LeftOut)
-    assert not providers.is_users({**given, "provider_category": "base"})
+    assert isinstance(providers.provider({**given, "provider_type": "carrier"}, "", ""), Skip)
+    assert not providers.is_byok({**given, "provider_category": "base"})
 
 
 def test_folders_and_files() -> None:
-    folder = together.folder(row(FOLDERS, id=identifier("source", 1), name="a/b", embedding_config=None))
+    folder = memory.folder(row(FOLDERS, id=identifier("source", 1), name="a/b", embedding_config=None))
     assert (folder.id, folder.name, folder.embedding) == (identifier("source", 1), "a_b", "")
     given = row(FILES, id=identifier("file", 1), source_id=folder.id, file_name="old name/report.pdf")
-    header = together.file(given, "text")
-    assert not isinstance(header, LeftOut)
+    header = memory.file(given, "text")
+    assert not isinstance(header, Skip)
     assert (header.file_id, header.name, header.is_text) == (identifier("file", 1), "report.pdf", True)
-    assert isinstance(together.file(given, None), LeftOut)
-    assert isinstance(together.file(given, " "), LeftOut)
+    assert isinstance(memory.file(given, None), Skip)
+    assert isinstance(memory.file(given, " "), Skip)
 
 
 def test_identities() -> None:
@@ -262,7 +262,7 @@ def test_identities() -> None:
         identity_type="robot",
         properties=[{"key": "a", "value": 1, "type": "number"}, {"key": "b", "value": 1, "type": "odd"}],
     )
-    made = together.identity(given, [AGENT], [BLOCK])
+    made = groups.identity(given, [AGENT], [BLOCK])
     assert (made.identity.name, made.identity.identity_type, list(made.identity.agent_ids)) == ("ada", "other", [AGENT])
     assert json.loads(made.identity.properties_json) == [{"key": "a", "value": 1, "type": "number"}]
 
@@ -278,14 +278,14 @@ def test_groups() -> None:
         max_turns=3,
         sleeptime_agent_frequency=5,
     )
-    made = together.group(given, [], [BLOCK], frozenset({AGENT, other}))
-    assert not isinstance(made, LeftOut)
+    made = groups.group(given, [], [BLOCK], frozenset({AGENT, other}))
+    assert not isinstance(made, Skip)
     assert (made.group.manager_agent_id, list(made.group.agent_ids)) == (AGENT, [other])
     assert json.loads(made.group.manager_settings_json) == {"max_turns": 3}
-    assert isinstance(together.group(given, [], [], frozenset({other})), LeftOut)
-    assert isinstance(together.group({**given, "manager_type": "choir"}, [], [], frozenset({AGENT})), LeftOut)
-    joined = together.group({**given, "agent_ids": None}, [other], [], frozenset({AGENT, other}))
-    assert not isinstance(joined, LeftOut)
+    assert isinstance(groups.group(given, [], [], frozenset({other})), Skip)
+    assert isinstance(groups.group({**given, "manager_type": "choir"}, [], [], frozenset({AGENT})), Skip)
+    joined = groups.group({**given, "agent_ids": None}, [other], [], frozenset({AGENT, other}))
+    assert not isinstance(joined, Skip)
     assert list(joined.group.agent_ids) == [other]
 
 
@@ -306,8 +306,8 @@ def test_an_agent() -> None:
         max_files_open=3,
         created_at=BEGIN,
     )
-    belongings = agents.Belongings(block_ids=[BLOCK], secrets={"KEY": "value"}, tags=["a"])
-    made, changed = agents.agent(given, belongings)
+    attachments = agents.Attachments(block_ids=[BLOCK], secrets={"KEY": "value"}, tags=["a"])
+    made, changed = agents.agent(given, attachments)
     draft = made.agent
     assert (made.agent_id, draft.name, draft.system, draft.model) == (AGENT, "agent", "Be kind.", "openai/gpt-4o")
     assert (draft.embedding, draft.context_window_limit, draft.timezone) == ("openai/m", 30_000, "UTC")

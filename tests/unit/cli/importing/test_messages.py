@@ -1,6 +1,5 @@
 """Messages of the old server: every role and every part, and what waits for a client."""
 
-import base64
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,17 +8,17 @@ from uuid import UUID, uuid5
 import pytest
 
 from cli.importing.mapping import messages
-from cli.importing.mapping.messages import Place, Read, Speaker
+from cli.importing.mapping.messages import AgentInfo, Conversion, Position
 from cli.importing.schema import MESSAGES
-from cli.importing.values import LeftOut, Row, uuid_of
+from cli.importing.values import Row, Skip, uuid_of
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import transfer_service_pb2 as pb
 from tests.letta_database import BEGIN, PIXEL, call, identifier, returned
 
 ID, OTHER = identifier("message", 1), identifier("message", 2)
-V1 = Speaker(system="You are a helpful assistant.", tools=frozenset({"known"}))
-OLD = Speaker(agent_type="memgpt_v2_agent")
-HERE = Place(True, 5)
+V1 = AgentInfo(system="You are a helpful assistant.", tools=frozenset({"known"}))
+OLD = AgentInfo(agent_type="memgpt_v2_agent")
+HERE = Position(True, 5)
 
 
 def row(role: str, said: str | list[Any] | None = None, **given: Any) -> Row:
@@ -28,8 +27,8 @@ def row(role: str, said: str | list[Any] | None = None, **given: Any) -> Row:
     return {**plain, "id": ID, "role": role, "content": content, "created_at": BEGIN, **given}
 
 
-def read(given: Row, speaker: Speaker = V1, place: Place = HERE) -> pb.StoredMessage:
-    message = messages.stored(given, place, speaker)
+def read(given: Row, agent_info: AgentInfo = V1, place: Position = HERE) -> pb.StoredMessage:
+    message = messages.to_message(given, place, agent_info)
     assert isinstance(message, pb.StoredMessage)
     return message
 
@@ -56,7 +55,7 @@ def _shown(part: pb.StoredPart) -> Any:
             decision = part.decision
             return "decision", decision.tool_call_id, decision.approve, decision.reason, decision.request_id
         case "image":
-            return "image", part.image.url or (part.image.media_type, part.image.data)
+            return "image", part.image.url or (part.image.media_type, part.image.data_base64)
     return None
 
 
@@ -69,7 +68,7 @@ BEAT = '{"type": "heartbeat", "reason": "go on", "time": "now"}'
 
 
 @pytest.mark.parametrize(
-    ("given", "speaker", "expected"),
+    ("given", "agent_info", "expected"),
     [
         (row("user", "hello"), V1, [("text", "hello")]),
         (row("user", PACKED), V1, [("text", "hello")]),
@@ -80,7 +79,7 @@ BEAT = '{"type": "heartbeat", "reason": "go on", "time": "now"}'
         (
             row("user", [image(type="letta", file_id="f", media_type="image/png", data=PIXEL)]),
             V1,
-            [("image", ("image/png", base64.b64decode(PIXEL)))],
+            [("image", ("image/png", PIXEL))],
         ),
         (row("user", [image(type="url", url="https://a/b.png")]), V1, [("image", "https://a/b.png")]),
         (row("user", [image(type="base64", data="?")]), V1, [("text", "[an image that could not be read]")]),
@@ -142,8 +141,8 @@ BEAT = '{"type": "heartbeat", "reason": "go on", "time": "now"}'
         ),
     ],
 )
-def test_parts(given: Row, speaker: Speaker, expected: list[Any]) -> None:
-    assert shown(read(given, speaker)) == expected
+def test_parts(given: Row, agent_info: AgentInfo, expected: list[Any]) -> None:
+    assert shown(read(given, agent_info)) == expected
 
 
 def test_what_stands_beside_the_parts() -> None:
@@ -164,8 +163,8 @@ def test_what_stands_beside_the_parts() -> None:
     ],
 )
 def test_what_is_left_out(given: Row, reason: str) -> None:
-    found = messages.stored(given, HERE, V1)
-    assert isinstance(found, LeftOut)
+    found = messages.to_message(given, HERE, V1)
+    assert isinstance(found, Skip)
     assert reason in found.reason
 
 
@@ -179,8 +178,8 @@ def test_what_is_left_out(given: Row, reason: str) -> None:
     ],
 )
 def test_calls_that_wait(call_id: str, name: str, gate: str) -> None:
-    speaker = Speaker(tools=frozenset({"known"}), returned=frozenset({"ran"}), decided=frozenset({"judged"}))
-    message = read(row("approval", [], tool_calls=[call(call_id, name)], otid=ID), speaker)
+    agent_info = AgentInfo(tools=frozenset({"known"}), returned=frozenset({"ran"}), decided=frozenset({"judged"}))
+    message = read(row("approval", [], tool_calls=[call(call_id, name)], otid=ID), agent_info)
     assert shown(message) == [("call", call_id, name, {}, gate)]
     assert (message.role, message.HasField("otid")) == (message_pb2.MESSAGE_ROLE_ASSISTANT, False)
     assert message.id == f"message-{UUID(int=uuid_of(ID).int + 1)}", "so that it is shown under the old id"
@@ -193,14 +192,14 @@ def test_answers() -> None:
     message = read(given)
     assert shown(message) == [("decision", "a", False, "no", OTHER), ("return", "b", "success", "files", "")]
     assert message.role == message_pb2.MESSAGE_ROLE_APPROVAL
-    assert messages.answered([given]) == (frozenset({"b"}), frozenset({"a"}))
+    assert messages.client_answers([given]) == (frozenset({"b"}), frozenset({"a"}))
     older = row("approval", None, approve=True, approval_request_id=OTHER)
     assert shown(read(older)) == [("decision", "", True, "", OTHER)]
 
 
 def test_copies_have_ids_of_their_own() -> None:
     fork = UUID(int=7)
-    place = Place(True, 3, fork)
+    place = Position(True, 3, fork)
     asked = read(row("approval", [], tool_calls=[call("c", "f")]), place=place)
     copied = uuid5(fork, str(uuid_of(ID)))
     assert asked.id == f"message-{UUID(int=copied.int + 1)}"
@@ -213,36 +212,38 @@ def test_copies_have_ids_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "role"),
     [
-        ('{"type": "system_alert", "message": "m"}', Place(True, 1), message_pb2.MESSAGE_ROLE_SUMMARY),
-        ('{"type": "system_alert", "message": "m"}', Place(True, 2), message_pb2.MESSAGE_ROLE_USER),
-        ('{"type": "system_alert", "message": "m"}', Place(False), message_pb2.MESSAGE_ROLE_USER),
-        ("hello", Place(True, 1), message_pb2.MESSAGE_ROLE_USER),
+        ('{"type": "system_alert", "message": "m"}', Position(True, 1), message_pb2.MESSAGE_ROLE_SUMMARY),
+        ('{"type": "system_alert", "message": "m"}', Position(True, 2), message_pb2.MESSAGE_ROLE_USER),
+        ('{"type": "system_alert", "message": "m"}', Position(False), message_pb2.MESSAGE_ROLE_USER),
+        ("hello", Position(True, 1), message_pb2.MESSAGE_ROLE_USER),
     ],
 )
-def test_summaries_of_older_servers(text: str, place: Place, role: int) -> None:
+def test_summaries_of_older_servers(text: str, place: Position, role: int) -> None:
     assert read(row("user", text), place=place).role == role
 
 
 @pytest.mark.parametrize(
     ("given", "place", "expected"),
     [
-        (row("system", "anything"), Place(True, 0), True),
-        (row("system", "Mind the gap."), Place(True, 4), False),
-        (row("system", "x <memory_blocks> y"), Place(False), True),
-        (row("system", "You are a helpful assistant. And more."), Place(False), True),
-        (row("user", "x <memory_blocks> y"), Place(True, 0), False),
+        (row("system", "anything"), Position(True, 0), True),
+        (row("system", "Mind the gap."), Position(True, 4), False),
+        (row("system", "x <memory_blocks> y"), Position(False), True),
+        (row("system", "You are a helpful assistant. And more."), Position(False), True),
+        (row("user", "x <memory_blocks> y"), Position(True, 0), False),
     ],
 )
-def test_compiled_prompts(given: Row, place: Place, expected: bool) -> None:
-    assert messages.is_compiled(given, place, V1) is expected
+def test_compiled_prompts(given: Row, place: Position, expected: bool) -> None:
+    assert messages.is_system_prompt(given, place, V1) is expected
 
 
 async def joined(*rows: Row) -> list[pb.StoredMessage]:
-    async def all_of_them() -> AsyncIterator[Read]:
+    async def all_of_them() -> AsyncIterator[Conversion]:
         for one in rows:
-            yield one, HERE, messages.stored(one, HERE, V1)
+            yield one, HERE, messages.to_message(one, HERE, V1)
 
-    return [message async for _, _, message in messages.joined(all_of_them()) if isinstance(message, pb.StoredMessage)]
+    return [
+        message async for _, _, message in messages.merge_calls(all_of_them()) if isinstance(message, pb.StoredMessage)
+    ]
 
 
 async def test_calls_of_one_reply_are_one_message() -> None:

@@ -1,4 +1,4 @@
-"""Which documents a ranking by words looks at."""
+"""The documents that a ranking by words looks at."""
 
 from math import log
 

@@ -1,4 +1,4 @@
-"""What others wrote, as Postgres can store it."""
+"""Foreign texts, as Postgres can store them."""
 
 import json
 from typing import Any

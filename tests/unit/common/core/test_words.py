@@ -1,4 +1,4 @@
-"""How texts become words, in scripts with and without spaces."""
+"""The words of texts, in scripts with and without spaces."""
 
 import asyncio
 

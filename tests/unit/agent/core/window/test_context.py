@@ -27,6 +27,7 @@ from services.agent.core.window.context import (
 )
 from services.agent.core.window.shrinking import A_PICTURE, FRESH, OLD_RETURN_BYTES
 from services.agent.core.window.sizes import estimate_text
+from services.common.grpc_limits import MAX_MESSAGE_BYTES
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUN, EARLIER = UUID(int=1), UUID(int=2)
@@ -209,7 +210,7 @@ def test_pictures_that_are_too_heavy_together_are_not_shown() -> None:
     first = next(shortenings([HI, heavy, heavy, HI], window=128_000, fixed=0, run_id=RUN))
     assert len(first) == 4
     assert not any(map(has_picture, first))
-    assert MOST_BYTES < 32 * 1024 * 1024
+    assert MOST_BYTES < MAX_MESSAGE_BYTES
 
 
 @pytest.mark.parametrize("text", ["你好" * 3_000, '{"a":1},' * 3_000])

@@ -7,7 +7,7 @@ import os
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from cli.importing.sealed import NO_KEY, NOT_TEXT, WRONG_KEY, Keyring, Secret
+from cli.importing.encryption import NO_KEY, NOT_TEXT, WRONG_KEY, Keyring, Secret
 from tests.letta_database import ENCRYPTION_KEY, sealed
 
 LONG = base64.b64encode(bytes(range(60))).decode()

@@ -1,4 +1,4 @@
-"""How far a stream was read, so that it can be gone on with and nothing is told twice. Pure."""
+"""The position in a stream, to resume it without repeating an event. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from cli.streaming.sse import Frame
 
 
 @dataclass
-class Place:
-    """The reader's place in one run.
+class Cursor:
+    """The reader's cursor in one run.
 
     after: every chunk up to this number was read; it is what the server is asked to go on after.
     """
@@ -17,28 +17,28 @@ class Place:
     run_id: str = ""
     after: int = 0
     # Of the event that was being read: its number, and how many of its chunks were told.
-    _partly: int = 0
-    _told: int = 0
+    _current: int = 0
+    _delivered: int = 0
     # Of those, how many come again.
-    _known: int = 0
+    _repeated: int = 0
 
-    def broke_off(self) -> None:
+    def reconnect(self) -> None:
         """The connection was lost: what comes next begins after `after`."""
-        self._known = self._told
+        self._repeated = self._delivered
 
-    def is_news(self, frame: Frame, seq_id: int | None) -> bool:
-        """Whether a chunk was not told before. The last chunk of an event has its number as `id`."""
+    def is_new(self, frame: Frame, seq_id: int | None) -> bool:
+        """Returns whether a chunk is new. The last chunk of an event has its number as `id`."""
         if seq_id is None:
             return True
         if seq_id <= self.after:
             return False
-        if seq_id != self._partly:
-            self._partly, self._told, self._known = seq_id, 0, 0
-        news = self._known == 0
+        if seq_id != self._current:
+            self._current, self._delivered, self._repeated = seq_id, 0, 0
+        news = self._repeated == 0
         if news:
-            self._told += 1
+            self._delivered += 1
         else:
-            self._known -= 1
+            self._repeated -= 1
         if frame.id is not None:
             self.after = max(self.after, frame.id)
         return news

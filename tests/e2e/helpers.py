@@ -1,0 +1,57 @@
+"""Agents, and results that come in the background, as many modules need them; `running` is in stack.py."""
+
+from typing import Any
+
+from letta_client import Letta
+
+from tests.polling import wait_until
+
+DICE = '''
+def roll_dice(num_sides: int = 6) -> str:
+    """Roll a die and say what came up.
+
+    Args:
+        num_sides (int): How many sides the die has.
+
+    Returns:
+        str: What came up.
+    """
+    import random
+
+    return f"rolled {random.randint(1, num_sides)} of {num_sides}"
+'''
+
+BLOCKS: list[Any] = [
+    {"label": "human", "value": "Nothing is known yet."},
+    {"label": "persona", "value": "I am a helpful agent."},
+]
+
+
+def create(client: Letta, model: str, **options: Any) -> str:
+    """An agent with the two usual blocks; its id."""
+    return client.agents.create(memory_blocks=BLOCKS, model=model, **options).id
+
+
+def types(messages: Any) -> list[str]:
+    """The message types."""
+    return [message.message_type for message in messages]
+
+
+def finished_run(client: Any, run_id: str) -> Any:
+    """The run, once it is over."""
+
+    def answer() -> Any:
+        run = client.runs.retrieve(run_id)
+        return None if run.status in ("created", "running") else run
+
+    return wait_until(answer)
+
+
+def finished_file(client: Any, folder_id: str, file_id: str) -> Any:
+    """The file with its text, once it is read or cannot be."""
+
+    def answer() -> Any:
+        file = client.folders.files.retrieve(file_id, folder_id=folder_id, include_content=True)
+        return file if file.processing_status in ("completed", "error") else None
+
+    return wait_until(answer)
