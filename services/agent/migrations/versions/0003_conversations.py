@@ -1,4 +1,4 @@
-"""The user who changed a conversation last, and the conversations that use a log, which outlive an erased one."""
+"""The user who changed a conversation last, and the conversations that use a log; it outlives an erased one."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""The calls that each model call of a turn may make, and its tools: tool rules over several steps, older types' tools."""
+"""The calls that a model call of a turn may make, and its tools: tool rules over several steps, older types' tools."""
 
 from dataclasses import replace
 from typing import Any
