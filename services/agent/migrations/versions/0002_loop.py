@@ -1,4 +1,4 @@
-"""What the whole loop needs: tool rules, approvals, compaction, conversations of their own, metrics of steps."""
+"""Tables of the whole loop: tool rules, approvals, compaction, conversations of their own, metrics of steps."""
 
 from alembic import op
 

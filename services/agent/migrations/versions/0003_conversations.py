@@ -1,4 +1,4 @@
-"""Who changed a conversation last, and which conversations use a log: what is left when one of them is erased."""
+"""The user who changed a conversation last, and the conversations that use a log; it outlives an erased one."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""What is searched of a message that is too long for one vector."""
+"""The searched text of a message that is too long for one vector."""
 
 from alembic import op
 

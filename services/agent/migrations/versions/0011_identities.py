@@ -1,4 +1,4 @@
-"""Whom agents serve, groups of agents, and what an agent was made from."""
+"""Identities that agents serve, groups of agents, and the template an agent was made from."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""What may be said while calls wait, and which answers are known already. LETTA V1 API, c.4."""
+"""The inputs that fit while calls wait, and repeated answers. LETTA V1 API, c.4."""
 
 from dataclasses import replace
 from typing import Any

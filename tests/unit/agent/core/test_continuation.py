@@ -1,4 +1,4 @@
-"""Whether a turn goes on: the reference's rules, row by row. Source: LETTA V1 API, continuation."""
+"""The continuation of a turn: the reference's rules, row by row. Source: LETTA V1 API, continuation."""
 
 from dataclasses import replace
 from typing import Any

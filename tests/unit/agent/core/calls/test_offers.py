@@ -1,4 +1,4 @@
-"""What each model call of a turn may call, and with which tools: tool rules over several steps, older types' tools."""
+"""The calls that a model call of a turn may make, and its tools: tool rules over several steps, older types' tools."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is embedded, what is asked, and how two answers become one."""
+"""The text that is embedded, the query, and the fusion of two answers."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

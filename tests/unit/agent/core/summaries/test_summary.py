@@ -1,4 +1,4 @@
-"""What a summariser is shown, and what becomes of its summary."""
+"""The transcript for a summariser, and the fate of its summary."""
 
 from dataclasses import asdict
 from datetime import datetime
