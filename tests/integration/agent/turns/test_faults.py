@@ -124,7 +124,7 @@ async def test_there_are_only_so_many_deltas(world: World, monkeypatch: pytest.M
     async with world.replica() as replica:
         replica.models.replies = [talk]
         events = await replica.send(world.request(), stream=True)
-    assert [type(event).__name__ for event in events] == ["Delta"] * 3 + ["Shown", "Ended"]
+    assert [type(event).__name__ for event in events] == ["Delta"] * 3 + ["MessagePiece", "Ended"]
 
 
 async def test_cancel_does_not_need_the_tool_runner(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
