@@ -1,1 +1,1 @@
-"""The benchmarks behind the figures of README and docs/performance.md: `make bench`."""
+"""The programs behind the figures of docs/performance.md: `make bench`."""

@@ -105,7 +105,7 @@ class PostgresJournal:
     async def accept_within(self, connection: Any, request: TurnRequest) -> Acceptance:
         """Returns the same in the caller's transaction, for a background run that repeats no other request.
 
-        Raises Repeated besides.
+        Raises DuplicateRequest besides.
         """
         refuse_long(request.ancestors)
         return await self._accept(connection, request)

@@ -91,7 +91,7 @@ class PostgresLeases:
         return row
 
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
-        """Returns a claimed run with its turn. Raises NotMine, Unusable, NewerRelease."""
+        """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         try:
             async with self._pool.acquire() as connection, connection.transaction():
                 return await (_resume(connection, run) if run["facts"] else _begin(connection, run))

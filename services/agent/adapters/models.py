@@ -56,7 +56,7 @@ class GrpcModels:
             raise failure from error
 
     async def render(self, request: ModelRequest) -> str:
-        """See ports_model_calls.Renderer."""
+        """See resources.model_calls.ports.Renderer."""
         wanted = chat_service_pb2.PreviewGenerationRequest(request=generation_request(request), stream=request.stream)
         body: str = (await call_idempotent(self._chat.PreviewGeneration, wanted, timeout=RENDER_SECONDS)).body_json
         return body

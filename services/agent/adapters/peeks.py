@@ -33,7 +33,7 @@ class PostgresPeeks:
         messages: tuple[Message, ...] = (),
         options: Options | None = None,
     ) -> OwnedRun:
-        """See ports_model_calls.Peeks."""
+        """See resources.model_calls.ports.Peeks."""
         asked = organization_id, conversation_id, options_to_json(options or Options()), agent_id
         row = await self._pool.fetchrow(sql.PEEK, *asked)
         if row is None:

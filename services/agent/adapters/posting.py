@@ -13,7 +13,7 @@ TIMEOUT_SECONDS = 15.0
 
 
 async def post(url: str, body: bytes, headers: Mapping[str, str], *, allow_private: bool) -> int:
-    """Returns the status that was answered. Raises NotPosted."""
+    """Returns the status that was answered. Raises PostFailed."""
     try:
         async with (
             asyncio.timeout(TIMEOUT_SECONDS),

@@ -248,7 +248,7 @@ class Leases(Protocol):
         ...
 
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
-        """Returns a claimed run with its turn. Raises NotMine, Unusable, NewerRelease."""
+        """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         ...
 
     async def give_up(self, run: Mapping[str, Any], failure: Failure) -> Successor | None:

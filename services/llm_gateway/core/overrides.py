@@ -100,26 +100,26 @@ def _of_provider(by_handle: Mapping[str, T], provider: str) -> Mapping[str, T]:
 
 
 def handles(value: Any, read: Callable[[Any], T]) -> dict[str, T]:
-    """Returns an object by handle, each value read by `read`. Raises Wrong, whose text names the handle."""
+    """Returns an object by handle, each value read by `read`. Raises InvalidOverride, whose text names the handle."""
     if not isinstance(value, dict):
         raise InvalidOverride("it is not a JSON object")
     return {_handle(handle): _read_named(handle, read, one) for handle, one in value.items()}
 
 
 def names(value: Any) -> ProviderOverrides:
-    """Reads the `models` option of a provider, by the models' names. Raises Wrong."""
+    """Reads the `models` option of a provider, by the models' names. Raises InvalidOverride."""
     if not isinstance(value, dict):
         raise InvalidOverride("models is not a JSON object of models by their names")
     return ProviderOverrides({name: _read_named(name, model, one) for name, one in value.items()})
 
 
 def window(value: Any) -> Override:
-    """Reads the tokens of a context window. Raises Wrong."""
+    """Reads the tokens of a context window. Raises InvalidOverride."""
     return Override(context_window=_number("context_window", value))
 
 
 def model(value: Any) -> Override:
-    """Reads one model's object, see the module. Raises Wrong."""
+    """Reads one model's object, see the module. Raises InvalidOverride."""
     if not isinstance(value, dict):
         raise InvalidOverride("it is not a JSON object")
     if unknown := sorted(value.keys() - {*_NUMBERS, *CAPABILITIES, "base_model", "price"}):
@@ -142,7 +142,7 @@ def model(value: Any) -> Override:
 
 
 def price(value: Any) -> Price:
-    """Reads a price's object, see the module. Raises Wrong."""
+    """Reads a price's object, see the module. Raises InvalidOverride."""
     if not isinstance(value, dict) or value.get("input") is None or value.keys() - {*_PRICES}:
         raise InvalidOverride(f"a price is a JSON object of input and perhaps {', '.join(_PRICES[1:])}")
     if wrong := [name for name, figure in value.items() if figure is not None and not _is_price(figure)]:

@@ -43,7 +43,7 @@ class FileTools:
         self._grep_seconds = grep_seconds
 
     async def apply(self, call: ToolCall, arguments: Arguments, record: Record) -> CallRecord:
-        """Runs a call that was not run before, and keeps its record. Raises Refused, CallRepeated."""
+        """Runs a call that was not run before, and keeps its record. Raises Refused, DuplicateCall."""
         if call.tool_name == OPEN:
             return await self._open(call, arguments, record)
         answer = await (self._grep(call, arguments) if call.tool_name == GREP else self._search(call, arguments))

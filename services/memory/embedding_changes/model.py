@@ -116,7 +116,7 @@ class ModelCoverage:
 def begin_change(standing: ArchiveState, draft: EmbeddingChange) -> EmbeddingChange:
     """Returns the change that answers a wish for `draft`: that, from the model in use, or the newest if it is the same.
 
-    Wishing for the model in use gives up a rollback that waits. Raises ChangeRuns.
+    Wishing for the model in use gives up a rollback that waits. Raises ChangeRunning.
     """
     newest, embedding = standing.newest, draft.after.embedding
     new = replace(draft, before=standing.now)
@@ -151,7 +151,7 @@ def roll_back_change(newest: EmbeddingChange) -> EmbeddingChange:
 
 
 def finish_change(newest: EmbeddingChange) -> EmbeddingChange:
-    """Returns the change once the vectors that are not used may go. Raises ChangeRuns."""
+    """Returns the change once the vectors that are not used may go. Raises ChangeRunning."""
     if newest.state is ChangeState.RUNNING:
         raise ChangeRunning("the change still runs; wait until it is completed, or roll it back")
     return replace(newest, state=ChangeState.FINISHED) if newest.state is ChangeState.COMPLETED else newest

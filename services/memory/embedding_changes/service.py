@@ -39,7 +39,7 @@ class ArchiveRef:
 
 
 class EmbeddingChangeService:
-    """Begins changes, tells how far they are, takes them back and finishes them. See embedding_move.py for the work.
+    """Begins changes, tells how far they are, takes them back and finishes them. See job.py for the work.
 
     Every method raises NotFound: ARCHIVE_NOT_FOUND, FOLDER_NOT_FOUND; all but `change` EMBEDDING_CHANGE_NOT_FOUND, too.
     """

@@ -66,7 +66,7 @@ class PassageService:
 
         Vectors that the drafts bring are of the archive's own model; without them, the texts are embedded.
 
-        Raises Refused; NotFound (ARCHIVE_NOT_FOUND); CallRepeated when there is a result under the record's key; the
+        Raises Refused; NotFound (ARCHIVE_NOT_FOUND); DuplicateCall when there is a result under the record's key; the
         LociError of the embedder. Then nothing is stored.
         """
         drafts = validate_drafts(drafts)

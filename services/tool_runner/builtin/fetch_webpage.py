@@ -1,4 +1,4 @@
-"""`fetch_webpage`: run here; see `web/fetching.py`."""
+"""`fetch_webpage`: run here; see `web/fetch.py`."""
 
 from services.tool_runner.builtin.tool import BuiltinTool
 from services.tool_runner.core.model import ToolType

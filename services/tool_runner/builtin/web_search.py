@@ -1,4 +1,4 @@
-"""`web_search`: run here, by whichever search engine there is a key for; see `web/searching.py`."""
+"""`web_search`: run here, by whichever search engine there is a key for; see `web/search.py`."""
 
 from services.tool_runner.builtin.tool import BuiltinTool, texts
 from services.tool_runner.core.model import ToolType

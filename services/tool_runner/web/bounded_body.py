@@ -16,7 +16,7 @@ class BodyTooLarge(Exception):
 
 
 async def read_bounded(response: httpx.Response, most: int) -> bytes:
-    """Returns at most so many bytes, unpacked. Raises Unread, httpx.HTTPError."""
+    """Returns at most so many bytes, unpacked. Raises BodyTooLarge, httpx.HTTPError."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in (*_PLAIN, *_PACKED):
         raise BodyTooLarge(f"is packed as {encoding[:40]!r}, which was not asked for")

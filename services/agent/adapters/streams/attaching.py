@@ -21,7 +21,7 @@ _VIEW = "SELECT options ->> 'view' FROM agent.runs WHERE organization_id = $1 AN
 
 
 class PostgresAttaching:
-    """`core.ports_streams.Attaching`."""
+    """`core.ports_streams.BackgroundRuns`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

@@ -56,7 +56,7 @@ _DELETE = "DELETE FROM agent.templates WHERE organization_id = $1 AND name = $2 
 
 
 class PostgresTemplates:
-    """`templates.TemplateStore`."""
+    """`templates.model.TemplateStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool

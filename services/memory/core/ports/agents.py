@@ -71,7 +71,7 @@ class CopyStore(Protocol):
     async def restore(self, request: RestoreRequest, arguments_hash: bytes) -> CallRecord:
         """Sets blocks back; the answer names them, and as its text the ids (JSON) that the owners have no more.
 
-        Raises NotFound (BLOCK_VERSION_NOT_FOUND), CallRepeated.
+        Raises NotFound (BLOCK_VERSION_NOT_FOUND), DuplicateCall.
         """
 
     async def at_versions(self, organization_id: UUID, versions: Mapping[UUID, int]) -> dict[UUID, Block]:
@@ -90,7 +90,7 @@ class CopyStore(Protocol):
     ) -> None:
         """Creates blocks, attaches them in this order and keeps the call's result.
 
-        Raises AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
+        Raises AlreadyExists (BLOCK_LABEL_TAKEN), DuplicateCall.
         """
 
     async def apply_plan(
@@ -98,7 +98,7 @@ class CopyStore(Protocol):
     ) -> None:
         """Carries out a patch on several blocks and keeps the call's result.
 
-        Raises VersionConflict, AlreadyExists (BLOCK_LABEL_TAKEN), CallRepeated.
+        Raises VersionConflict, AlreadyExists (BLOCK_LABEL_TAKEN), DuplicateCall.
         """
 
     async def share_archives(

@@ -126,7 +126,7 @@ class IngestionStore(Protocol):
         """Returns the next pieces, from a place on."""
 
     async def add_batch(self, organization_id: UUID, work: Work, batch: Batch) -> FileStatus:
-        """Returns passages, vectors and progress, all or nothing. Raises ModelMoved."""
+        """Returns passages, vectors and progress, all or nothing. Raises ModelConflict."""
 
     async def note(self, organization_id: UUID, file_id: UUID, error: str) -> None:
         """Stores why the last try failed, of a file that is still tried."""

@@ -65,7 +65,7 @@ class PassageStore(Protocol):
     ) -> list[Passage]:
         """Stores passages, tags, vectors, the archive if it is missing, the call's result: all or nothing.
 
-        Ids that are there already are left as they are. Raises ArchiveChanged, CallRepeated.
+        Ids that are there already are left as they are. Raises ArchiveConflict, DuplicateCall.
         """
 
     async def update(
@@ -78,7 +78,7 @@ class PassageStore(Protocol):
     ) -> Passage:
         """Changes a passage. embedded: of the new text, if there is one; vectors of other models go with the old text.
 
-        Raises NotFound (PASSAGE_NOT_FOUND), ArchiveChanged.
+        Raises NotFound (PASSAGE_NOT_FOUND), ArchiveConflict.
         """
 
     async def delete(self, organization_id: UUID, place: Place, passage_id: UUID) -> None:

@@ -86,7 +86,7 @@ VALUES ($1, $2, $3, $4, $5)
 async def make_default_archive(
     connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages, agent_id: UUID
 ) -> None:
-    """Returns the agent's own archive. Raises ArchiveChanged when there is one by now."""
+    """Returns the agent's own archive. Raises ArchiveConflict when there is one by now."""
     name = f"Archive of agent-{agent_id}"
     await connection.execute(_NEW_ARCHIVE, organization_id, new.archive_id, name, new.embedded.embedding, user_id)
     if await connection.fetchval(_NEW_DEFAULT, organization_id, agent_id, new.archive_id) is None:
@@ -96,7 +96,7 @@ async def make_default_archive(
 async def insert_passages(
     connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages
 ) -> dict[UUID, Passage]:
-    """Stores those whose ids are new, and returns them. Raises ArchiveChanged."""
+    """Stores those whose ids are new, and returns them. Raises ArchiveConflict."""
     drafts, ids, vectors = _values(new) if len(new.drafts) < _MANY else await asyncio.to_thread(_values, new)
     embedded = new.embedded
     try:
@@ -151,7 +151,7 @@ async def replace_text(
 ) -> None:
     """Returns the text of a passage with its words and vector; others of its vectors are of the old text, and erased.
 
-    Raises ArchiveChanged.
+    Raises ArchiveConflict.
     """
     [search_words], [vector] = embedded.search_words, embedded.vectors
     more = len(search_words) - words_before

@@ -8,7 +8,7 @@ Who connects shows a certificate of our authority whose common name is that of t
     runner  the layer, a tar
     host    4 bytes of length, JSON: {} once a worker is started, or it retired; else {"refused": "busy" or "leased",
             "tenant": whose it is, "busy": whether it is at work}
-    both    what the worker and the runner say to one another (see ../talk/wire.py), to the end of the connection
+    both    what the worker and the runner say to one another (see ../protocol/wire.py), to the end of the connection
 
 When the connection ends, everything in the pod but this process is killed and its folders are emptied. The first tenant
 to be served holds the lease; another is refused until the runner deletes the pod. The key of the certificate is read
