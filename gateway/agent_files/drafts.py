@@ -10,7 +10,7 @@ from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
 from loci.agent.v1 import agent_pb2
 from loci.memory.v1 import block_pb2, folder_pb2
-from loci.tool.v1 import mcp_pb2, tool_service_pb2
+from loci.tool.v1 import mcp_pb2, tool_pb2
 from services.common.fields import enum_numbers
 
 Json = dict[str, Any]
@@ -182,7 +182,7 @@ def server_name(tool: FileTool) -> str:
     return next((tag.removeprefix("mcp:") for tag in tool.tags or () if tag.startswith("mcp:")), "")
 
 
-def tool_draft(tool: FileTool) -> tool_service_pb2.ToolDraft:
+def tool_draft(tool: FileTool) -> tool_pb2.Tool:
     """Returns a tool with source of its own."""
     source = tool.source_code or ""
     # Python is also found under "json": judge by the text.
@@ -198,7 +198,7 @@ def tool_draft(tool: FileTool) -> tool_service_pb2.ToolDraft:
         "pip_requirements_json": dump(tool.pip_requirements) if tool.pip_requirements else None,
         "npm_requirements_json": dump(tool.npm_requirements) if tool.npm_requirements else None,
     }
-    return tool_service_pb2.ToolDraft(
+    return tool_pb2.Tool(
         source_type=language,
         source_code=source,
         tags=tool.tags or (),

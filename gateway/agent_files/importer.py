@@ -173,7 +173,7 @@ class _Import:
         return created.id
 
     async def _replace(self, tool: FileTool, stored: tool_pb2.Tool) -> None:
-        before = tool_service_pb2.ToolDraft(
+        before = tool_pb2.Tool(
             **{name: getattr(stored, name) for name in _REPLACED if name != "tags"}, tags=stored.tags
         )
         draft = drafts.tool_draft(tool)

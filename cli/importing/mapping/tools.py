@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from cli.importing.values import Json, Row, Skip, as_list, as_object, as_text, dump, public_id, storable
-from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_service_pb2
+from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2, tool_service_pb2
 
 OWN = "letta_"
 MCP = "external_mcp"
@@ -38,11 +38,11 @@ def tool(row: Row) -> tool_service_pb2.CreateToolRequest | Skip:
     if not language:
         return Skip(f"its source code is neither Python nor TypeScript, and it says {row['source_type']!r}")
     schema, arguments = as_object(row["json_schema"]), as_object(row["args_json_schema"])
-    draft = tool_service_pb2.ToolDraft(
+    draft = tool_pb2.Tool(
         source_type=language,
         source_code=source,
-        json_schema_json=dump(schema) if schema else None,
-        args_json_schema_json=dump(arguments) if arguments else None,
+        json_schema_json=dump(schema) if schema else "",
+        args_json_schema_json=dump(arguments) if arguments else "",
         description=row["description"] or None,
         tags=[tag for tag in as_list(row["tags"]) if isinstance(tag, str)],
         default_requires_approval=bool(row["default_requires_approval"]),

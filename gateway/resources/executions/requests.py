@@ -6,7 +6,7 @@ from pydantic import Field
 
 from gateway.resources.tools.requests import Requirement
 from gateway.rest.body import Body, Json, dump
-from loci.tool.v1 import execution_service_pb2, tool_service_pb2
+from loci.tool.v1 import execution_service_pb2, tool_pb2
 
 _JSON = ("json_schema", "args_json_schema", "pip_requirements", "npm_requirements", "network")
 
@@ -47,8 +47,8 @@ class RunSource(Body):
             request.timeout.FromNanoseconds(round(self.timeout_seconds * 1e9))
         return request
 
-    def _draft(self) -> tool_service_pb2.ToolDraft:
-        draft = tool_service_pb2.ToolDraft(source_code=self.source_code, source_type=self.source_type or "")
+    def _draft(self) -> tool_pb2.Tool:
+        draft = tool_pb2.Tool(source_code=self.source_code, source_type=self.source_type or "")
         for name, document in self.model_dump(include=set(_JSON), exclude_none=True).items():
             setattr(draft, f"{name}_json", dump(document))
         return draft

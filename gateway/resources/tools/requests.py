@@ -3,24 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from google.protobuf.field_mask_pb2 import FieldMask
-from pydantic import Field
+from pydantic import Field, model_serializer
 
-from gateway.rest.body import Body, Json, dump, given
-from loci.tool.v1 import environment_service_pb2, tool_service_pb2
+from gateway.rest.body import Body, Json, dump
+from gateway.rest.request_model import RequestModel
+from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
+from services.common.fields import When
 
-_PLAIN = (
-    "source_type",
-    "source_code",
-    "description",
-    "tags",
-    "return_char_limit",
-    "default_requires_approval",
-    "enable_parallel_execution",
-    "idempotent",
-    "project_id",
-)
-_JSON = ("json_schema", "args_json_schema", "pip_requirements", "npm_requirements", "network")
 _MODES = {
     "vector": tool_service_pb2.SEARCH_MODE_VECTOR,
     "fts": tool_service_pb2.SEARCH_MODE_TEXT,
@@ -35,22 +24,16 @@ class Requirement(Body):
     name: str
     version: str | None = None
 
+    @model_serializer
+    def _without_null(self) -> dict[str, str]:
+        return {"name": self.name} | ({} if self.version is None else {"version": self.version})
 
-class ToolSettings(Body):
+
+class ToolSettings(RequestModel, of=tool_pb2.Tool, when=When.CHANGE, leave=("source_code",)):
     """The fields that creation and change share. `network`, `idempotent` and `environment` are Loci's own."""
 
-    source_type: str | None = None
-    description: str | None = None
-    tags: list[str] | None = None
-    json_schema: Json | None = None
-    args_json_schema: Json | None = None
-    return_char_limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    default_requires_approval: bool | None = None
-    enable_parallel_execution: bool | None = None
     pip_requirements: list[Requirement] | None = None
     npm_requirements: list[Requirement] | None = None
-    metadata: Json | None = Field(None, alias="metadata_")
-    project_id: str | None = None
     network: Json | None = Field(None, description="The hosts that its calls may reach, and secrets for them.")
     idempotent: bool | None = Field(None, description="A call whose outcome is unknown may be run again.")
     environment: dict[str, str] | None = Field(None, description="All environment variables of its calls; sealed.")
@@ -103,24 +86,18 @@ class WriteTool(Body):
     validation_errors: list[str] | None = None
 
 
-def draft_of(body: ToolSettings) -> tool_service_pb2.ToolDraft:
-    """Returns the fields that were sent."""
-    return tool_service_pb2.ToolDraft(**_fields(body))
-
-
 def update_request(tool_id: str, body: UpdateTool) -> tool_service_pb2.UpdateToolRequest | None:
     """Returns the request of UpdateTool; None when nothing changes."""
-    paths = list(_fields(body))
-    if not paths:
+    mask = body.mask()
+    if not mask.paths:
         return None
-    mask = FieldMask(paths=paths)
-    return tool_service_pb2.UpdateToolRequest(tool_id=tool_id, tool=draft_of(body), update_mask=mask)
+    return tool_service_pb2.UpdateToolRequest(tool_id=tool_id, tool=body.message(), update_mask=mask)
 
 
 def import_request(body: ImportTool) -> tool_service_pb2.ImportToolRequest:
     """Returns the request of ImportTool."""
     return tool_service_pb2.ImportToolRequest(
-        library=body.library, definition_json=dump(body.definition), tool=draft_of(body)
+        library=body.library, definition_json=dump(body.definition), tool=body.message()
     )
 
 
@@ -149,13 +126,3 @@ def environment_request(tool_id: str, variables: Mapping[str, str]) -> environme
     drafts = [environment_service_pb2.VariableDraft(key=key, value=value) for key, value in variables.items()]
     owner = environment_service_pb2.Owner(tool_id=tool_id)
     return environment_service_pb2.SetEnvironmentRequest(owner=owner, variables=drafts)
-
-
-def _fields(body: ToolSettings) -> Json:
-    sent = given(body)
-    fields: Json = {name: sent[name] for name in _PLAIN if name in sent}
-    documents = body.model_dump(include=set(_JSON), exclude_none=True)
-    fields |= {f"{name}_json": dump(documents[name]) for name in _JSON if name in documents}
-    if "metadata" in sent:
-        fields["metadata_json"] = dump(sent["metadata"])
-    return fields

@@ -12,7 +12,6 @@ _NOT_IN_TOOLS = frozenset(
 def tool_to_rest(message: tool_pb2.Tool) -> Rest:
     """Returns the reference's Tool: 18 fields."""
     rest = to_rest(message)
-    rest["metadata_"] = rest.pop("metadata") or {}
     rest["source_code"] = rest["source_code"] or None
     for name in _NOT_IN_TOOLS:
         del rest[name]
@@ -21,8 +20,7 @@ def tool_to_rest(message: tool_pb2.Tool) -> Rest:
 
 def catalogued_tool_to_rest(message: tool_pb2.Tool) -> Rest:
     """Returns the reference's Tool, with what Loci's own settings are."""
-    network = from_json(message.network_json)
-    return tool_to_rest(message) | {"network": network or {}, "idempotent": message.idempotent}
+    return tool_to_rest(message) | {"network": from_json(message.network_json) or {}, "idempotent": message.idempotent}
 
 
 def tool_hit_to_rest(message: tool_pb2.ToolHit) -> Rest:

@@ -76,7 +76,7 @@ Filter = Annotated[_Filter, Depends(_filter)]
 @returns(CATALOGUED)
 async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
     """Creates a tool from source; its name and schema come from the function in it."""
-    request = tool_service_pb2.CreateToolRequest(tool_id=to_public("tool", uuid7()), tool=bodies.draft_of(body))
+    request = tool_service_pb2.CreateToolRequest(tool_id=to_public("tool", uuid7()), tool=body.message())
     created = (await loci.peers.call(loci.peers.tools.CreateTool, request)).tool
     try:
         return await _answer(created, body, loci)
@@ -90,7 +90,7 @@ async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
 @returns(CATALOGUED)
 async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
     """Creates a tool, or replaces the one of that name."""
-    request = tool_service_pb2.UpsertToolRequest(tool=bodies.draft_of(body))
+    request = tool_service_pb2.UpsertToolRequest(tool=body.message())
     return await _answer((await loci.peers.call(loci.peers.tools.UpsertTool, request)).tool, body, loci)
 
 

@@ -1,6 +1,6 @@
 """Tools."""
 
-from gateway.openapi.schemas import FLAG, NUMBER, OBJECT, TEXT, WHOLE, maybe, of, record
+from gateway.openapi.schemas import ANY, FLAG, NUMBER, OBJECT, TEXT, WHOLE, maybe, of, record
 from loci.tool.v1 import tool_pb2
 
 _LEFT = (
@@ -11,9 +11,16 @@ _LEFT = (
     "network",
     "takes_agent_state",
     "mcp_server_id",
-    "metadata",
 )
-_TOLD = {"metadata_": OBJECT, "source_code": maybe(TEXT), "json_schema": maybe(OBJECT)}
+# What may be unset in a draft is there in a tool.
+_TOLD = {
+    "description": TEXT,
+    "source_code": maybe(TEXT),
+    "args_json_schema": ANY,
+    "return_char_limit": WHOLE,
+    "default_requires_approval": FLAG,
+    "enable_parallel_execution": FLAG,
+}
 TOOL = of("Tool", tool_pb2.Tool.DESCRIPTOR, leave=_LEFT, **_TOLD)
 CATALOGUED = of("CataloguedTool", tool_pb2.Tool.DESCRIPTOR, leave=_LEFT, **_TOLD, network=OBJECT, idempotent=FLAG)
 TOOL_HIT = record(

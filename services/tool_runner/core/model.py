@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
 
 JsonObject = dict[str, Any]
-
-DEFAULT_RETURN_CHARS = 50_000
-MOST_RETURN_CHARS = 1_000_000
 
 
 class ToolType(StrEnum):
@@ -29,28 +26,38 @@ class ToolType(StrEnum):
     EXTERNAL_COMPOSIO = "external_composio"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """A tool of one tenant. JSON is kept as the text it came in, byte for byte; "" where there is none."""
+# By the names of ToolSettings; the schemas and `description` are None where they are to be derived.
+ToolChanges = dict[str, Any]
 
-    id: UUID
-    name: str
-    description: str
-    tool_type: ToolType
-    source_type: str
-    source_code: str
-    json_schema: str
-    args_json_schema: str = ""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """What a client may set on a tool. JSON is kept as the text it came in, byte for byte; "" where there is none."""
+
+    source_type: str = "python"
+    source_code: str = ""
+    description: str = ""
     tags: tuple[str, ...] = ()
-    return_char_limit: int = DEFAULT_RETURN_CHARS
+    return_char_limit: int = 50_000
     default_requires_approval: bool = False
     enable_parallel_execution: bool = False
     idempotent: bool = False
-    metadata: str = "{}"
+    project_id: str | None = None
+    json_schema: str = ""
+    args_json_schema: str = ""
     pip_requirements: str = ""
     npm_requirements: str = ""
-    project_id: str | None = None
     network: str = ""
+    metadata: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool(ToolSettings):
+    """A tool of one tenant."""
+
+    id: UUID
+    name: str
+    tool_type: ToolType
     takes_agent_state: bool = False
     mcp_server_id: UUID | None = None
     mcp_tool_name: str = ""
@@ -59,26 +66,6 @@ class Tool:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     version: int = 1
-
-
-class ToolChanges(TypedDict, total=False):
-    """The fields a client sets on a tool. JSON as text; the schemas and `description` are None to be derived."""
-
-    source_type: str
-    source_code: str
-    json_schema: str | None
-    args_json_schema: str | None
-    description: str | None
-    tags: tuple[str, ...]
-    return_char_limit: int
-    default_requires_approval: bool
-    enable_parallel_execution: bool
-    idempotent: bool
-    metadata: str
-    pip_requirements: str
-    npm_requirements: str
-    project_id: str | None
-    network: str
 
 
 class State(IntEnum):

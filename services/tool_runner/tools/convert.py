@@ -1,7 +1,8 @@
 """Tools: Protobuf to plain values and back."""
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
 from uuid import UUID
 
 from loci.tool.v1 import tool_pb2
@@ -10,30 +11,15 @@ from services.common.codec import Codec
 from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public
-from services.tool_runner.core.model import DEFAULT_RETURN_CHARS, Tool, ToolChanges, ToolType
+from services.tool_runner.core.model import Tool, ToolChanges, ToolSettings, ToolType
 from services.tool_runner.core.schemas.json_fields import json_array, json_object
 from services.tool_runner.tools.model import ToolFilter
 
-_TOOLS = Codec(Tool, tool_pb2.Tool, leave=("mcp_tool_name",))
 _MOST_IDS, _MOST_NAMES = 10_000, 1_000
-# Fields of ToolDraft by their names in ToolChanges.
-_DRAFT = {
-    "source_type": "source_type",
-    "source_code": "source_code",
-    "json_schema_json": "json_schema",
-    "args_json_schema_json": "args_json_schema",
-    "description": "description",
-    "tags": "tags",
-    "return_char_limit": "return_char_limit",
-    "default_requires_approval": "default_requires_approval",
-    "enable_parallel_execution": "enable_parallel_execution",
-    "idempotent": "idempotent",
-    "metadata_json": "metadata",
-    "pip_requirements_json": "pip_requirements",
-    "npm_requirements_json": "npm_requirements",
-    "project_id": "project_id",
-    "network_json": "network",
-}
+# Where a client gives none, these follow from the source.
+_DERIVED = frozenset({"json_schema", "description"})
+_DEFAULTS = ToolSettings()
+_NAMES = tuple(field.name for field in fields(ToolSettings))
 
 
 def tool_id(text: str) -> UUID:
@@ -41,48 +27,46 @@ def tool_id(text: str) -> UUID:
     return from_public("tool", text)
 
 
-def draft(message: tool_service_pb.ToolDraft) -> ToolChanges:
+def draft(message: tool_pb2.Tool) -> ToolChanges:
     """Returns the fields that are set. Raises Refused."""
-    return changes(message, [field.name for field, _ in message.ListFields()])
+    return _values(message, None)
 
 
-def changes(message: tool_service_pb.ToolDraft, mask: Sequence[str]) -> ToolChanges:
+def changes(message: tool_pb2.Tool, mask: Sequence[str]) -> ToolChanges:
     """Returns the new values of the fields in `mask`; unset ones get their default. Raises InvalidArgument, Refused."""
-    values: dict[str, Any] = {}
-    for name in mask:
-        if name not in _DRAFT:
-            raise InvalidArgument(f"a tool has no field {name!r} to update", reason="UPDATE_MASK_INVALID")
-        values[_DRAFT[name]] = _value(message, name)
-    return cast(ToolChanges, values)
+    return _values(message, mask)
 
 
-def _value(message: tool_service_pb.ToolDraft, name: str) -> Any:
-    value = getattr(message, name)
-    match name:
-        case "tags":
-            return tuple(clean(tag) for tag in value)
-        case "source_type":
-            return value or "python"
-        case "return_char_limit":
-            return value if message.HasField(name) else DEFAULT_RETURN_CHARS
-        case "metadata_json":
-            return json_object(value or "{}", "metadata")
-        case "args_json_schema_json":
-            return args_json_schema(value)
-        case "json_schema_json":
-            return value or None
-        case "pip_requirements_json" | "npm_requirements_json":
-            return json_array(value, name.removesuffix("_json"))
-        case "network_json":
-            return "" if value.strip() in ("", "{}", "null") else json_object(value, "network")
-        case "description" | "project_id":
-            return clean(value) if message.HasField(name) else None
-    return value
+def _values(message: tool_pb2.Tool, mask: Sequence[str] | None) -> ToolChanges:
+    for text in (message.description, message.project_id, *message.tags):
+        clean(text)
+    values = _TOOLS.values(message, mask)
+    if "source_code" in values:
+        # As it came: the parser of its language refuses a NUL.
+        values["source_code"] = message.source_code
+    # In the order of the fields, in which a refusal names them.
+    return {name: _default(name) if values[name] is None else values[name] for name in _NAMES if name in values}
+
+
+def _default(name: str) -> Any:
+    return None if name in _DERIVED else getattr(_DEFAULTS, name)
 
 
 def args_json_schema(text: str) -> str | None:
     """Returns the text, or None for none; the reference's clients send {} for that. Raises Refused."""
     return None if text.strip() in ("", "{}", "null") else json_object(text, "args_json_schema")
+
+
+def _requirements(name: str) -> Callable[[str], str]:
+    return lambda text: json_array(text, name)
+
+
+def _network(text: str) -> str:
+    return "" if text.strip() in ("", "{}", "null") else json_object(text, "network")
+
+
+def _refuse(name: str, problem: str) -> Refused:
+    return Refused("TOOL_INVALID", f"{name} {problem}")
 
 
 def clean(text: str) -> str:
@@ -122,3 +106,19 @@ def tool_type(number: "tool_pb2.ToolType.ValueType") -> ToolType:
 def tool_message(tool: Tool) -> tool_pb2.Tool:
     """Returns a stored tool."""
     return _TOOLS.encode(tool)
+
+
+_TOOLS = Codec(
+    Tool,
+    tool_pb2.Tool,
+    leave=("mcp_tool_name",),
+    refuse=_refuse,
+    parsers={
+        "json_schema": lambda text: text or None,
+        "args_json_schema": args_json_schema,
+        "metadata": lambda text: json_object(text or "{}", "metadata"),
+        "pip_requirements": _requirements("pip_requirements"),
+        "npm_requirements": _requirements("npm_requirements"),
+        "network": _network,
+    },
+)

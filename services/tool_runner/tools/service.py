@@ -12,14 +12,7 @@ from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, N
 from services.tool_runner.builtin import BUILTIN_TOOLS
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core import network_policy, requirements
-from services.tool_runner.core.model import (
-    DEFAULT_RETURN_CHARS,
-    MOST_RETURN_CHARS,
-    JsonObject,
-    Tool,
-    ToolChanges,
-    ToolType,
-)
+from services.tool_runner.core.model import JsonObject, Tool, ToolChanges, ToolType
 from services.tool_runner.core.schemas.derive import SCRIPTS
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.storable import storable
@@ -147,16 +140,7 @@ class ToolCatalogue:
         return await self._new_tool(tool_id, draft)
 
     async def _new_tool(self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM) -> Tool:
-        empty = Tool(
-            id=tool_id,
-            name="",
-            description="",
-            tool_type=tool_type,
-            source_type="python",
-            source_code="",
-            json_schema="",
-            return_char_limit=DEFAULT_RETURN_CHARS,
-        )
+        empty = Tool(id=tool_id, name="", tool_type=tool_type)
         return await self._with_changes(empty, {"source_code": "", **draft})
 
     async def _with_changes(self, present: Tool, changes: ToolChanges) -> Tool:
@@ -165,7 +149,7 @@ class ToolCatalogue:
         plain["args_json_schema"] = changes.get("args_json_schema", present.args_json_schema) or ""
         tool = replace(present, **plain)
         if not rules.is_own(tool):
-            return _with_description(_check_limit(tool), changes)
+            return _with_description(tool, changes)
         _check(tool, changes)
         if _DERIVING & changes.keys():
             schema_text = changes.get("json_schema")
@@ -217,15 +201,6 @@ def _check(tool: Tool, changes: ToolChanges) -> None:
     for name, check in _CHECKS.items():
         if name in changes:
             check(getattr(tool, name))
-    _check_limit(tool)
-
-
-def _check_limit(tool: Tool) -> Tool:
-    if not 1 <= tool.return_char_limit <= MOST_RETURN_CHARS:
-        raise Refused(
-            "TOOL_INVALID", f"return_char_limit is {tool.return_char_limit}; it must be 1 to {MOST_RETURN_CHARS}"
-        )
-    return tool
 
 
 def _check_own(tool: Tool) -> None:

@@ -16,6 +16,7 @@ import grpc
 import pytest
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
+from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_pb
 from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceStub
 from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceStub
@@ -146,7 +147,7 @@ class Client:
             yield
 
     async def upsert(self, source: str = ROLL, **fields: Any) -> Tool:
-        request = tool_pb.UpsertToolRequest(tool=tool_pb.ToolDraft(source_code=source, **fields))
+        request = tool_pb.UpsertToolRequest(tool=tool_pb2.Tool(source_code=source, **fields))
         return (await self.tools.UpsertTool(request)).tool
 
     async def call(self, tool_id: str, *, key: str = "", **arguments: Any) -> execution_pb.Receipt:

@@ -78,7 +78,7 @@ async def test_concurrent_upserts_make_one_tool(runner: Service) -> None:
 
 
 async def test_create_is_idempotent_by_id_and_refuses_a_taken_name(runner: Service) -> None:
-    request = tool_pb.CreateToolRequest(tool_id=f"tool-{uuid4()}", tool=tool_pb.ToolDraft(source_code=ROLL))
+    request = tool_pb.CreateToolRequest(tool_id=f"tool-{uuid4()}", tool=tool_pb2.Tool(source_code=ROLL))
     first = (await runner.tools.CreateTool(request)).tool
     assert (await runner.tools.CreateTool(request)).tool == first
     assert first.id == request.tool_id
@@ -139,7 +139,7 @@ async def test_a_given_schema_is_kept_byte_for_byte(runner: Service) -> None:
 
 async def test_update_changes_what_the_mask_names(runner: Service) -> None:
     tool = await runner.upsert(tags=["games"])
-    draft = tool_pb.ToolDraft(description="Throw it.", tags=["ignored"], enable_parallel_execution=True)
+    draft = tool_pb2.Tool(description="Throw it.", tags=["ignored"], enable_parallel_execution=True)
     mask = FieldMask(paths=["description", "enable_parallel_execution"])
     request = tool_pb.UpdateToolRequest(tool_id=tool.id, tool=draft, update_mask=mask)
     changed = (await runner.tools.UpdateTool(request)).tool
@@ -147,7 +147,7 @@ async def test_update_changes_what_the_mask_names(runner: Service) -> None:
     assert json.loads(changed.json_schema_json)["description"] == "Throw it."
     assert changed.enable_parallel_execution
     request = tool_pb.UpdateToolRequest(
-        tool_id=tool.id, tool=tool_pb.ToolDraft(source_code=SAY), update_mask=FieldMask(paths=["source_code"])
+        tool_id=tool.id, tool=tool_pb2.Tool(source_code=SAY), update_mask=FieldMask(paths=["source_code"])
     )
     renamed = (await runner.tools.UpdateTool(request)).tool
     assert (renamed.id, renamed.name, renamed.description) == (tool.id, "say", "Say it.")
@@ -167,12 +167,12 @@ async def test_of_a_built_in_tool_settings_are_the_tenants_and_the_rest_is_not(r
     with fails(FailedPrecondition, "TOOL_READ_ONLY"):
         await runner.tools.DeleteTool(tool_pb.DeleteToolRequest(tool_id=tool_id))
 
-    async def update(draft: tool_pb.ToolDraft, *paths: str) -> tool_pb2.Tool:
+    async def update(draft: tool_pb2.Tool, *paths: str) -> tool_pb2.Tool:
         request = tool_pb.UpdateToolRequest(tool_id=tool_id, tool=draft, update_mask=FieldMask(paths=paths))
         return (await runner.tools.UpdateTool(request)).tool
 
     present = (await runner.tools.GetTool(tool_pb.GetToolRequest(tool_id=tool_id))).tool
-    draft = tool_pb.ToolDraft(
+    draft = tool_pb2.Tool(
         tags=["mine"],
         return_char_limit=100,
         default_requires_approval=True,
@@ -187,10 +187,10 @@ async def test_of_a_built_in_tool_settings_are_the_tenants_and_the_rest_is_not(r
     assert (changed.json_schema_json, changed.description) == (present.json_schema_json, present.description)
     for paths in (["description"], ["source_code"], ["enable_parallel_execution"]):
         with fails(FailedPrecondition, "TOOL_READ_ONLY") as caught:
-            await update(tool_pb.ToolDraft(description="x", source_code=SAY, enable_parallel_execution=True), *paths)
+            await update(tool_pb2.Tool(description="x", source_code=SAY, enable_parallel_execution=True), *paths)
         assert paths[0] in caught[0].message
     with fails(InvalidArgument, "TOOL_INVALID"):
-        await update(tool_pb.ToolDraft(return_char_limit=0), "return_char_limit")
+        await update(tool_pb2.Tool(return_char_limit=0), "return_char_limit")
     await runner.tools.EnsureBaseTools(tool_pb.EnsureBaseToolsRequest())
     assert list((await runner.tools.GetTool(tool_pb.GetToolRequest(tool_id=tool_id))).tool.tags) == ["mine"]
 
@@ -225,7 +225,7 @@ async def test_a_schema_is_derived_without_storing_anything(runner: Service) -> 
 async def test_an_imported_tool_is_a_tool_and_replaces_the_one_of_its_name(runner: Service) -> None:
     async def imports(library: str, definition: dict[str, Any], **draft: Any) -> tool_pb2.Tool:
         request = tool_pb.ImportToolRequest(
-            library=library, definition_json=json.dumps(definition), tool=tool_pb.ToolDraft(**draft)
+            library=library, definition_json=json.dumps(definition), tool=tool_pb2.Tool(**draft)
         )
         return (await runner.tools.ImportTool(request)).tool
 

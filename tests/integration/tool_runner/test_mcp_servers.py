@@ -109,14 +109,14 @@ async def test_a_refresh_follows_the_server_and_keeps_what_a_user_changed(tool_u
         await service.tools.UpdateTool(
             tool_pb.UpdateToolRequest(
                 tool_id=before["echo"].id,
-                tool=tool_pb.ToolDraft(tags=["mine"], default_requires_approval=True),
+                tool=tool_pb2.Tool(tags=["mine"], default_requires_approval=True),
                 update_mask=FieldMask(paths=["tags", "default_requires_approval"]),
             )
         )
         await service.tools.UpdateTool(
             tool_pb.UpdateToolRequest(
                 tool_id=before["fail"].id,
-                tool=tool_pb.ToolDraft(description="Never call this."),
+                tool=tool_pb2.Tool(description="Never call this."),
                 update_mask=FieldMask(paths=["description"]),
             )
         )
@@ -124,7 +124,7 @@ async def test_a_refresh_follows_the_server_and_keeps_what_a_user_changed(tool_u
             await service.tools.UpdateTool(
                 tool_pb.UpdateToolRequest(
                     tool_id=before["fail"].id,
-                    tool=tool_pb.ToolDraft(source_code="def fail(): pass"),
+                    tool=tool_pb2.Tool(source_code="def fail(): pass"),
                     update_mask=FieldMask(paths=["source_code"]),
                 )
             )

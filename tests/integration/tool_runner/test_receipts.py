@@ -13,7 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.common.v1.page_pb2 import PageRequest
 from loci.tool.v1 import execution_service_pb2 as pb
-from loci.tool.v1 import tool_service_pb2 as tool_pb
+from loci.tool.v1 import tool_pb2
 from services.common.errors import InvalidArgument, NotFound
 from services.tool_runner.core.job import ExitReason, File, Mode, Result
 from tests.integration.tool_runner.harness import ROLL, Service, fails, tool_runner
@@ -129,7 +129,7 @@ async def test_source_runs_once_in_the_sandbox_and_is_no_tool(runner: Service) -
     runner.sandbox.gate.set()
     request = pb.RunSourceRequest(
         call_key="source",
-        tool=tool_pb.ToolDraft(source_code=ROLL),
+        tool=tool_pb2.Tool(source_code=ROLL),
         arguments_json='{"num_sides": 4}',
         environment={"CITY": "Oslo"},
     )
@@ -141,7 +141,7 @@ async def test_source_runs_once_in_the_sandbox_and_is_no_tool(runner: Service) -
     with fails(NotFound, "TOOL_NOT_FOUND"):
         await runner.call(receipt.tool_id)
     with fails(InvalidArgument, "TOOL_SOURCE_INVALID"):
-        broken = tool_pb.ToolDraft(source_code="def broken(:")
+        broken = tool_pb2.Tool(source_code="def broken(:")
         await runner.execution.RunSource(pb.RunSourceRequest(call_key="broken", tool=broken))
 
 
@@ -150,7 +150,7 @@ async def test_a_function_that_is_named_is_the_one_that_runs(runner: Service) ->
     for name, function in (("", "tool"), ("tool", "tool"), ("helper", "helper")):
         request = pb.RunSourceRequest(
             call_key=f"of {name}",
-            tool=tool_pb.ToolDraft(source_code=TWO),
+            tool=tool_pb2.Tool(source_code=TWO),
             function_name=name,
             arguments_json='{"a": 2}',
         )
@@ -158,7 +158,7 @@ async def test_a_function_that_is_named_is_the_one_that_runs(runner: Service) ->
         assert receipt.outcome == pb.OUTCOME_SUCCESS, receipt.tool_return
         assert runner.sandbox.jobs[-1].function == function
     with fails(InvalidArgument, "TOOL_SCHEMA_INVALID"):
-        request = pb.RunSourceRequest(call_key="no", tool=tool_pb.ToolDraft(source_code=TWO), function_name="nobody")
+        request = pb.RunSourceRequest(call_key="no", tool=tool_pb2.Tool(source_code=TWO), function_name="nobody")
         await runner.execution.RunSource(request)
 
 
