@@ -14,7 +14,6 @@ _LONGEST_NAME = 1_000
 _LONGEST_DESCRIPTION = 10_000
 _LONGEST_PASSAGE = 1_000_000
 _LONGEST_FOLDER, _LONGEST_FILE = 255, 255
-# Their vectors are kept somewhere else.
 
 
 def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | Skip:
