@@ -14,8 +14,6 @@ _LONGEST_NAME = 1_000
 _LONGEST_DESCRIPTION = 10_000
 _LONGEST_PASSAGE = 1_000_000
 _LONGEST_FOLDER, _LONGEST_FILE = 255, 255
-# Their vectors are kept somewhere else.
-_ELSEWHERE = ("TPUF", "PINECONE")
 
 
 def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | Skip:
@@ -58,11 +56,6 @@ def archive(row: Row) -> passage_pb2.Archive:
         metadata_json=dump(as_object(row["metadata_"])),
         dimensions=models.dimensions(row["embedding_config"]) if embedding else 0,
     )
-
-
-def has_own_vectors(row: Row) -> bool:
-    """Returns whether the vectors of an archive are in the database."""
-    return row["vector_db_provider"] not in _ELSEWHERE
 
 
 def passage(row: Row, archive: Row) -> passage_service_pb2.PassageDraft | Skip:

@@ -1,6 +1,5 @@
 """Stored streams and notices, as Protocols over plain values."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -96,17 +95,3 @@ class Notifier(Protocol):
     def tell(self, notice: Notice, subject_id: UUID) -> None:
         """Tells them."""
         ...
-
-
-class NoPeers:
-    """No other replicas, or none that notices can reach."""
-
-    def __init__(self) -> None:
-        self.on_notice: Callable[[Notice, UUID], None] = lambda notice, subject_id: None
-
-    def tell(self, notice: Notice, subject_id: UUID) -> None:
-        """Does nothing."""
-
-    async def run(self) -> None:
-        """Waits until cancelled: nothing comes."""
-        await asyncio.get_running_loop().create_future()

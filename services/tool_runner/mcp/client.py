@@ -22,7 +22,6 @@ JsonObject = dict[str, Any]
 _TRANSPORTS = "services.tool_runner.mcp.transports"
 _MOST_LINES = 256
 _MOST_LINES_OF_TENANT = 64
-_MOST_PROGRAMS = 32
 _MOST_PAGES = 50
 _MOST_LISTED = 2_000
 _MOST_CURSOR = 16 * 1024

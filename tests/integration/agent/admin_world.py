@@ -49,8 +49,8 @@ from loci.tool.v1.execution_service_pb2_grpc import (
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from services.agent.adapters.peers import grpc_peers
 from services.agent.adapters.stores import open_agent_pool, postgres_stores
+from services.agent.adapters.streams.notices import NoPeers
 from services.agent.bootstrap import AgentProcess, build
-from services.agent.core.ports_streams import NoPeers
 from services.agent.resources.agents.model.settings import Defaults
 from services.agent.settings import CallbackSettings, ExternalSettings
 from services.common.channel import make_channel

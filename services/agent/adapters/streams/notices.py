@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, get_args
 from uuid import UUID
 
-from services.agent.core.ports_streams import NoPeers, Notice
+from services.agent.core.ports_streams import Notice
 from services.common.database import DRIVER_ERRORS, connect, connect_options
 from services.common.database_settings import DatabaseSettings
 
@@ -101,6 +101,20 @@ class PostgresNotices:
             return
         for notice, subject_id in _parse_payload(str(payload)):
             self.on_notice(notice, subject_id)
+
+
+class NoPeers:
+    """No other replicas, or none that notices can reach."""
+
+    def __init__(self) -> None:
+        self.on_notice: Callable[[Notice, UUID], None] = lambda notice, subject_id: None
+
+    def tell(self, notice: Notice, subject_id: UUID) -> None:
+        """Does nothing."""
+
+    async def run(self) -> None:
+        """Waits until cancelled: nothing comes."""
+        await asyncio.get_running_loop().create_future()
 
 
 def notices_of(database: DatabaseSettings) -> PostgresNotices | NoPeers:
