@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import grpc
-
 from gateway.agent_files import writer as writing
 from gateway.agent_files.messages import MessageWriter
+from gateway.peers import stream
 from gateway.resources.agents import responses as agent_state
 from gateway.resources.agents.responses import Models
 from gateway.rest.convert import from_json
@@ -20,7 +19,6 @@ from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
-from services.common.errors import from_rpc
 from services.common.fields import enum_names
 
 Json = dict[str, Any]
@@ -126,11 +124,9 @@ async def _messages(loci: Services, agent_id: str, options: ExportOptions) -> li
     if options.scrub_messages:
         return []
     request = wire.StreamStoredMessagesRequest(agent_id=agent_id, conversation_id=options.conversation_id or "")
-    stream: Any = loci.peers.transfers.StreamStoredMessages(request, timeout=_SECONDS, wait_for_ready=True)
-    try:
-        messages = [message async for frame in stream for message in frame.messages]
-    except grpc.RpcError as error:
-        raise from_rpc(error) from None
+    call = loci.peers.transfers.StreamStoredMessages(request, timeout=_SECONDS, wait_for_ready=True)
+    async with stream(call) as frames:
+        messages = [message async for frame in frames for message in frame.messages]
     return [await _system_message(loci, request), *messages]
 
 

@@ -7,17 +7,15 @@ event: receipt              data: the receipt; the last event
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
-import grpc
 import orjson
 from starlette.responses import Response, StreamingResponse
 
-from gateway.peers import Patience, Peers
+from gateway.peers import Patience, Peers, stream
 from gateway.resources.executions.responses import receipt_rest
 from gateway.rest.convert import Rest
 from loci.tool.v1 import execution_service_pb2 as pb
-from services.common.errors import LociError, Unavailable, from_rpc
+from services.common.errors import LociError, Unavailable
 
 _PING = b": ping\n\n"
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -44,21 +42,20 @@ async def _events(
     """Until the receipt, over as many replicas of the tool runner as it takes."""
     patience = Patience(window)
     while True:
-        call: Any = peers.executions.StreamExecution(
+        call = peers.executions.StreamExecution(
             pb.StreamExecutionRequest(call_key=call_key, after_sequence=after), wait_for_ready=True
         )
         try:
-            while (event := await call.read()) is not grpc.aio.EOF:
-                patience.renew()
-                after = event.sequence
-                yield event
-                if event.HasField("receipt"):
-                    return
+            async with stream(call) as events:
+                async for event in events:
+                    patience.renew()
+                    after = event.sequence
+                    yield event
+                    if event.HasField("receipt"):
+                        return
             failure: LociError = Unavailable("the stream ended before its receipt", reason="STREAM_INCOMPLETE")
-        except grpc.RpcError as error:
-            failure = from_rpc(error)
-        finally:
-            call.cancel()
+        except LociError as error:
+            failure = error
         await patience.wait(failure)
 
 
