@@ -20,7 +20,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import BaseModel
 from pydantic import Field as ModelField
 
-from gateway.rest.body import Body, Json, given
+from gateway.rest.body import Body, Json, sent_fields
 from gateway.rest.params import Moment
 from loci.common.v1 import field_pb2
 from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, settable_fields
@@ -77,7 +77,7 @@ class RequestModel(Body):
         What the message does not have is passed over.
         """
         fields = self._fields()
-        items = ((fields[name], value) for name, value in given(self).items() if name in fields)
+        items = ((fields[name], value) for name, value in sent_fields(self).items() if name in fields)
         return self.resource(**{field.wire: to_wire(field, value) for field, value in items}, **others)
 
     def mask(self, leave: Collection[str] = (), nulls: Collection[str] = ()) -> FieldMask:
@@ -86,7 +86,7 @@ class RequestModel(Body):
         Of `nulls` also those that it sent as null, which clears them.
         """
         fields = self._fields()
-        sent = given(self).keys() | self.model_fields_set & set(nulls)
+        sent = sent_fields(self).keys() | self.model_fields_set & set(nulls)
         names = sent & fields.keys() - set(leave)
         return FieldMask(paths=sorted(fields[name].wire for name in names))
 

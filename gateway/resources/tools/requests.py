@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import Field
 
-from gateway.rest.body import Body, Json, dump, given
+from gateway.rest.body import Body, Json, dump, sent_fields
 from loci.tool.v1 import environment_service_pb2, tool_service_pb2
 
 _PLAIN = (
@@ -152,7 +152,7 @@ def environment_request(tool_id: str, variables: Mapping[str, str]) -> environme
 
 
 def _fields(body: ToolSettings) -> Json:
-    sent = given(body)
+    sent = sent_fields(body)
     fields: Json = {name: sent[name] for name in _PLAIN if name in sent}
     documents = body.model_dump(include=set(_JSON), exclude_none=True)
     fields |= {f"{name}_json": dump(documents[name]) for name in _JSON if name in documents}
