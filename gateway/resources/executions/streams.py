@@ -6,7 +6,6 @@ event: receipt              data: the receipt; the last event
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 
 import orjson
 from starlette.responses import Response, StreamingResponse
@@ -31,7 +30,7 @@ async def stream_response(peers: Peers, call_key: str, after: int, *, ping: floa
         if first.done():
             first.result()
     except BaseException:
-        await events.aclose()
+        await _leave(events, first)
         raise
     return StreamingResponse(_frames(events, first, ping), media_type="text/event-stream", headers=_HEADERS)
 
@@ -66,20 +65,29 @@ async def _frames(
 ) -> AsyncGenerator[bytes, None]:
     waiting = first
     try:
-        async with aclosing(events):
-            while True:
-                await asyncio.wait({waiting}, timeout=ping)
-                if not waiting.done():
-                    yield _PING
-                    continue
-                try:
-                    yield _frame(waiting.result())
-                except StopAsyncIteration:
-                    return
-                waiting = asyncio.ensure_future(anext(events))
+        while True:
+            await asyncio.wait({waiting}, timeout=ping)
+            if not waiting.done():
+                yield _PING
+                continue
+            try:
+                yield _frame(waiting.result())
+            except StopAsyncIteration:
+                return
+            waiting = asyncio.ensure_future(anext(events))
     except LociError as error:
         yield _event("error", {"message": error.message, "reason": error.reason})
     finally:
+        await _leave(events, waiting)
+
+
+async def _leave(
+    events: AsyncGenerator[pb.StreamExecutionResponse, None], waiting: "asyncio.Future[pb.StreamExecutionResponse]"
+) -> None:
+    """Ends the events, where they stand or where somebody waits for the next one."""
+    if waiting.done():
+        await events.aclose()
+    else:
         waiting.cancel()
 
 

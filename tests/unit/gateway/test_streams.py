@@ -8,10 +8,11 @@ import grpc
 import pytest
 
 from gateway.peers import stream
+from gateway.resources.executions.streams import stream_response
 from gateway.resources.mcp_servers.responses import connection
 from gateway.vendors.relay import Relay
 from loci.llm.v1 import forward_service_pb2
-from loci.tool.v1 import mcp_service_pb2
+from loci.tool.v1 import execution_service_pb2, mcp_service_pb2
 from services.common.errors import LociError
 
 
@@ -70,6 +71,26 @@ async def test_a_reader_that_is_cancelled_ends_the_call() -> None:
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader
+    assert call.is_cancelled
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_who_leaves_a_silent_execution_ends_its_call(begun: bool) -> None:
+    answers = [execution_service_pb2.StreamExecutionResponse(sequence=1, stdout="one")] if begun else []
+    call, read = FakeCall(*answers, None), asyncio.Event()
+    peers: Any = SimpleNamespace(executions=SimpleNamespace(StreamExecution=lambda request, **_: call))
+
+    async def follow() -> None:
+        response: Any = await stream_response(peers, "call", 0, ping=9.0, window=1.0)
+        async for _ in response.body_iterator:
+            read.set()
+
+    reader = asyncio.create_task(follow())
+    await (read.wait() if begun else asyncio.sleep(0.05))
+    reader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    await asyncio.sleep(0)
     assert call.is_cancelled
 
 
