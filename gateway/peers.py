@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 import grpc
@@ -58,6 +59,21 @@ async def _asked(service: "tuple[str, Any]") -> tuple[str, bool]:
     except grpc.RpcError:
         return name, False
     return name, response.status == HealthCheckResponse.SERVING
+
+
+def stream(call: "grpc.aio.UnaryStreamCall[Any, Response]") -> "aclosing[AsyncGenerator[Response, None]]":
+    """Returns the answers of a call, to be read within `async with`, which ends the call. Reading raises LociError."""
+    return aclosing(_answers(call))
+
+
+async def _answers(call: Any) -> AsyncGenerator[Any, None]:
+    try:
+        while (answer := await call.read()) is not grpc.aio.EOF:
+            yield answer
+    except grpc.RpcError as error:
+        raise from_rpc(error) from None
+    finally:
+        call.cancel()
 
 
 class Patience:

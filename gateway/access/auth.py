@@ -49,8 +49,8 @@ class KeyAuthentication:
 class Authenticator:
     """Keys and client-side tokens; without one the default tenant, behind a password if there is one; and tools.
 
-    keys: None: none are known. verifier: of tools' tokens; None: tools are not let in. door: judges who comes where
-    nobody is asked for anything.
+    keys: None: none are known. verifier: of tools' tokens; None: tools are not let in. origin_check: judges who
+    comes where nobody is asked for anything.
     """
 
     def __init__(

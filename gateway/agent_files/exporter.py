@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import grpc
-
-from gateway.agent_files import writer as writing
+from gateway.agent_files import writer
 from gateway.agent_files.messages import MessageWriter
+from gateway.peers import stream
 from gateway.resources.agents import responses as agent_state
 from gateway.resources.agents.responses import Models
 from gateway.rest.convert import from_json
@@ -20,7 +19,6 @@ from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
-from services.common.errors import from_rpc
 from services.common.fields import enum_names
 
 Json = dict[str, Any]
@@ -61,21 +59,21 @@ async def export(loci: Services, agent_id: str, options: ExportOptions) -> Json:
     files = {folder_id: await _files(loci, folder_id) for folder_id in folders}
     tools = {tool.id: tool for each in agents for tool in each.agent.tools}
     servers = await _servers(loci, tools.values())
-    file_ids = writing.FileIds()
+    file_ids = writer.FileIds()
     return {
         "agents": [_agent_json(each, file_ids, models) for each in agents],
-        "groups": [] if group is None else [writing.group(group, file_ids)],
-        "blocks": _each(agents, "blocks", lambda block: writing.block(block, file_ids)),
-        "files": [writing.file(file, file_ids) for of_folder in files.values() for file in of_folder],
+        "groups": [] if group is None else [writer.group(group, file_ids)],
+        "blocks": _each(agents, "blocks", lambda block: writer.block(block, file_ids)),
+        "files": [writer.file(file, file_ids) for of_folder in files.values() for file in of_folder],
         "sources": [
-            writing.folder(folder, file_ids, agent_state.embedding_config(folder.embedding, models))
+            writer.folder(folder, file_ids, agent_state.embedding_config(folder.embedding, models))
             for folder in folders.values()
             if files[folder.id]
         ],
-        "tools": [writing.tool(tool, file_ids, servers) for tool in tools.values()],
-        "mcp_servers": [writing.server(server, file_ids) for server in servers.values()],
+        "tools": [writer.tool(tool, file_ids, servers) for tool in tools.values()],
+        "mcp_servers": [writer.server(server, file_ids) for server in servers.values()],
         "skills": list(options.skills),
-        "metadata": {"revision_id": writing.REVISION},
+        "metadata": {"revision_id": writer.REVISION},
         "created_at": datetime.now(UTC).isoformat(),
     }
 
@@ -86,16 +84,16 @@ def _each(agents: Iterable[_Whole], relation: str, to_json: Any) -> list[Json]:
     return [to_json(entity) for entity in entities.values()]
 
 
-def _agent_json(each: _Whole, file_ids: writing.FileIds, models: Models) -> Json:
+def _agent_json(each: _Whole, file_ids: writer.FileIds, models: Models) -> Json:
     agent = each.agent
     settings = from_json(agent.model_settings_json) or {}
     model = models.chat.get(agent.model)
     # Without defaults: elsewhere there are others.
     llm_config = agent_state.llm_config(agent, model, settings)
     agent_type = str(enum_names(agent_pb2.AgentType.DESCRIPTOR)[agent.agent_type])
-    writer = MessageWriter(file_ids.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
-    messages = [writer.message(message, file_ids.of(message.id)) for message in each.messages]
-    return writing.agent(
+    history = MessageWriter(file_ids.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
+    messages = [history.message(message, file_ids.of(message.id)) for message in each.messages]
+    return writer.agent(
         agent,
         file_ids,
         agent_type=agent_type,
@@ -103,7 +101,7 @@ def _agent_json(each: _Whole, file_ids: writing.FileIds, models: Models) -> Json
         embedding_config=agent_state.embedding_config(agent.embedding, models),
         secrets=each.secrets,
         messages=messages,
-        opened=[writing.opened(one, agent.id, file_ids) for one in each.opened],
+        opened=[writer.opened(one, agent.id, file_ids) for one in each.opened],
     )
 
 
@@ -126,11 +124,9 @@ async def _messages(loci: Services, agent_id: str, options: ExportOptions) -> li
     if options.scrub_messages:
         return []
     request = wire.StreamStoredMessagesRequest(agent_id=agent_id, conversation_id=options.conversation_id or "")
-    stream: Any = loci.peers.transfers.StreamStoredMessages(request, timeout=_SECONDS, wait_for_ready=True)
-    try:
-        messages = [message async for frame in stream for message in frame.messages]
-    except grpc.RpcError as error:
-        raise from_rpc(error) from None
+    call = loci.peers.transfers.StreamStoredMessages(request, timeout=_SECONDS, wait_for_ready=True)
+    async with stream(call) as frames:
+        messages = [message async for frame in frames for message in frame.messages]
     return [await _system_message(loci, request), *messages]
 
 

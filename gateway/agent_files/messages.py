@@ -167,7 +167,7 @@ class _MessageReader:
 
 
 class MessageWriter:
-    """Puts stored messages of one agent into the form of a file. `next_id`: the next free `message-<n>`."""
+    """Puts stored messages of one agent, in their order, into the form of a file."""
 
     def __init__(self, agent_id: str, agent_type: str, model: str, timezone: Any) -> None:
         self._agent_id = agent_id

@@ -26,7 +26,7 @@ class BadPack(Exception):
 
 
 def read(pack: bytes, stored: Mapping[bytes, ShaFile]) -> dict[bytes, ShaFile]:
-    """Returns the objects in a pack by their ids; `known`: those that it may build on. Raises BadPack."""
+    """Returns the objects in a pack by their ids; `stored`: those that it may build on. Raises BadPack."""
     if len(pack) > MOST_BYTES:
         raise BadPack(f"the pack is larger than {MOST_BYTES // 2**20} MiB")
     if len(pack) < 12 + _TRAILER or not pack.startswith(b"PACK"):

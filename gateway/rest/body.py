@@ -24,7 +24,7 @@ def deprecated(default: Any = None) -> Any:
     return Field(default, json_schema_extra={"deprecated": True})
 
 
-def given(body: Body) -> Json:
+def sent_fields(body: Body) -> Json:
     """Returns the fields that the client sent with a value; a null counts as not sent, as in the reference."""
     sent = {name: getattr(body, name) for name in body.model_fields_set}
     return {name: value for name, value in sent.items() if value is not None}

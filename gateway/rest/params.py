@@ -108,5 +108,5 @@ def unsupported(**filters: object) -> None:
 
 
 def split(values: Sequence[str] | None) -> list[str]:
-    """Values that come as repeated parameters, separated by commas, or both."""
+    """Returns the values, which come as repeated parameters, separated by commas, or both."""
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]

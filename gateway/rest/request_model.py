@@ -16,13 +16,17 @@ import orjson
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import BaseModel
 from pydantic import Field as ModelField
 
-from gateway.rest.body import Body, Json, given
+from gateway.rest.body import Body, Json, sent_fields
+from gateway.rest.params import Moment
 from loci.common.v1 import field_pb2
 from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, settable_fields
+from services.common.timestamps import timestamp
 
+_TIME = Timestamp.DESCRIPTOR.full_name
 _INT32 = (-(2**31), 2**31 - 1)
 _TYPES: Mapping[int, Any] = {
     FieldDescriptor.CPPTYPE_BOOL: bool,
@@ -73,13 +77,17 @@ class RequestModel(Body):
         What the message does not have is passed over.
         """
         fields = self._fields()
-        items = ((fields[name], value) for name, value in given(self).items() if name in fields)
+        items = ((fields[name], value) for name, value in sent_fields(self).items() if name in fields)
         return self.resource(**{field.wire: to_wire(field, value) for field, value in items}, **others)
 
-    def mask(self, leave: Collection[str] = ()) -> FieldMask:
-        """Returns the names of the fields that the client sent, but for those in `leave`."""
+    def mask(self, leave: Collection[str] = (), nulls: Collection[str] = ()) -> FieldMask:
+        """Returns the names of the fields that the client sent, but for those in `leave`.
+
+        Of `nulls` also those that it sent as null, which clears them.
+        """
         fields = self._fields()
-        names = given(self).keys() & fields.keys() - set(leave)
+        sent = sent_fields(self).keys() | self.model_fields_set & set(nulls)
+        names = sent & fields.keys() - set(leave)
         return FieldMask(paths=sorted(fields[name].wire for name in names))
 
     def _fields(self) -> Mapping[str, Field]:
@@ -102,6 +110,8 @@ def to_wire(field: Field, value: Any) -> Any:
         return orjson.dumps(_plain(value)).decode()
     if field.descriptor.enum_type is not None:
         return enum_numbers(field.descriptor.enum_type)[value]
+    if field.type_name == _TIME:
+        return timestamp(value)
     return value
 
 
@@ -110,6 +120,8 @@ def _type_of_one(field: Field) -> Any:
         return Literal[tuple(name for name in enum_names(field.descriptor.enum_type).values() if name is not None)]
     if field.rule.values:
         return Literal[tuple(field.rule.values)]
+    if field.type_name == _TIME:
+        return Moment
     if field.descriptor.cpp_type in _INTEGERS:
         least = field.rule.minimum if field.rule.HasField("minimum") else _INT32[0]
         most = field.rule.maximum if field.rule.HasField("maximum") else _INT32[1]

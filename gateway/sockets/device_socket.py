@@ -6,17 +6,16 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
 
-import grpc
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from gateway.peers import Patience
+from gateway.peers import Patience, stream
 from gateway.resources.environments.responses import MODES
 from gateway.rest.body import dump
 from gateway.rest.json_body import parse
 from gateway.rest.services import Services
 from loci.agent.v1 import device_service_pb2
-from services.common.errors import LociError, Unavailable, from_rpc
+from services.common.errors import LociError, Unavailable
 
 # A device says something every 30 s.
 SILENCE_SECONDS = 90.0
@@ -95,20 +94,19 @@ class DeviceSocket:
         """
         patience = Patience(self._loci.settings.reattach_window)
         while True:
-            call: Any = self._loci.peers.devices.StreamDeviceMessages(
+            call = self._loci.peers.devices.StreamDeviceMessages(
                 device_service_pb2.StreamDeviceMessagesRequest(connection_id=self._connection_id), wait_for_ready=True
             )
             try:
-                while (event := await call.read()) is not grpc.aio.EOF:
-                    patience.renew()
-                    self._online.set()
-                    if event.HasField("message"):
-                        yield event.message
+                async with stream(call) as events:
+                    async for event in events:
+                        patience.renew()
+                        self._online.set()
+                        if event.HasField("message"):
+                            yield event.message
                 failure: LociError = Unavailable("the stream ended", reason="STREAM_INCOMPLETE")
-            except grpc.RpcError as error:
-                failure = from_rpc(error)
-            finally:
-                call.cancel()
+            except LociError as error:
+                failure = error
             await patience.wait(failure)
 
     async def _read(self) -> tuple[int, str] | None:

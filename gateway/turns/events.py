@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from gateway.peers import Patience, Peers
+from gateway.peers import Patience, Peers, stream
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 from services.common.errors import LociError, Unavailable, from_rpc
 
@@ -74,20 +74,18 @@ class TurnEvents:
         """
         begun = False
         while True:
-            call = self._open()
             try:
-                while (response := await call.read()) is not grpc.aio.EOF:
-                    event = response.event
-                    if self._is_news(event, begun):
-                        begun = True
-                        yield event
-                    if event.WhichOneof("event") == "end":
-                        return
+                async with stream(self._open()) as responses:
+                    async for response in responses:
+                        event = response.event
+                        if self._is_news(event, begun):
+                            begun = True
+                            yield event
+                        if event.WhichOneof("event") == "end":
+                            return
                 failure: LociError = Unavailable("the stream ended before the turn", reason="STREAM_INCOMPLETE")
-            except grpc.RpcError as error:
-                failure = from_rpc(error)
-            finally:
-                call.cancel()
+            except LociError as error:
+                failure = error
             await self._patience.wait(failure)
             if begun:
                 yield Interruption()

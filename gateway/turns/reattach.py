@@ -30,7 +30,7 @@ class ReattachedRun:
 
     @property
     def resumed(self) -> bool:
-        """Whether it is gone on with in the middle."""
+        """Returns whether the stream begins in the middle."""
         return self.after > 0
 
 
@@ -45,14 +45,14 @@ def last_event_id(request: Request) -> int:
 
 
 def resumed_from(request: Request, body: AttachRun) -> AttachRun:
-    """`body`, where it does not say itself from where on, with the place that the browser's header tells."""
+    """Returns `body`; where it does not say from where on, with the place of the browser's header."""
     if "starting_after" in body.model_fields_set:
         return body
     return body.model_copy(update={"starting_after": last_event_id(request)})
 
 
 async def reattach(loci: Services, target: run_service_pb2.StreamRunRequest, body: AttachRun) -> ReattachedRun:
-    """Returns the run that `meant` names, from where `body` says. Raises LociError."""
+    """Returns the run that `target` names, from where `body` says. Raises LociError."""
     after = body.starting_after
     target.after_sequence, target.stream_tokens = after, body.stream_tokens is not False
     target.with_context = after > 0

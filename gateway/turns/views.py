@@ -48,12 +48,12 @@ class View:
 
     @property
     def json(self) -> str:
-        """The form in which it is kept."""
+        """Returns the form in which it is stored."""
         return orjson.dumps(asdict(self)).decode()
 
     @property
     def shown_types(self) -> frozenset[str]:
-        """The message types to pass on."""
+        """Returns the message types to pass on."""
         return answer_types(self.types, compaction=self.compaction)
 
     def deltas(self, *, resumed: bool = False) -> Deltas | None:

@@ -4,18 +4,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
-import grpc
 import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors.problems import problem_of
-from gateway.peers import Peers
+from gateway.peers import Peers, stream
 from gateway.vendors.errors import render
 from loci.llm.v1 import forward_service_pb2 as wire
-from services.common.errors import LociError, Unavailable, from_rpc
+from services.common.errors import LociError, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -64,9 +62,8 @@ class Relay(Response):
             await send(_LAST)
 
     async def _pass_on(self, send: Send) -> None:
-        call: Any = self._peers.forwards.Forward(self._request, wait_for_ready=True)
-        try:
-            while (event := await call.read()) is not grpc.aio.EOF:
+        async with stream(self._peers.forwards.Forward(self._request, wait_for_ready=True)) as events:
+            async for event in events:
                 match event.WhichOneof("event"):
                     case "head":
                         await self._begin(event.head, send)
@@ -77,11 +74,7 @@ class Relay(Response):
                             await self._ended(event.end.text)
                         await send(_LAST)
                         return
-            raise Unavailable("the answer ended before its end", reason="STREAM_INCOMPLETE")
-        except grpc.RpcError as error:
-            raise from_rpc(error) from None
-        finally:
-            call.cancel()
+        raise Unavailable("the answer ended before its end", reason="STREAM_INCOMPLETE")
 
     async def _begin(self, head: wire.ForwardHead, send: Send) -> None:
         self._content_type = head.headers.get("content-type", "")

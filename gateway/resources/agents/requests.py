@@ -10,7 +10,7 @@ from gateway.resources.blocks.requests import BlockBody
 from gateway.resources.messages.content import parts
 from gateway.resources.messages.requests import MessageCreate
 from gateway.rest import old_names
-from gateway.rest.body import Body, Json, Positive, deprecated, dump, given, refuse
+from gateway.rest.body import Body, Json, Positive, deprecated, dump, refuse, sent_fields
 from gateway.rest.old_names import BodyWithOldNames
 from gateway.rest.request_model import RequestModel
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
@@ -221,7 +221,7 @@ def needs_settings(body: UpdateAgent) -> bool:
 
 def settings_draft(body: AgentSettings, settings: Json) -> agent_pb2.Agent:
     """Returns the settings in `body`; what deprecated fields say of the model is laid over `settings`."""
-    sent = given(body)
+    sent = sent_fields(body)
     fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
     fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
     if variables := secrets(body):

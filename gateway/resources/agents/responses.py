@@ -128,9 +128,9 @@ def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Res
     ]
 
 
-def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> Rest:
-    """Returns the agent's settings, `given`, over the defaults of its provider's shape."""
-    provider_type = given.get("provider_type") or _provider_type(handle, model)
+def model_settings(handle: str, settings: Rest, model: model_pb2.Model | None) -> Rest:
+    """Returns the agent's `settings` over the defaults of its provider's shape."""
+    provider_type = settings.get("provider_type") or _provider_type(handle, model)
     defaults: Rest = {
         "provider_type": provider_type,
         "max_output_tokens": model.max_output_tokens if model and model.max_output_tokens else None,
@@ -152,7 +152,7 @@ def model_settings(handle: str, given: Rest, model: model_pb2.Model | None) -> R
                 "verbosity": None,
                 "response_format": None,
             }
-    return defaults | given
+    return defaults | settings
 
 
 def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: Rest) -> Rest:

@@ -6,7 +6,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AliasChoices, Field
 
 from gateway.resources.agents.requests import Handle
-from gateway.rest.body import Body, Json, deprecated, dump, given
+from gateway.rest.body import Body, Json, deprecated, dump, sent_fields
 from gateway.rest.params import AgentInBody, ArchiveInBody, Moment
 from gateway.rest.request_model import RequestModel
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
@@ -134,7 +134,7 @@ def passage_change(
 
 def _fields(body: Body, *plain: str) -> dict[str, Any]:
     """Returns the fields that were sent, as protobuf has them."""
-    sent = given(body)
+    sent = sent_fields(body)
     fields: dict[str, Any] = {name: sent[name] for name in plain if name in sent}
     if "metadata" in sent:
         fields["metadata_json"] = dump(sent["metadata"])

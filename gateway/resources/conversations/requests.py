@@ -6,40 +6,38 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.resources.agents.requests import Handle
 from gateway.resources.messages.requests import Compact, SendMessages
-from gateway.rest.body import Body, Json, Positive, dump, given
-from gateway.rest.params import AgentInBody, Moment
+from gateway.rest.body import Body, Json
+from gateway.rest.params import AgentInBody
+from gateway.rest.request_model import RequestModel
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
+from services.common.fields import When
 from services.common.ids import to_public, uuid7
 from services.common.timestamps import timestamp
 
-_PATHS = {"archived": "archived_at"}
 # What a null means something for: what was set is set no more.
 _CLEARED_BY_NULL = frozenset({"summary", "description", "model", "model_settings", "context_window_limit"})
 
 
-class ConversationSettings(Body):
-    """The fields that creation and change share."""
-
-    summary: str | None = None
-    description: str | None = None
-    model: Handle | None = None
-    model_settings: Json | None = None
-    context_window_limit: Positive | None = None
-
-
-class CreateConversation(ConversationSettings):
+class CreateConversation(
+    RequestModel,
+    of=conversation_pb2.Conversation,
+    when=When.CREATION,
+    leave=("archived_at", "last_message_at"),
+):
     """Body of conversations.create."""
 
-    hidden: bool | None = None
+    model: Handle | None = None
     # Of the blocks of which it gets copies of its own.
     isolated_block_labels: list[str] | None = None
 
 
-class UpdateConversation(ConversationSettings):
+class UpdateConversation(
+    RequestModel, of=conversation_pb2.Conversation, when=When.CHANGE, leave=("archived_at", "hidden")
+):
     """Body of conversations.update: only what is sent changes; null takes a setting away."""
 
+    model: Handle | None = None
     archived: bool | None = None
-    last_message_at: Moment | None = None
 
 
 class SendToConversation(SendMessages):
@@ -63,11 +61,12 @@ class RecompileConversation(Body):
 
 def create_request(agent_id: str, body: CreateConversation) -> conversation_service_pb2.CreateConversationRequest:
     """Returns the request of CreateConversation, its id minted, so that it may be sent twice."""
+    conversation = body.message()
     return conversation_service_pb2.CreateConversationRequest(
         conversation_id=to_public("conv", uuid7()),
         agent_id=agent_id,
-        conversation=_draft(given(body)),
-        isolated_block_labels=body.isolated_block_labels,
+        conversation=conversation,
+        isolated_block_labels=conversation.isolated_block_labels,
     )
 
 
@@ -75,24 +74,17 @@ def update_request(
     conversation_id: str, body: UpdateConversation
 ) -> conversation_service_pb2.UpdateConversationRequest | None:
     """Returns the request of UpdateConversation; None when nothing changes."""
-    sent = given(body)
-    cleared = body.model_fields_set.difference(sent) & _CLEARED_BY_NULL
-    if not sent and not cleared:
+    archived = _archived_at(body)
+    mask = FieldMask(paths=sorted((*body.mask(nulls=_CLEARED_BY_NULL).paths, *archived)))
+    if not mask.paths:
         return None
     return conversation_service_pb2.UpdateConversationRequest(
-        conversation_id=conversation_id,
-        conversation=_draft(sent),
-        update_mask=FieldMask(paths=sorted(_PATHS.get(name, name) for name in cleared.union(sent))),
+        conversation_id=conversation_id, conversation=body.message(**archived), update_mask=mask
     )
 
 
-def _draft(sent: Json) -> conversation_pb2.Conversation:
-    fields = {name: value for name, value in sent.items() if name != "isolated_block_labels"}
-    if "model_settings" in fields:
-        fields["model_settings_json"] = dump(fields.pop("model_settings"))
-    if "archived" in fields:
-        # Any time says that it is archived; the service has its own.
-        fields["archived_at"] = timestamp(datetime.now(UTC)) if fields.pop("archived") else None
-    if "last_message_at" in fields:
-        fields["last_message_at"] = timestamp(fields["last_message_at"])
-    return conversation_pb2.Conversation(**fields)
+def _archived_at(body: UpdateConversation) -> Json:
+    if body.archived is None:
+        return {}
+    # Any time says that it is archived; the service has its own.
+    return {"archived_at": timestamp(datetime.now(UTC)) if body.archived else None}

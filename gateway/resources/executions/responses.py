@@ -3,14 +3,12 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import grpc
 import orjson
 
-from gateway.peers import Peers
+from gateway.peers import Peers, stream
 from gateway.rest.client_streams import call_with_stream
 from gateway.rest.convert import Rest, to_rest
 from loci.tool.v1 import execution_service_pb2 as pb
-from services.common.errors import from_rpc
 
 _TOLD = frozenset({"result_json", "tool_return", "stdout", "stderr", "block_edits", "files"})
 _UPLOAD_SECONDS = 600.0
@@ -38,15 +36,11 @@ async def content(peers: Peers, file_id: str) -> tuple[pb.ExecutionFile, bytes]:
     """Returns a file, 16 MiB at most, as a whole. Raises LociError."""
     file, chunks = pb.ExecutionFile(), []
     call = peers.executions.StreamFile(pb.StreamFileRequest(file_id=file_id), wait_for_ready=True)
-    try:
-        async for part in call:
+    async with stream(call) as parts:
+        async for part in parts:
             if part.HasField("file"):
                 file = part.file
             chunks.append(part.chunk)
-    except grpc.RpcError as error:
-        raise from_rpc(error) from None
-    finally:
-        call.cancel()
     return file, b"".join(chunks)
 
 

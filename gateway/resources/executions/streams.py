@@ -6,18 +6,15 @@ event: receipt              data: the receipt; the last event
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from typing import Any
 
-import grpc
 import orjson
 from starlette.responses import Response, StreamingResponse
 
-from gateway.peers import Patience, Peers
+from gateway.peers import Patience, Peers, stream
 from gateway.resources.executions.responses import receipt_rest
 from gateway.rest.convert import Rest
 from loci.tool.v1 import execution_service_pb2 as pb
-from services.common.errors import LociError, Unavailable, from_rpc
+from services.common.errors import LociError, Unavailable
 
 _PING = b": ping\n\n"
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -33,7 +30,7 @@ async def stream_response(peers: Peers, call_key: str, after: int, *, ping: floa
         if first.done():
             first.result()
     except BaseException:
-        await events.aclose()
+        await _leave(events, first)
         raise
     return StreamingResponse(_frames(events, first, ping), media_type="text/event-stream", headers=_HEADERS)
 
@@ -44,21 +41,20 @@ async def _events(
     """Until the receipt, over as many replicas of the tool runner as it takes."""
     patience = Patience(window)
     while True:
-        call: Any = peers.executions.StreamExecution(
+        call = peers.executions.StreamExecution(
             pb.StreamExecutionRequest(call_key=call_key, after_sequence=after), wait_for_ready=True
         )
         try:
-            while (event := await call.read()) is not grpc.aio.EOF:
-                patience.renew()
-                after = event.sequence
-                yield event
-                if event.HasField("receipt"):
-                    return
+            async with stream(call) as events:
+                async for event in events:
+                    patience.renew()
+                    after = event.sequence
+                    yield event
+                    if event.HasField("receipt"):
+                        return
             failure: LociError = Unavailable("the stream ended before its receipt", reason="STREAM_INCOMPLETE")
-        except grpc.RpcError as error:
-            failure = from_rpc(error)
-        finally:
-            call.cancel()
+        except LociError as error:
+            failure = error
         await patience.wait(failure)
 
 
@@ -69,20 +65,29 @@ async def _frames(
 ) -> AsyncGenerator[bytes, None]:
     waiting = first
     try:
-        async with aclosing(events):
-            while True:
-                await asyncio.wait({waiting}, timeout=ping)
-                if not waiting.done():
-                    yield _PING
-                    continue
-                try:
-                    yield _frame(waiting.result())
-                except StopAsyncIteration:
-                    return
-                waiting = asyncio.ensure_future(anext(events))
+        while True:
+            await asyncio.wait({waiting}, timeout=ping)
+            if not waiting.done():
+                yield _PING
+                continue
+            try:
+                yield _frame(waiting.result())
+            except StopAsyncIteration:
+                return
+            waiting = asyncio.ensure_future(anext(events))
     except LociError as error:
         yield _event("error", {"message": error.message, "reason": error.reason})
     finally:
+        await _leave(events, waiting)
+
+
+async def _leave(
+    events: AsyncGenerator[pb.StreamExecutionResponse, None], waiting: "asyncio.Future[pb.StreamExecutionResponse]"
+) -> None:
+    """Ends the events, where they stand or where somebody waits for the next one."""
+    if waiting.done():
+        await events.aclose()
+    else:
         waiting.cancel()
 
 

@@ -3,15 +3,15 @@
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import grpc
 import orjson
 from starlette.requests import Request
 
+from gateway.peers import stream
 from gateway.rest.convert import Rest, from_json, moment
 from gateway.rest.services import Services
 from gateway.turns.sse import frame
 from loci.tool.v1 import execution_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
-from services.common.errors import from_rpc
+from services.common.errors import LociError
 from services.common.fields import enum_names
 
 # Connecting, listing and installing may take as long as the tool runner lets them.
@@ -125,19 +125,17 @@ def origin_of(request: Request, loci: Services) -> str:
 
 async def connection(loci: Services, request: mcp_service_pb2.StreamConnectRequest) -> AsyncGenerator[bytes, None]:
     """Yields the events of a connection, framed. Raises LociError, before the first one."""
-    call: Any = loci.peers.mcp_servers.StreamConnect(request, wait_for_ready=True)
+    call = loci.peers.mcp_servers.StreamConnect(request, wait_for_ready=True)
     answered = False
     try:
-        while (event := await call.read()) is not grpc.aio.EOF:
-            answered = True
-            yield frame(_event(event))
-    except grpc.RpcError as error:
-        failure = from_rpc(error)
+        async with stream(call) as events:
+            async for event in events:
+                answered = True
+                yield frame(_event(event))
+    except LociError as error:
         if not answered:
-            raise failure from None
-        yield frame({"event": "error", "message": failure.message})
-    finally:
-        call.cancel()
+            raise
+        yield frame({"event": "error", "message": error.message})
 
 
 def _event(event: mcp_service_pb2.StreamConnectResponse) -> Rest:

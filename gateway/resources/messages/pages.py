@@ -25,7 +25,7 @@ async def filtered_page(
     types: Collection[str] | None = None,
     speech: SpeechRenderer | None = None,
 ) -> list[Rest]:
-    """Returns a page of stored messages as clients are shown it, those of `types` alone, None: all. `spoken`: how calls
+    """Returns a page of stored messages as clients are shown it, those of `types` alone, None: all. `speech`: how calls
     by which older agents speak are shown; None: as calls.
 
     A client takes an empty page for the end, so the next pages are read: with a filter until this one is full.

@@ -28,7 +28,7 @@ COMMON = ("name", "otid", "sender_id", "step_id", "run_id")
 
 
 def answer_types(names: Collection[str] | None = None, *, compaction: bool = False) -> frozenset[str]:
-    """Returns the message_types of a turn's answer; `asked`: the client's filter, None for all."""
+    """Returns the message_types of a turn's answer; `names`: the client's filter, None for all."""
     types = SAID | OF_COMPACTION if compaction else SAID
     return types if names is None else types.intersection(names)
 

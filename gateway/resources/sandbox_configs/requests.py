@@ -5,7 +5,7 @@ from typing import Annotated
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import Field
 
-from gateway.rest.body import Body, Json, given
+from gateway.rest.body import Body, Json, sent_fields
 from loci.tool.v1 import environment_service_pb2 as wire
 
 # Members of each kind, in the order in which they are asked.
@@ -53,7 +53,7 @@ def create_request(sandbox_config_id: str, body: CreateVariable) -> wire.CreateV
 
 def update_request(variable_id: str, body: UpdateVariable) -> wire.UpdateVariableRequest:
     """Returns the request of UpdateVariable."""
-    sent = given(body)
+    sent = sent_fields(body)
     return wire.UpdateVariableRequest(
         id=variable_id, variable=wire.VariableDraft(**sent), update_mask=FieldMask(paths=list(sent))
     )

@@ -179,7 +179,7 @@ async def test_changing(edge: Edge, backend: Backend) -> None:
     assert (first.conversation.summary, first.conversation.HasField("archived_at")) == ("New", True)
     assert first.conversation.last_message_at.ToDatetime() == datetime(2026, 1, 2)
     # Null takes away what is the conversation's own; of other fields it says nothing.
-    assert second.update_mask.paths == ["model", "model_settings"]
+    assert second.update_mask.paths == ["model", "model_settings_json"]
     assert second.conversation == conversation_pb2.Conversation()
 
 

@@ -32,7 +32,7 @@ def _paths(**fields: Any) -> list[str]:
         ({"archived": False}, ["archived_at"]),
         ({"summary": ""}, ["summary"]),
         ({"summary": None, "context_window_limit": None}, ["context_window_limit", "summary"]),
-        ({"model_settings": {}, "model": None}, ["model", "model_settings"]),
+        ({"model_settings": {}, "model": None}, ["model", "model_settings_json"]),
     ],
 )
 def test_what_a_change_names(fields: dict[str, Any], paths: list[str]) -> None:

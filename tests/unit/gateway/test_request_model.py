@@ -5,7 +5,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from gateway.rest.body import given
+from gateway.rest.body import sent_fields
 from gateway.rest.request_model import RequestModel
 from loci.agent.v1.group_pb2 import Group
 from loci.agent.v1.identity_pb2 import Identity
@@ -55,7 +55,7 @@ def test_what_is_required_at_creation_is_optional_in_a_change() -> None:
     with pytest.raises(ValidationError) as caught:
         NewIdentity.model_validate({})
     assert {each["loc"][0] for each in caught.value.errors()} == {"identifier_key", "name", "identity_type"}
-    assert given(ChangedIdentity.model_validate({"name": None})) == {}
+    assert sent_fields(ChangedIdentity.model_validate({"name": None})) == {}
     with pytest.raises(ValidationError):
         ChangedIdentity.model_validate({"identity_type": "org"})
 

@@ -58,11 +58,9 @@ SettingValues = Mapping[str, Any]
 
 def check(values: SettingValues) -> SettingValues:
     """Returns the values. Raises Refused (CONVERSATION_INVALID), naming the field and what is expected."""
-    model, limit = values.get("model"), values.get("context_window_limit")
+    model = values.get("model")
     if model is not None and not _HANDLE.fullmatch(model):
         raise invalid("model", f"must be a handle 'provider/model', not {model[:80]!r}")
-    if limit is not None and limit < 1:
-        raise invalid("context_window_limit", "must be at least 1 token")
     if problem := model_settings.problem(values.get("model_settings") or {}):
         raise invalid("model_settings", f"cannot be used: {problem}")
     for name in ("summary", "description"):

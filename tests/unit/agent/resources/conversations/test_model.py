@@ -55,7 +55,6 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("description has 100001 characters", {"description": "x" * (MOST_CHARACTERS + 1)}),
     ("model must be a handle", {"model": "gpt"}),
     ("model must be a handle", {"model": ""}),
-    ("context_window_limit must be at least 1", {"context_window_limit": 0}),
     ("model_settings cannot be used: temperature", {"model_settings": {"temperature": "hot"}}),
 ]
 
@@ -64,6 +63,12 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 def test_what_cannot_be(sentence: str, values: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=sentence) as caught:
         check(values)
+    assert caught.value.reason == "CONVERSATION_INVALID"
+
+
+def test_a_limit_is_at_least_one_token() -> None:
+    with pytest.raises(Refused, match="context_window_limit must be at least 1") as caught:
+        setting_values(conversation_pb2.Conversation(context_window_limit=0))
     assert caught.value.reason == "CONVERSATION_INVALID"
 
 
