@@ -7,7 +7,7 @@ from pathlib import Path
 
 from services.common.processes import Child
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 async def start(module: str) -> Child:

@@ -341,9 +341,9 @@ async def test_an_exhausted_deadline_ends_the_call(tmp_path: Path) -> None:
 async def test_big_messages_pass_and_bigger_ones_are_refused(tmp_path: Path) -> None:
     async with echo(tmp_path) as (stub, _):
         with use_context(SIGNER.signed(CALLER)):
-            assert len(await stub.Say(b"x" * (31 * 1024 * 1024))) == 31 * 1024 * 1024
+            assert len(await stub.Say(b"x" * (43 * 1024 * 1024))) == 43 * 1024 * 1024
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.Say(b"x" * (33 * 1024 * 1024))
+                await stub.Say(b"x" * (45 * 1024 * 1024))
             assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
@@ -354,7 +354,7 @@ async def test_an_answer_that_is_too_big_is_said_to_be_so(tmp_path: Path, caplog
     async with echo(tmp_path, Echo(grow)) as (stub, _):
         with use_context(SIGNER.signed(CALLER)):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.Say(b"x" * 34)
+                await stub.Say(b"x" * 47)
             failure = from_rpc(caught.value)
             assert (type(failure), failure.reason) == (ResourceExhausted, "RESOURCE_EXHAUSTED")
             assert "ask for less" in failure.message
