@@ -16,16 +16,9 @@ import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from loci.common.v1 import field_pb2
 from services.common.fields import Field, enum_names, fields_of
 
 Rest = dict[str, Any]
-_EMPTY_JSON = {
-    field_pb2.JSON_KIND_UNSPECIFIED: "",
-    field_pb2.JSON_KIND_OBJECT: "{}",
-    field_pb2.JSON_KIND_ARRAY: "[]",
-    field_pb2.JSON_KIND_OPTIONAL_OBJECT: "",
-}
 _Read = Callable[[Any], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -45,7 +38,7 @@ def _reader(field: Field) -> _Read:
     if field.is_map:
         return lambda message: dict(getattr(message, name))
     if field.is_json:
-        empty = _EMPTY_JSON[field.rule.json]
+        empty = field.empty_json
         return lambda message: from_json(getattr(message, name) or empty)
     convert = _scalar(field.descriptor) or _as_it_is
     if field.descriptor.is_repeated:

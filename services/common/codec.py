@@ -41,12 +41,6 @@ M = TypeVar("M", bound=Message)
 Refuse = Callable[[str, str], Exception]
 Parser = Callable[[str], Any]
 
-_EMPTY_JSON = {
-    field_pb2.JSON_KIND_UNSPECIFIED: "null",
-    field_pb2.JSON_KIND_OBJECT: "{}",
-    field_pb2.JSON_KIND_ARRAY: "[]",
-    field_pb2.JSON_KIND_OPTIONAL_OBJECT: "null",
-}
 # A field without a value has the default of the dataclass.
 _UNSET = ("", (), None)
 
@@ -192,7 +186,7 @@ def _member(field: Field, hint: Any, parser: Parser | None, refuse: Refuse) -> _
         if hint is str:
             to_text: Callable[[Any], Any] = _same
         else:
-            to_text = _json_text if _EMPTY_JSON[field.rule.json] == "null" else _json_text_or_empty
+            to_text = _json_text if field.empty_json == "null" else _json_text_or_empty
         return _Member(field, to_text, lambda message: parse(getattr(message, wire)))
     if field.descriptor.is_repeated:
         one = _conversion(field, _item_of(hint), refuse)
@@ -288,7 +282,7 @@ def _json_parser(field: Field, hint: Any, refuse: Refuse) -> Parser:
 
     def parse(text: str) -> Any:
         try:
-            value = parse_storable(text or _EMPTY_JSON[kind])
+            value = parse_storable(text or field.empty_json)
         except ValueError as error:
             raise refuse(field.name, f"must be {noun}; {error}") from None
         if expected and not isinstance(value, expected[0]) and not (value is None and not text):

@@ -9,6 +9,8 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from loci.common.v1 import field_pb2
 
+_EMPTY_JSON = {field_pb2.JSON_KIND_OBJECT: "{}", field_pb2.JSON_KIND_ARRAY: "[]"}
+
 
 class When(Enum):
     """The two occasions on which a client sets fields."""
@@ -42,6 +44,11 @@ class Field:
     def is_json(self) -> bool:
         """Returns whether it is a text that holds JSON."""
         return self.wire.endswith("_json")
+
+    @property
+    def empty_json(self) -> str:
+        """The JSON that an empty text of a `*_json` field stands for."""
+        return _EMPTY_JSON.get(self.rule.json, "null")
 
     @property
     def is_map(self) -> bool:

@@ -1,4 +1,4 @@
-"""What clients may set on groups, by their declaration."""
+"""Settings of groups, by their declaration."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What clients may set on identities, by their declaration."""
+"""Settings of identities, by their declaration."""
 
 from typing import Any
 from uuid import UUID
