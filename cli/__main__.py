@@ -8,6 +8,7 @@ import sys
 
 from cli import access_parsers
 from cli.errors import CliError
+from cli.server import DEFAULT, base_url
 
 
 def main() -> None:
@@ -17,13 +18,13 @@ def main() -> None:
     commands.add_parser("run", help="start everything here (settings: LOCI_HOME, LOCI_PORT, LOCI_HOST, ...)")
     chat = commands.add_parser("chat", help="talk to an agent in this terminal")
     chat.add_argument("agent", nargs="?", help="id or name; default: the newest agent, or a new one")
-    chat.add_argument("--url", help="the server (default: LOCI_BASE_URL, else http://localhost:8283)")
+    chat.add_argument("--url", help=f"the server ({DEFAULT})")
     _add_import(commands)
     exporting = commands.add_parser("export", help="write an agent with its messages into an agent file")
     exporting.add_argument("agent", help="id or name")
     exporting.add_argument("-o", "--output", metavar="FILE", help="default: <name>.af; - for the terminal")
     exporting.add_argument("--scrub-messages", action="store_true", help="leave the messages out")
-    exporting.add_argument("--url", help="the server (default: LOCI_BASE_URL, else http://localhost:8283)")
+    exporting.add_argument("--url", help=f"the server ({DEFAULT})")
     access_parsers.add_parsers(commands)
     arguments = parser.parse_args()
     try:
@@ -36,13 +37,7 @@ def main() -> None:
 
             agent_files.run(arguments)
         elif arguments.command == "import":
-            if not arguments.postgres:
-                raise CliError("name an agent file, or a database with --postgres")
-            from cli.importing.run import ImportOptions  # noqa: PLC0415
-            from cli.importing.run import run as import_database  # noqa: PLC0415
-
-            fields = ImportOptions.__dataclass_fields__
-            import_database(ImportOptions(**{name: value for name, value in vars(arguments).items() if name in fields}))
+            _import(arguments)
         elif arguments.command in ("keys", "orgs"):
             from cli.access import run as manage  # noqa: PLC0415
 
@@ -61,6 +56,22 @@ def main() -> None:
         sys.exit(1)
 
 
+def _import(arguments: argparse.Namespace) -> None:
+    """Imports a database, compares two servers, or one after the other. Raises CliError."""
+    if not arguments.postgres and not arguments.verify:
+        raise CliError("name an agent file, a database with --postgres, or a server with --verify")
+    if arguments.postgres:
+        from cli.importing.run import ImportOptions  # noqa: PLC0415
+        from cli.importing.run import run as import_database  # noqa: PLC0415
+
+        fields = ImportOptions.__dataclass_fields__
+        import_database(ImportOptions(**{name: value for name, value in vars(arguments).items() if name in fields}))
+    if arguments.verify:
+        from cli.importing.verify.run import verify  # noqa: PLC0415
+
+        verify(arguments.verify, base_url(arguments.url, os.environ), os.environ)
+
+
 def _add_import(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     importing = commands.add_parser(
         "import",
@@ -71,7 +82,7 @@ def _add_import(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     importing.add_argument("--name", help="name of the agents (agent files only)")
     importing.add_argument("--model", metavar="HANDLE", help="model of the agents (agent files only)")
     importing.add_argument("--embedding", metavar="HANDLE", help="embedding model of the agents (agent files only)")
-    importing.add_argument("--url", help="the server (agent files only; default: LOCI_BASE_URL, else localhost:8283)")
+    importing.add_argument("--url", help=f"the server (agent files and --verify; {DEFAULT})")
     importing.add_argument(
         "--postgres", default="", metavar="URL", help="URL of the old server's database, which is only read"
     )
@@ -92,6 +103,12 @@ def _add_import(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     importing.add_argument(
         "--report", default="", metavar="FILE", help="write a JSON report with every row that is not taken"
+    )
+    importing.add_argument(
+        "--verify",
+        default="",
+        metavar="OLD_BASE_URL",
+        help="ask the old server and this one the same, and print each difference (its key: LETTA_OLD_PASSWORD)",
     )
     importing.add_argument("--dry-run", action="store_true", help="read everything and print the report, write nothing")
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cli.chat import DEFAULT_URL
 from cli.errors import CliError
+from cli.server import base_url, password
 from cli.streaming.client import Client
 from cli.streaming.events import Json
 
@@ -24,8 +24,8 @@ class AccessClient(Client):
 
     def keys(self) -> list[Json]:
         """Returns the keys of the tenant."""
-        found: list[Json] = self._call("GET", "/v1/api-keys/")
-        return found
+        rows: list[Json] = self._call("GET", "/v1/api-keys/")
+        return rows
 
     def revoke_key(self, key_id: str) -> None:
         """Revokes a key."""
@@ -37,13 +37,13 @@ class AccessClient(Client):
 
     def organizations(self) -> list[Json]:
         """Returns all tenants, for the operator."""
-        found: list[Json] = []
+        rows: list[Json] = []
         while True:
-            after = {"after": found[-1]["id"]} if found else {}
+            after = {"after": rows[-1]["id"]} if rows else {}
             page = self._call("GET", "/v1/orgs/", params={"limit": _MOST_ORGANIZATIONS, **after})
-            found += page
+            rows += page
             if len(page) < _MOST_ORGANIZATIONS:
-                return found
+                return rows
 
     def delete_organization(self, organization_id: str) -> Json:
         """Deletes a tenant with all it has."""
@@ -52,10 +52,7 @@ class AccessClient(Client):
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the command. Raises CliError."""
-    base = arguments.url or os.environ.get("LOCI_BASE_URL") or os.environ.get("LETTA_BASE_URL") or DEFAULT_URL
-    key = os.environ.get("LETTA_SERVER_PASSWORD") or os.environ.get("LETTA_API_KEY") or ""
-    client = AccessClient(base, key)
-    with client:
+    with AccessClient(base_url(arguments.url, os.environ), password(os.environ)) as client:
         _ACTIONS[arguments.command, arguments.verb](client, arguments)
 
 
@@ -69,8 +66,7 @@ def _create_key(client: AccessClient, arguments: argparse.Namespace) -> None:
         # Every organization has one user of the same UUID.
         "user_id": arguments.org and f"user-{arguments.org.removeprefix('org-')}",
     }
-    made = client.create_key(**{name: value for name, value in draft.items() if value})
-    print(made["key"])
+    print(client.create_key(**{name: value for name, value in draft.items() if value})["key"])
 
 
 def _list_keys(client: AccessClient, arguments: argparse.Namespace) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from cli.server import DEFAULT
+
 ROLES = ("admin", "developer", "agent-only", "read-only")
 
 
@@ -43,5 +45,5 @@ def _verbs(
 
 def _verb(verbs: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str) -> argparse.ArgumentParser:
     parser = verbs.add_parser(name, help=text)
-    parser.add_argument("--url", help="the server (default: LOCI_BASE_URL, LETTA_BASE_URL, else http://localhost:8283)")
+    parser.add_argument("--url", help=f"the server ({DEFAULT})")
     return parser

@@ -9,8 +9,8 @@ import re
 import sys
 from pathlib import Path
 
-from cli.chat import DEFAULT_URL
 from cli.errors import CliError
+from cli.server import base_url, password
 from cli.streaming import Client
 
 _NOT_IN_NAMES = re.compile(r"[^\w-]+")
@@ -18,18 +18,16 @@ _NOT_IN_NAMES = re.compile(r"[^\w-]+")
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the command. Raises CliError."""
-    base = arguments.url or os.environ.get("LOCI_BASE_URL") or DEFAULT_URL
-    password = os.environ.get("LETTA_SERVER_PASSWORD") or os.environ.get("LETTA_API_KEY") or ""
-    with Client(base, password) as client:
+    with Client(base_url(arguments.url, os.environ), password(os.environ)) as client:
         if arguments.command == "export":
             export(client, arguments.agent, arguments.output, scrub_messages=arguments.scrub_messages)
         else:
             import_file(client, Path(arguments.file), arguments)
 
 
-def export(client: Client, wanted: str, output: str | None, *, scrub_messages: bool) -> None:
+def export(client: Client, id_or_name: str, output: str | None, *, scrub_messages: bool) -> None:
     """Writes the agent of that id or name into a file."""
-    agent = client.get_agent(wanted)
+    agent = client.get_agent(id_or_name)
     document = client.export_agent(agent["id"], scrub_messages=scrub_messages)
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if output == "-":
@@ -49,15 +47,15 @@ def import_file(client: Client, path: Path, options: argparse.Namespace) -> None
         data = path.read_bytes()
     except OSError as error:
         raise CliError(f"{path} cannot be read: {error.strerror}") from None
-    done = client.import_agents(
+    answer = client.import_agents(
         data,
         name=options.name,
         model=options.model,
         embedding=options.embedding,
         append_copy_suffix="false",
     )
-    for warning in done.get("warnings", ()):
+    for warning in answer.get("warnings", ()):
         print(f"note: {warning}", file=sys.stderr)
-    for agent_id in done["agent_ids"]:
+    for agent_id in answer["agent_ids"]:
         agent = client.get_agent(agent_id)
         print(f"{agent['name']} ({agent_id}), model {agent.get('model')}")

@@ -6,6 +6,7 @@ import os
 import sys
 
 from cli.errors import CliError
+from cli.server import base_url, password
 from cli.streaming import (
     AssistantMessage,
     AttemptAbandoned,
@@ -24,7 +25,6 @@ from cli.streaming import (
 )
 from cli.streaming.events import Json
 
-DEFAULT_URL = "http://localhost:8283"
 DIM, PLAIN = "\033[2m", "\033[0m"
 BLOCKS = [
     {"label": "human", "value": ""},
@@ -81,25 +81,23 @@ class Screen:
 
 def chat(agent: str | None, url: str | None) -> None:
     """Read lines until the end of input or `/quit`. Raises CliError when the server cannot be reached."""
-    base = url or os.environ.get("LOCI_BASE_URL") or DEFAULT_URL
-    password = os.environ.get("LETTA_SERVER_PASSWORD") or os.environ.get("LETTA_API_KEY") or ""
-    with Client(base, password) as client:
-        found = agent_for(client, agent)
-        print(f"{found['name']} ({found['id']}), model {found.get('model')}; /quit or Ctrl-D ends")
+    with Client(base_url(url, os.environ), password(os.environ)) as client:
+        partner = agent_for(client, agent)
+        print(f"{partner['name']} ({partner['id']}), model {partner.get('model')}; /quit or Ctrl-D ends")
         while (line := _ask()) is not None:
             if line.strip():
-                _turn(client, found["id"], line)
+                _turn(client, partner["id"], line)
 
 
-def agent_for(client: Client, wanted: str | None) -> Json:
+def agent_for(client: Client, id_or_name: str | None) -> Json:
     """Returns the agent of that id or name, the newest one without a name; creates one where there is none."""
     try:
-        found = client.get_agent(wanted) if wanted else client.newest_agent()
+        agent = client.get_agent(id_or_name) if id_or_name else client.newest_agent()
     except NotFound:
-        if wanted is None or wanted.startswith("agent-"):
+        if id_or_name is None or id_or_name.startswith("agent-"):
             raise
-        found = None
-    return found or client.create_agent(name=wanted or "loci", memory_blocks=BLOCKS)
+        agent = None
+    return agent or client.create_agent(name=id_or_name or "loci", memory_blocks=BLOCKS)
 
 
 def _ask() -> str | None:

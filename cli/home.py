@@ -94,8 +94,8 @@ class Home:
 
 def _make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.geteuid():
+    status = folder.lstat()
+    if status.st_uid != os.geteuid():
         raise PermissionError(0, f"{folder} belongs to another user")
     folder.chmod(0o700)
 

@@ -37,6 +37,10 @@ def python(*arguments: str) -> list[str]:
     return [sys.executable, "-P", *arguments]
 
 
+# Where one of these is set, others than who sits at this machine use Loci.
+_OTHERS_COME = ("LETTA_SERVER_PASSWORD", "LOCI_REQUIRE_API_KEY", "LOCI_PUBLIC_URL", "LOCI_ALLOW_UNAUTHENTICATED")
+
+
 def environment(settings: RunSettings, home: Home, name: str, database_url: str = "") -> dict[str, str]:
     """The environment of the service or gateway `name`; `agent` still lacks its external address."""
     secrets = home.secrets
@@ -47,9 +51,12 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_GATEWAY_URL": gateway_url(settings.host, settings.port),
         "GRPC_ENABLE_FORK_SUPPORT": "false",  # ours start programs by exec alone
     }
-    if is_loopback(settings.host):
+    if is_loopback(settings.host) and not any(settings.environment.get(name) for name in _OTHERS_COME):
         # Whoever adds a provider sits at this machine, and its models often do, too.
         defaults["LOCI_ALLOW_PRIVATE_PROVIDERS"] = "true"
+        if not settings.asks_callers:
+            # Nobody is kept out anyway, and clients of the reference read the values back.
+            defaults["LOCI_SHOW_SECRETS"] = "true"
     ours = {
         "LOCI_HOME": str(home.root),
         "LOCI_HOST": settings.host,
@@ -70,8 +77,8 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
 
 def gateway_url(host: str, port: int) -> str:
     """Returns the URL at which this machine reaches a gateway that listens on `host`."""
-    shown = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+    name = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def postgres_program(cluster: Cluster) -> Program:

@@ -108,11 +108,11 @@ class Cluster:
 
     def _check(self) -> None:
         try:
-            found = (self.data / "PG_VERSION").read_text(errors="replace").strip()
+            version = (self.data / "PG_VERSION").read_text(errors="replace").strip()
         except OSError as error:
             raise self._damaged(f"PG_VERSION cannot be read, {error.strerror}") from None
-        if found != VERSION:
-            raise self._damaged(f"PG_VERSION says {found[:20]!r}, expected '{VERSION}'")
+        if version != VERSION:
+            raise self._damaged(f"PG_VERSION says {version[:20]!r}, expected '{VERSION}'")
 
     def _damaged(self, reason: str) -> CliError:
         advice = "restore it from a backup, or move it away to begin anew"

@@ -41,17 +41,17 @@ def _grpc(host: str, settings: RunSettings, grpc_port: int | None) -> str:
 
 def _model(settings: RunSettings) -> str:
     chosen = settings.environment.get("LOCI_DEFAULT_MODEL") or "loci/demo"
-    found = _providers(settings)
-    if found:
-        return f"{chosen} by default; {' and '.join(found)} found"
+    names = _providers(settings)
+    if names:
+        return f"{chosen} by default; {' and '.join(names)} found"
     return f"{chosen} by default, a rule-based demo; set {_SUGGESTED} for a real one"
 
 
 def _providers(settings: RunSettings) -> list[str]:
     """Returns the settings that configure providers, one of each type."""
-    given = settings.environment
-    each = (next((name for name in row.present_by if given.get(name)), "") for row in TYPES.values())
-    return [name for name in (*each, "LOCI_PROVIDERS") if given.get(name)]
+    environment = settings.environment
+    each = (next((name for name in row.present_by if environment.get(name)), "") for row in TYPES.values())
+    return [name for name in (*each, "LOCI_PROVIDERS") if environment.get(name)]
 
 
 def _chat(settings: RunSettings, base: str) -> str:

@@ -29,11 +29,11 @@ def run() -> None:
 
 
 async def _serve(supervisor: Supervisor) -> None:
-    asked = asyncio.Event()
+    stop_signal = asyncio.Event()
     for number in SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, asked.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_signal.set)
     work = asyncio.create_task(supervisor.run())
-    stop = asyncio.create_task(asked.wait())
+    stop = asyncio.create_task(stop_signal.wait())
     await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
     if not work.done():
         print("\nstopping ...", flush=True)

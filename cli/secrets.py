@@ -27,11 +27,11 @@ def make_encryption_key(folder: Path) -> None:
 def passwords(folder: Path) -> dict[str, str]:
     """role -> password of the embedded Postgres, made at the first call. Raises CliError."""
     path = folder / PASSWORDS
-    wanted = (SUPERUSER, *map(role, SERVICES))
+    names = (SUPERUSER, *map(role, SERVICES))
     if not path.exists():
-        write_secret(path, json.dumps({name: secrets.token_hex(24) for name in wanted}))
+        write_secret(path, json.dumps({name: secrets.token_hex(24) for name in names}))
     try:
-        found = json.loads(path.read_text())
-        return {name: str(found[name]) for name in wanted}
+        by_name = json.loads(path.read_text())
+        return {name: str(by_name[name]) for name in names}
     except (ValueError, KeyError, TypeError):
         raise CliError(f"{path} is damaged: expected JSON with a password for each role; remove it") from None

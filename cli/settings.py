@@ -27,6 +27,12 @@ class RunSettings:
     environment: Mapping[str, str]
 
     @property
+    def asks_callers(self) -> bool:
+        """True where callers have to show a password or a key."""
+        env = Env(self.environment)
+        return bool(env.text("LETTA_SERVER_PASSWORD", default="")) or env.flag("LOCI_REQUIRE_API_KEY")
+
+    @property
     def embedded(self) -> bool:
         """True where any service needs the embedded Postgres."""
         return len(self.databases) < len(SERVICES)

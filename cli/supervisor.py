@@ -90,22 +90,22 @@ class Supervisor:
         try:
             await asyncio.wait({talk, *self._tasks()}, return_when=asyncio.FIRST_COMPLETED)
             self._raise_failure()
-            said = (await talk)[1].decode(errors="replace").strip()
+            output = (await talk)[1].decode(errors="replace").strip()
         finally:
             with suppress(ProcessLookupError):
                 helper.kill()
             await asyncio.wait({talk})
         if helper.returncode:
-            line = (said.splitlines() or [f"{arguments[-1]} ended with status {helper.returncode}"])[-1]
+            line = (output.splitlines() or [f"{arguments[-1]} ended with status {helper.returncode}"])[-1]
             raise CliError(line, code=max(helper.returncode, 1))
 
     def _keep(self, program: Program) -> asyncio.Task[None]:
-        kept = ChildProcess(program, LogFile(program.name, self._home.logs), self._all_up)
-        self._kept[program.name] = kept
-        return kept.start()
+        child = ChildProcess(program, LogFile(program.name, self._home.logs), self._all_up)
+        self._kept[program.name] = child
+        return child.start()
 
     def _tasks(self) -> list[asyncio.Task[None]]:
-        return [kept.task for kept in self._kept.values() if kept.task]
+        return [child.task for child in self._kept.values() if child.task]
 
     def _raise_failure(self) -> None:
         for task in self._tasks():

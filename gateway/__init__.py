@@ -6,3 +6,5 @@ rule.
 """
 
 VERSION = "0.1.0"
+# Of the server whose API this is. Terminal clients look at it, and tell people to update one that is older.
+API_VERSION = "0.16.8"

@@ -20,13 +20,15 @@ from gateway.git import routes as git_memory
 from gateway.mcp_api.endpoint import McpEndpoint
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api import routes as openai_compatible
+from gateway.openai_api.responses import routes as openai_responses
 from gateway.openapi import pages
 from gateway.peers import Peers
-from gateway.resources.accounts import access_tokens, api_keys, organizations
+from gateway.resources.access import access_tokens, api_keys, organizations
 from gateway.resources.agents import attachments as agent_parts
 from gateway.resources.agents import files as agent_files
 from gateway.resources.agents import overviews as agent_overviews
 from gateway.resources.agents import routes as agents
+from gateway.resources.agents import secrets as secrets_of_agents
 from gateway.resources.archives import embedding_changes, passages
 from gateway.resources.archives import routes as archives
 from gateway.resources.blocks import routes as blocks
@@ -34,7 +36,7 @@ from gateway.resources.blocks import versions as block_versions
 from gateway.resources.checkpoints import routes as checkpoints
 from gateway.resources.conversations import routes as conversations
 from gateway.resources.conversations.responses import ConversationAgents
-from gateway.resources.environments import routes as environments
+from gateway.resources.devices import routes as devices
 from gateway.resources.executions import routes as executions
 from gateway.resources.folders import routes as folders
 from gateway.resources.groups import routes as groups
@@ -83,6 +85,7 @@ _ROUTERS = (
     agent_parts,
     schedules,
     agent_files,
+    secrets_of_agents,
     checkpoints,
     passages,
     archives,
@@ -98,9 +101,10 @@ _ROUTERS = (
     sandbox_configs,
     models,
     openai_compatible,
+    openai_responses,
     providers,
     embedding_changes,
-    environments,
+    devices,
     learned_windows,
     message_search,
     vendors,
@@ -169,14 +173,15 @@ def build(
     app.state.services = Services(settings, peers, Catalogue(peers), ConversationAgents(peers))
     for module in _ROUTERS:
         app.include_router(module.router, prefix="/v1")
-    app.include_router(openai_compatible.router, prefix=openai_errors.PREFIX, include_in_schema=False)
+    for module in (openai_compatible, openai_responses):
+        app.include_router(module.router, prefix=openai_errors.PREFIX, include_in_schema=False)
     mcp = McpEndpoint(app.state.services)
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
-    pages.add(app)
+    pages.add(app, settings.base_path)
     credentials = Credentials(peers, signer, settings.key_cache, AUDIENCE)
     authorizer = Authorizer(peers, app.state.services.conversations)
     keys = KeyAuthentication(credentials, authorizer, signer, required=settings.require_api_key)
-    origin_check = OriginCheck(settings.known_hosts, settings.cors_origins)
+    origin_check = OriginCheck(settings.known_hosts, settings.known_origins)
     served: ASGIApp = RequestMiddleware(
         Dispatcher(app),
         authenticator=Authenticator(settings.password, verifier, keys, origin_check),
@@ -186,6 +191,7 @@ def build(
         body_seconds=settings.body_seconds,
         limits=RateLimits(settings.rate_limit),
         key_cache=settings.key_cache,
+        base_path=settings.base_path,
     )
     if settings.cors_origins:
         # Outermost: its errors can be read by pages, too, and a preflight shows no key.

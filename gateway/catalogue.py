@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-import time
+from time import monotonic
 from uuid import UUID
 
 from gateway.peers import Peers
@@ -14,7 +14,7 @@ from services.common.errors import LociError
 logger = logging.getLogger(__name__)
 
 FRESH_SECONDS = 30.0
-# After a failure; agents are shown without what the model gateway knows meanwhile.
+# After a failure, or while a provider does not answer; agents are shown without what is not known meanwhile.
 RETRY_SECONDS = 2.0
 _WAIT_SECONDS = 3.0
 _MOST_TENANTS = 1_000
@@ -32,7 +32,7 @@ class Catalogue:
         """Returns the models of the current tenant; never raises, and may be empty."""
         tenant = current().organization_id
         models, stale_at = self._copies.get(tenant, (None, 0.0))
-        if time.monotonic() < stale_at and models is not None:
+        if monotonic() < stale_at and models is not None:
             return models
         fetch = self._fetches.get(tenant)
         if fetch is None:
@@ -50,7 +50,7 @@ class Catalogue:
 
     async def _fetch(self, tenant: UUID, old: Models | None) -> Models:
         try:
-            models, fresh_for = await self._read(), FRESH_SECONDS
+            models, fresh_for = await self._read()
         except LociError as error:
             logger.warning("the model gateway does not say which models there are: %s", error.reason)
             models, fresh_for = old or Models({}, {}), RETRY_SECONDS
@@ -62,10 +62,11 @@ class Catalogue:
             return models
         if len(self._copies) >= _MOST_TENANTS:
             del self._copies[next(iter(self._copies))]
-        self._copies[tenant] = (models, time.monotonic() + fresh_for)
+        self._copies[tenant] = (models, monotonic() + fresh_for)
         return models
 
-    async def _read(self) -> Models:
+    async def _read(self) -> tuple[Models, float]:
+        """Returns the models that there are, and the seconds for which that holds."""
         peers = self._peers
         chat, embedding = await asyncio.gather(
             peers.call(peers.models.ListModels, model_service_pb2.ListModelsRequest(), timeout=_WAIT_SECONDS),
@@ -75,7 +76,8 @@ class Catalogue:
                 timeout=_WAIT_SECONDS,
             ),
         )
-        return Models(
+        models = Models(
             {model.handle: model for model in chat.models},
             {model.handle: model for model in embedding.models},
         )
+        return models, RETRY_SECONDS if chat.unreachable else FRESH_SECONDS

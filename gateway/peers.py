@@ -37,9 +37,9 @@ from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
-from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceStub
 from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from loci.tool.v1.mcp_service_pb2_grpc import McpServiceStub
+from loci.tool.v1.sandbox_config_service_pb2_grpc import SandboxConfigServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common.channel import make_channel
 from services.common.errors import Cancelled, LociError, Unavailable, from_rpc
@@ -141,7 +141,7 @@ class Peers:
         self.models = ModelServiceStub(llm_gateway)
         self.providers = ProviderServiceStub(llm_gateway)
         self.usage = UsageServiceStub(llm_gateway)
-        self.environments = EnvironmentServiceStub(tool_runner)
+        self.sandbox_configs = SandboxConfigServiceStub(tool_runner)
         self.executions = ExecutionServiceStub(tool_runner)
         self.mcp_servers = McpServiceStub(tool_runner)
         self.tools = ToolServiceStub(tool_runner)

@@ -11,6 +11,8 @@ from services.common.settings import Env, SettingsError
 MEBIBYTE = 1024 * 1024
 _LONGEST_KEY_CACHE = 10.0
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
+# First parts of our own paths.
+_OUR_PATHS = frozenset({"v1", "latest", "openai", "mcp", "docs", "redoc", "openapi.json"})
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,9 @@ class Settings:
     key_cache: float = 5.0
     # Requests a minute of each key; None: as many as it likes.
     rate_limit: int | None = None
-    # Origins of pages that may read our answers; "*": all.
+    # Origins of pages that may read our answers; "*": all, where everybody is asked for a credential.
     cors_origins: tuple[str, ...] = ()
-    # Names by which we may be reached where nobody is asked for a credential; "*": all.
+    # Names by which we may be reached where nobody is asked for a credential.
     allowed_hosts: tuple[str, ...] = ()
     # Whether a client that leaves a turn ends it.
     cancel_on_disconnect: bool = False
@@ -59,10 +61,21 @@ class Settings:
     public_url: str = ""
 
     @property
+    def base_path(self) -> str:
+        """The path under which a proxy in front serves us, without a slash at its end; empty for none."""
+        return urlsplit(self.public_url).path
+
+    @property
     def known_hosts(self) -> tuple[str, ...]:
         """Names by which we are reached, as far as the operator said."""
         public = urlsplit(self.public_url).hostname
         return (self.host, *self.allowed_hosts, *((public,) if public else ()))
+
+    @property
+    def known_origins(self) -> tuple[str, ...]:
+        """Origins whose pages are let in, as far as the operator said."""
+        public = urlsplit(self.public_url)
+        return (*self.cors_origins, *((f"{public.scheme}://{public.netloc}",) if public.netloc else ()))
 
 
 def settings_from(env: Env) -> Settings:
@@ -117,7 +130,14 @@ def _check_doors(settings: Settings, env: Env) -> None:
             "LETTA_SERVER_SECURE is true, and there is nothing to ask callers for; set LETTA_SERVER_PASSWORD, or "
             "LOCI_REQUIRE_API_KEY=true"
         )
-    guarded = settings.password or settings.require_api_key or env.flag("LOCI_ALLOW_UNAUTHENTICATED")
+    asks = settings.password or settings.require_api_key
+    for name, values in (("LOCI_CORS_ORIGINS", settings.cors_origins), ("LOCI_ALLOWED_HOSTS", settings.allowed_hosts)):
+        if "*" in values and not asks:
+            raise SettingsError(
+                f"{name} is *, and nobody is asked for a credential, so that every website could use Loci through its "
+                "visitors' browsers; name those that may, or set LETTA_SERVER_PASSWORD or LOCI_REQUIRE_API_KEY=true"
+            )
+    guarded = asks or env.flag("LOCI_ALLOW_UNAUTHENTICATED")
     if not guarded and not is_loopback(settings.host):
         raise SettingsError(
             f"LOCI_HOST is {settings.host!r}, which other machines can reach, and LETTA_SERVER_PASSWORD is not set; "
@@ -160,11 +180,17 @@ def _allowed_hosts(env: Env) -> tuple[str, ...]:
 
 
 def _public_url(env: Env) -> str:
-    url = env.text("LOCI_PUBLIC_URL", default="")
+    url = env.text("LOCI_PUBLIC_URL", default="").rstrip("/")
     parts = urlsplit(url)
-    if url and (parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query):
-        raise SettingsError(f"LOCI_PUBLIC_URL is {url!r}; expected an origin, for example https://loci.example.com")
-    return url.rstrip("/")
+    if url and (parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment):
+        raise SettingsError(
+            f"LOCI_PUBLIC_URL is {url!r}; expected an address without a query, for example https://loci.example.com or "
+            "https://example.com/loci"
+        )
+    first = parts.path.removeprefix("/").partition("/")[0]
+    if first in _OUR_PATHS:
+        raise SettingsError(f"LOCI_PUBLIC_URL is {url!r}; choose a path that does not begin with /{first}, as ours do")
+    return url
 
 
 def is_loopback(host: str) -> bool:

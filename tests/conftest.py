@@ -7,14 +7,13 @@ A test that needs a database asks for `database_url`:
 
 `database_url(service)` is a URL to a database of the test module's own, logged in as that service's role,
 with the roles, schemas and `vector` extension exactly as `loci run` makes them, and no tables yet. All
-services of a module share its database. `migrated_url(service)` is the same with that service's tables.
+services of a module share its database. `migrated_url(service)` is another one with the tables of all services.
 `fresh_database_url(service)` gives a new database at every call (25 ms). `postgres` is the server itself.
 The server starts at the first use in a session (0.8 s) and is gone, with its folder, at the end.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from collections.abc import Callable, Iterator
 
@@ -24,7 +23,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from services.common import telemetry
-from services.common.migrate import migrate
 from tests.postgres import Postgres
 
 pytest_plugins = ["tests.skip_table", "tests.standstill", "tests.workers"]
@@ -56,15 +54,11 @@ def database_url(postgres: Postgres) -> Iterator[DatabaseUrl]:
 
 
 @pytest.fixture(scope="module")
-def migrated_url(database_url: DatabaseUrl) -> MigratedUrl:
-    """`migrated_url("memory")`: the module's own database with that service's tables."""
-
-    def migrated(service: str) -> str:
-        url = database_url(service)
-        asyncio.run(migrate(url, f"services.{service}"))
-        return url
-
-    return migrated
+def migrated_url(postgres: Postgres) -> Iterator[MigratedUrl]:
+    """`migrated_url("memory")`: another database of the module's own, with every service's tables, as that role."""
+    name = postgres.create_database(postgres.migrated_template())
+    yield lambda service: postgres.service_url(service, name)
+    postgres.drop_database(name)
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""A database as the Letta V1 server 0.16.8 (retired) leaves it, made by the tests: tables with the columns that an
-import meets, and the rows of a World in them.
+"""A database as the Letta V1 server 0.16.8 (retired) leaves it, made by the tests: its real schema, and the rows of a
+World in it.
 """
 
 import base64
@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -28,62 +29,21 @@ PIXEL = base64.b64encode(
     )
 ).decode()
 
-_COMMON = "created_at timestamptz, updated_at timestamptz, is_deleted boolean DEFAULT false, organization_id text"
-# Columns beside the common ones; the last five have none of them.
-_TABLES = {
-    "providers": "id text, name text, provider_type text, provider_category text, base_url text, region text,"
-    " api_version text, api_key text, api_key_enc text, access_key text, access_key_enc text",
-    "mcp_server": "id text, server_name text, server_type text, server_url text, stdio_config json, metadata_ json,"
-    " token text, token_enc text, custom_headers json, custom_headers_enc text",
-    "sandbox_configs": "id text, type text, config json",
-    "sandbox_environment_variables": "id text, key text, value text NOT NULL, value_enc text, description text,"
-    " sandbox_config_id text",
-    "tools": "id text, name text, description text, tool_type text, source_type text, source_code text,"
-    " json_schema json, args_json_schema json, tags json, return_char_limit int, pip_requirements json,"
-    " npm_requirements json, default_requires_approval boolean, enable_parallel_execution boolean, metadata_ json",
-    "block": 'id text, label text, value text, "limit" int, description text, metadata_ json, is_template boolean,'
-    " template_name text, read_only boolean, preserve_on_migration boolean, version int",
-    "blocks_tags": "id text, block_id text, tag text",
-    "block_history": "id text, block_id text, value text",
-    "archives": "id text, name text, description text, metadata_ json, embedding_config json, vector_db_provider text",
-    "archival_passages": "id text, text text, tags json, metadata_ json, archive_id text, embedding vector,"
-    " embedding_config json",
-    "sources": "id text, name text, description text, instructions text, metadata_ json, embedding_config json",
-    "files": "id text, source_id text, file_name text, original_file_name text, file_type text, file_size int,"
-    " processing_status text",
-    "file_contents": "id text, file_id text, text text",
-    "source_passages": "id text, text text, file_id text",
-    "agents": "id text, name text, description text, system text, agent_type text, message_ids json, llm_config json,"
-    " embedding_config json, tool_rules json, metadata_ json, response_format json, compaction_settings json,"
-    " message_buffer_autoclear boolean, enable_sleeptime boolean, timezone text, max_files_open int,"
-    " per_file_view_window_char_limit int",
-    "agent_environment_variables": "id text, agent_id text, key text, value text NOT NULL, value_enc text,"
-    " description text",
-    "messages": "id text, agent_id text, role text, content json, text text, tool_calls json, tool_call_id text,"
-    " tool_returns json, approvals json, approval_request_id text, approve boolean, denial_reason text, name text,"
-    " otid text, sender_id text, step_id text, conversation_id text, sequence_id bigint",
-    "conversations": "id text, agent_id text, summary text, model text, model_settings json",
-    "conversation_messages": "id text, conversation_id text, agent_id text, message_id text, position int,"
-    " in_context boolean",
-    "identities": "id text, identifier_key text, name text, identity_type text, properties json",
-    "groups": "id text, description text, manager_type text, manager_agent_id text, agent_ids json, max_turns int,"
-    " termination_token text, sleeptime_agent_frequency int, max_message_buffer_length int,"
-    " min_message_buffer_length int",
-    "runs": "id text, agent_id text",
-    "steps": "id text, run_id text",
-}
-_JOINS = {
-    "blocks_agents": "agent_id text, block_id text, block_label text",
-    "tools_agents": "agent_id text, tool_id text",
-    "agents_tags": "agent_id text, tag text",
-    "archives_agents": "agent_id text, archive_id text, is_owner boolean",
-    "sources_agents": "agent_id text, source_id text",
-    "blocks_conversations": "conversation_id text, block_id text, block_label text",
-    "identities_agents": "identity_id text, agent_id text",
-    "identities_blocks": "identity_id text, block_id text",
-    "groups_agents": "group_id text, agent_id text",
-    "groups_blocks": "group_id text, block_id text",
-    "alembic_version": "version_num text",
+SCHEMA = Path(__file__).parent / "fixtures" / "letta-0168-schema.sql"
+# Columns that must hold something and have no default, with what stands there where a row does not say.
+_COLUMNS = """
+SELECT table_name, column_name, udt_name, is_nullable = 'NO' AND column_default IS NULL AS required
+FROM information_schema.columns WHERE table_schema = 'public'
+"""
+_BLANKS: dict[str, Any] = {
+    "varchar": "",
+    "text": "",
+    "json": "{}",
+    "bool": False,
+    "int4": 0,
+    "int8": 0,
+    "timestamptz": BEGIN,
+    "vectordbprovider": "NATIVE",
 }
 
 
@@ -151,10 +111,7 @@ class World:
     _sequence: int = 0
 
     def add(self, table: str, **row: Any) -> str:
-        """A row; lists and objects become JSON, and its common columns are filled."""
-        if table in _TABLES:
-            number = len(self.rows.get(table, []))
-            row = {"organization_id": ORGANIZATION, "created_at": BEGIN + timedelta(minutes=number)} | row
+        """Adds a row; lists and objects become JSON. Its common columns are filled when it is stored."""
         self.rows.setdefault(table, []).append(row)
         return str(row.get("id", ""))
 
@@ -193,17 +150,26 @@ async def create(url: str, world: World) -> None:
     """Makes the tables in an empty database, and fills them."""
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        for name, columns in _TABLES.items():
-            await connection.execute(f"CREATE TABLE {name} ({columns}, {_COMMON}, PRIMARY KEY (id))")
-        for name, columns in _JOINS.items():
-            await connection.execute(f"CREATE TABLE {name} ({columns})")
+        await connection.execute(SCHEMA.read_text())
+        columns: dict[str, dict[str, asyncpg.Record]] = {}
+        for column in await connection.fetch(_COLUMNS):
+            columns.setdefault(column["table_name"], {})[column["column_name"]] = column
+        # Foreign keys are not checked: some databases were restored so, and hold rows that refer to nothing.
+        await connection.execute("SET session_replication_role = replica")
         await connection.execute("INSERT INTO alembic_version VALUES ($1)", REVISION)
         for table, rows in world.rows.items():
-            for row in rows:
-                await _insert(connection, table, row)
+            for number, row in enumerate(rows):
+                await _insert(connection, table, _filled(columns[table], number, row))
     finally:
         await connection.close()
+
+
+def _filled(columns: dict[str, asyncpg.Record], number: int, row: dict[str, Any]) -> dict[str, Any]:
+    """Returns the row with its common columns, and something in those that may not be null."""
+    required = [name for name, one in columns.items() if one["required"] and name not in row]
+    blank = {name: _BLANKS[columns[name]["udt_name"]] for name in required}
+    common = {"organization_id": ORGANIZATION, "created_at": BEGIN + timedelta(minutes=number)}
+    return blank | {name: value for name, value in common.items() if name in columns} | row
 
 
 async def _insert(connection: asyncpg.Connection, table: str, row: dict[str, Any]) -> None:

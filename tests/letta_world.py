@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests import letta_oddities
 from tests.letta_database import (
     PIXEL,
     World,
@@ -37,7 +38,7 @@ DICE_SOURCE = '''def roll_dice(sides: int) -> str:
     return str(sides)
 '''
 _PROMPT = "You are a helpful assistant."
-_COMPILED = f"{_PROMPT}\n<memory_blocks>\n...</memory_blocks>"
+COMPILED = f"{_PROMPT}\n<memory_blocks>\n...</memory_blocks>"
 
 
 def message_id(number: int) -> str:
@@ -57,6 +58,7 @@ def build(*, endpoint: str = "https://api.example.com/v1", mcp: str = "https://m
     _cleo(world)
     _refused(world)
     _together(world)
+    letta_oddities.add(world)
     return world
 
 
@@ -145,7 +147,7 @@ def _memory(world: World) -> None:
             "block", id=block_id, label=label, value=value, limit=limit, read_only=block_id == SHARED, metadata_="null"
         )
     world.add("block", id=identifier("block", 9), label="old", value="", limit=10, is_deleted=True)
-    world.add("blocks_tags", id="tag-1", block_id=SHARED, tag="owl")
+    world.add("blocks_tags", block_id=SHARED, tag="owl")
     small, large = embedding_config(SMALL, 1_536), embedding_config(LARGE, 3_072)
     odd = embedding_config("embedder", 8, "elsewhere/embedder")
     archives = (
@@ -264,7 +266,7 @@ def _agents(world: World) -> None:
 def _ada(world: World) -> None:
     """A summary, a picture, a call that was run, one that was denied; messages that dropped out; two conversations."""
     say = world.say
-    say(ADA, 1, "system", _COMPILED)
+    say(ADA, 1, "system", COMPILED)
     say(ADA, 2, "user", '{"type": "user_message", "message": "Long ago I said hello.", "time": "2025-03-01"}')
     say(ADA, 3, "assistant", "Hello, long ago.")
     picture = {
@@ -287,10 +289,10 @@ def _ada(world: World) -> None:
     world.add("conversations", id=FORK, agent_id=ADA, summary=None, model=None)
     world.add("conversations", id=DELETED_TALK, agent_id=ADA, is_deleted=True)
     world.add("blocks_conversations", conversation_id=TALK, block_id=ISOLATED, block_label="human")
-    say(ADA, 40, "system", _COMPILED, conversation_id=TALK)
+    say(ADA, 40, "system", COMPILED, conversation_id=TALK)
     say(ADA, 41, "user", "Can you hear me?", conversation_id=TALK)
     say(ADA, 42, "assistant", "Loud and clear.", conversation_id=TALK)
-    say(ADA, 43, "system", _COMPILED, conversation_id=FORK)
+    say(ADA, 43, "system", COMPILED, conversation_id=FORK)
     say(ADA, 44, "user", "And on this line?", conversation_id=FORK)
     say(ADA, 45, "user", "Never mind.", conversation_id=DELETED_TALK, is_deleted=True)
     say(ADA, 46, "user", "I am listed nowhere.", conversation_id=identifier("conv", 9))
@@ -310,7 +312,7 @@ def _ada(world: World) -> None:
 def _ben(world: World) -> None:
     """Speaks by a call, and thinks aloud beside it."""
     say = world.say
-    say(BEN, 20, "system", _COMPILED)
+    say(BEN, 20, "system", COMPILED)
     say(BEN, 21, "user", '{"type": "user_message", "message": "I am Ben.", "time": "2025-03-01"}')
     say(BEN, 22, "assistant", "He told me his name.", tool_calls=[call("call-3", "send_message", message="Hi Ben!")])
     say(BEN, 23, "tool", **returned("call-3", "Sent message successfully."), name="send_message")
@@ -320,7 +322,7 @@ def _ben(world: World) -> None:
 def _cleo(world: World) -> None:
     """Waits for an answer: one call of the reply waits, the other does not."""
     say = world.say
-    say(CLEO, 30, "system", _COMPILED)
+    say(CLEO, 30, "system", COMPILED)
     say(CLEO, 31, "user", "Roll a die, and remember it.")
     insert = call("call-4", "memory_insert", label="human", new_string="rolls dice")
     say(CLEO, 32, "assistant", "Shall I?", tool_calls=[insert], step_id="step-1")
@@ -329,10 +331,12 @@ def _cleo(world: World) -> None:
 
 
 def _refused(world: World) -> None:
-    """Adds an agent that is refused for two blocks of one label, with more messages than a connection holds."""
+    """Adds an agent with two blocks of one label and more messages than a connection holds. It is refused: the id of a
+    conversation is that of another agent, and so of that one's own conversation."""
     world.add("agents", id=REFUSED, name="refused", agent_type="letta_v1_agent", llm_config=llm_config("gpt-4o"))
-    for block_id in (ADAS_HUMAN, BENS_HUMAN):
-        world.add("blocks_agents", agent_id=REFUSED, block_id=block_id, block_label="human")
+    for block_id, label in ((ADAS_HUMAN, "human"), (BENS_HUMAN, "human as it was called before")):
+        world.add("blocks_agents", agent_id=REFUSED, block_id=block_id, block_label=label)
+    world.add("conversations", id=CLEO.replace("agent", "conv"), agent_id=REFUSED)
     for number in range(60, 72):
         world.say(REFUSED, number, "user", f"{number} " * 500_000)
 

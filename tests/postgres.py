@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import secrets
 import shutil
 import signal
@@ -22,8 +23,12 @@ import asyncpg
 from cli.names import SERVICES, role
 from cli.postgres import SUPERUSER, Cluster, url
 from cli.roles import create_database, create_roles, create_schemas
+from services.common.migrate import migrate
 
 TEMPLATE = "template_loci"
+MIGRATED = "template_migrated"
+# Data that the tests may lose are kept in memory where the machine has a file system for that.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 FAST = {"fsync": "off", "full_page_writes": "off"}
 
 
@@ -34,18 +39,19 @@ class Postgres:
     cluster: Cluster
     passwords: dict[str, str]
     _numbers: Iterator[int] = field(default_factory=itertools.count)
+    _migrated: bool = False
 
     @classmethod
     @contextmanager
     def started(cls, *, durable: bool = False) -> Iterator[Postgres]:
         """Start a server in a new folder; afterwards neither is left. durable: with fsync, as in production."""
-        folder = Path(tempfile.mkdtemp(prefix="loci-test-"))
+        folder = Path(tempfile.mkdtemp(prefix="loci-test-", dir=None if durable else MEMORY))
         try:
             cluster = Cluster(folder / "postgres", folder / "sockets")
             passwords = {name: secrets.token_hex(16) for name in (SUPERUSER, *map(role, SERVICES))}
             cluster.prepare(passwords[SUPERUSER])
             server = cls(cluster, passwords)
-            with server._running(folder / "log", {} if durable else FAST):
+            with running_cluster(cluster, folder / "log", {} if durable else FAST):
                 server._in_thread(server._make_template())
                 yield server
         finally:
@@ -73,20 +79,14 @@ class Postgres:
         """Remove it, whoever is still connected."""
         self._in_thread(self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
 
-    @contextmanager
-    def _running(self, log: Path, settings: dict[str, str]) -> Iterator[None]:
-        with log.open("wb") as output, self.cluster.launch(**settings) as launch:
-            process = subprocess.Popen(launch.argv, pass_fds=launch.descriptors, stderr=output, cwd="/")
-        try:
-            deadline = time.monotonic() + 20
-            while not self.cluster.ready():
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"Postgres did not start: {log.read_text()}")
-                time.sleep(0.01)
-            yield
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(20)
+    def migrated_template(self) -> str:
+        """Returns the name of a database with every service's tables; the first call makes it."""
+        if not self._migrated:
+            self._in_thread(self._copy(MIGRATED, TEMPLATE))
+            for service in SERVICES:  # one after the other: Alembic's context is global
+                self._in_thread(_migrate(self.service_url(service, MIGRATED), f"services.{service}"))
+            self._migrated = True
+        return MIGRATED
 
     async def _make_template(self) -> None:
         superuser = await asyncpg.connect(self.superuser_url())
@@ -117,3 +117,24 @@ class Postgres:
         """Fixtures are set up inside and outside of event loops; a thread of its own suits both."""
         with ThreadPoolExecutor(1) as pool:
             pool.submit(asyncio.run, work).result()
+
+
+async def _migrate(url: str, package: str) -> None:
+    await migrate(url, package)
+
+
+@contextmanager
+def running_cluster(cluster: Cluster, log: Path, settings: dict[str, str]) -> Iterator[None]:
+    """Runs the server of a prepared cluster until the end of the `with`; stderr goes to `log`."""
+    with log.open("wb") as output, cluster.launch(**settings) as launch:
+        process = subprocess.Popen(launch.argv, pass_fds=launch.descriptors, stderr=output, cwd="/")
+    try:
+        deadline = time.monotonic() + 20
+        while not cluster.ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"Postgres did not start: {log.read_text()}")
+            time.sleep(0.01)
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)

@@ -1,7 +1,7 @@
 """A pytest plugin: how tests are dealt out where several workers run them (`pytest -n 2`).
 
-One worker has, in their order, all that look at the machine as a whole: which processes and containers there are, what
-is left of a sandbox, which images an engine has. Tests of any other module are together on whichever worker is free.
+One worker has, in their order, all that look at the machine as a whole: which containers there are, what is left of a
+sandbox, which images an engine has. Tests of any other module are together on whichever worker is free.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ _WHOLE_MACHINE = (
     "tests/contract/tool_runner/",
     "tests/e2e/test_deployments.py",
     "tests/e2e/test_images.py",
-    "tests/integration/cli/",
-    "tests/integration/tool_runner/",
 )
 _HEAP = "the whole machine"
 # A module that starts stacks takes long with few tests, one of units is short with many: these come last.

@@ -14,7 +14,7 @@ from cli.importing.encryption import Keyring
 from cli.importing.report import Report
 from cli.importing.schema import REVISION
 from cli.importing.source import Source
-from cli.importing.steps import agents, groups, integrations, memory, omissions, tools
+from cli.importing.steps import agents, groups, integrations, memory, remainder, tools
 from cli.importing.steps.common import Import
 from cli.importing.target import DEFAULT, Loci, connect, describe
 from loci.agent.v1 import access_service_pb2
@@ -34,7 +34,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("agents", agents.agents),
     ("identities", groups.identities),
     ("groups", groups.groups),
-    ("omissions", omissions.omissions),
+    ("everything else", remainder.remainder),
 )
 _KEY = "LETTA_ENCRYPTION_KEY"
 
@@ -51,31 +51,31 @@ class ImportOptions:
     dry_run: bool = False
 
 
-def run(wanted: ImportOptions) -> None:
+def run(options: ImportOptions) -> None:
     """Imports everything and prints the report. Raises CliError; then the same command goes on where it stopped."""
-    report = Report(dry_run=wanted.dry_run)
+    report = Report(dry_run=options.dry_run)
     try:
-        asyncio.run(_run(wanted, os.environ, report))
+        asyncio.run(_run(options, os.environ, report))
     finally:
         print(report.table(), flush=True)
-        if wanted.report:
-            report.write(Path(wanted.report))
+        if options.report:
+            report.write(Path(options.report))
 
 
-async def _run(wanted: ImportOptions, environment: Mapping[str, str], report: Report) -> None:
+async def _run(options: ImportOptions, environment: Mapping[str, str], report: Report) -> None:
     try:
-        tenant = UUID(wanted.into[-36:]) if wanted.into else DEFAULT
+        tenant = UUID(options.into[-36:]) if options.into else DEFAULT
     except ValueError:
-        raise CliError(f"--into must be an organization's id, not {wanted.into!r}", code=2) from None
-    keyring = Keyring(wanted.encryption_key or environment.get(_KEY, ""))
-    async with Source.open(wanted.postgres) as source, connect(environment, tenant) as loci:
-        revision, organization = await source.revision(), await source.choose_organization(wanted.organization)
+        raise CliError(f"--into must be an organization's id, not {options.into!r}", code=2) from None
+    keyring = Keyring(options.encryption_key or environment.get(_KEY, ""))
+    async with Source.open(options.postgres) as source, connect(environment, tenant) as loci:
+        revision, organization = await source.revision(), await source.choose_organization(options.organization)
         if revision != REVISION:
             print(f"the old database is of revision {revision or 'unknown'}, not {REVISION}: what it lacks is left out")
         print(f"importing {organization or 'everything'} into org-{tenant}", flush=True)
-        if wanted.into:
+        if options.into:
             await _check_tenant(loci, f"org-{tenant}")
-        job = Import(source, loci, keyring, report, wanted.dry_run, progress=_say)
+        job = Import(source, loci, keyring, report, options.dry_run, progress=_say)
         for name, step in STEPS:
             print(f"{name} ...", flush=True)
             try:
@@ -91,10 +91,10 @@ async def _check_tenant(loci: Loci, organization_id: str) -> None:
     """Checks that the tenant exists: its callers see it alone, the default tenant's see all. Raises CliError."""
     request = access_service_pb2.ListOrganizationsRequest(page=PageRequest(page_size=1_000))
     try:
-        found = (await loci.call(loci.access.ListOrganizations, request)).organizations
+        organizations = (await loci.call(loci.access.ListOrganizations, request)).organizations
     except LociError as error:
         raise CliError(f"the organizations here cannot be read: {describe(error)}") from None
-    if organization_id not in {one.id for one in found}:
+    if organization_id not in {one.id for one in organizations}:
         raise CliError(f"there is no organization {organization_id} here; make one first (loci orgs)", code=2)
 
 

@@ -13,12 +13,44 @@ PADDED = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. `columns` beside `id` and `created_at`; `vectors`: read as arrays of numbers."""
+    """A table.
+
+    columns: those that are read beside its key and `created_at`; vectors: read as arrays of numbers. owners: columns
+    with the keys of rows without which this one cannot come, and their tables. unread: columns that are known and left
+    out for what they are. left_behind: why no row of it is taken. otherwise: why a row is not, where nothing else
+    explains it.
+    """
 
     name: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     vectors: tuple[str, ...] = ()
+    key: tuple[str, ...] = ("id",)
+    owners: tuple[tuple[str, str], ...] = ()
+    unread: tuple[str, ...] = ()
+    left_behind: str = ""
+    otherwise: str = ""
 
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A table without ids that gives an `owner` its `other`s, by two columns; each: column and table it refers to."""
+
+    name: str
+    owner: tuple[str, str]
+    other: tuple[str, str]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> Table:
+        """The same as a table."""
+        owners = tuple(one for one in (self.owner, self.other) if one[1])
+        return Table(self.name, key=(self.owner[0], self.other[0]), owners=owners, unread=self.unread)
+
+
+# On nearly every table, and known.
+COMMON = ("created_at", "updated_at", "is_deleted", "organization_id", "_created_by_id", "_last_updated_by_id")
+# What the hosted product keeps of a row; null on other servers.
+_PROJECT = ("project_id", "template_id", "base_template_id", "deployment_id")
 
 PROVIDERS = Table(
     "providers",
@@ -26,6 +58,7 @@ PROVIDERS = Table(
         *("name", "provider_type", "provider_category", "base_url", "region", "api_version"),
         *("api_key", "api_key_enc", "access_key", "access_key_enc"),
     ),
+    unread=("last_synced",),
 )
 MCP_SERVERS = Table(
     "mcp_server",
@@ -36,40 +69,74 @@ MCP_SERVERS = Table(
 )
 SANDBOX_CONFIGS = Table("sandbox_configs", ("type", "config"))
 SANDBOX_VARIABLES = Table(
-    "sandbox_environment_variables", ("key", "value", "value_enc", "description", "sandbox_config_id")
+    "sandbox_environment_variables",
+    ("key", "value", "value_enc", "description", "sandbox_config_id"),
+    owners=(("sandbox_config_id", SANDBOX_CONFIGS.name),),
 )
 TOOLS = Table(
     "tools",
     (
         *("name", "description", "tool_type", "source_type", "source_code", "json_schema", "args_json_schema", "tags"),
         *("return_char_limit", "pip_requirements", "npm_requirements", "default_requires_approval"),
-        *("enable_parallel_execution", "metadata_"),
+        *("enable_parallel_execution", "metadata_", "project_id"),
     ),
 )
 BLOCKS = Table(
     "block",
     (
         *("label", "value", "limit", "description", "metadata_", "is_template", "template_name", "read_only"),
-        *("preserve_on_migration", "hidden"),
+        *("preserve_on_migration", "hidden", "entity_id", *_PROJECT),
+    ),
+    unread=("version", "current_history_entry_id"),
+)
+BLOCK_TAGS = Table("blocks_tags", ("block_id", "tag"), key=("block_id", "tag"), owners=(("block_id", BLOCKS.name),))
+ARCHIVES = Table(
+    "archives",
+    ("name", "description", "metadata_", "embedding_config", "vector_db_provider"),
+    unread=("_vector_db_namespace",),
+)
+PASSAGES = Table(
+    "archival_passages",
+    ("text", "tags", "metadata_", "archive_id", "embedding_config"),
+    vectors=("embedding",),
+    owners=(("archive_id", ARCHIVES.name),),
+)
+PASSAGE_TAGS = Table("passage_tags", ("tag", "passage_id", "archive_id"), owners=(("passage_id", PASSAGES.name),))
+FOLDERS = Table(
+    "sources",
+    ("name", "description", "instructions", "metadata_", "embedding_config"),
+    unread=("vector_db_provider",),
+)
+FILES = Table(
+    "files",
+    ("source_id", "file_name", "original_file_name", "file_type", "file_size", "processing_status"),
+    owners=(("source_id", FOLDERS.name),),
+    unread=(
+        *("file_path", "file_creation_date", "file_last_modified_date"),
+        *("error_message", "total_chunks", "chunks_embedded"),
     ),
 )
-BLOCK_TAGS = Table("blocks_tags", ("block_id", "tag"))
-ARCHIVES = Table("archives", ("name", "description", "metadata_", "embedding_config", "vector_db_provider"))
-PASSAGES = Table(
-    "archival_passages", ("text", "tags", "metadata_", "archive_id", "embedding_config"), vectors=("embedding",)
-)
-FOLDERS = Table("sources", ("name", "description", "instructions", "metadata_", "embedding_config"))
-FILES = Table("files", ("source_id", "file_name", "original_file_name", "file_type", "file_size", "processing_status"))
-FILE_CONTENTS = Table("file_contents", ("file_id", "text"))
+FILE_CONTENTS = Table("file_contents", ("file_id", "text"), owners=(("file_id", FILES.name),))
 AGENTS = Table(
     "agents",
     (
         *("name", "description", "system", "agent_type", "message_ids", "llm_config", "embedding_config"),
         *("tool_rules", "metadata_", "response_format", "compaction_settings", "message_buffer_autoclear"),
-        *("enable_sleeptime", "timezone", "max_files_open", "per_file_view_window_char_limit", "hidden"),
+        *("enable_sleeptime", "timezone", "max_files_open", "per_file_view_window_char_limit", "hidden", "entity_id"),
+        *_PROJECT,
     ),
+    unread=("last_run_completion", "last_run_duration_ms", "last_stop_reason", "_vector_db_namespace"),
 )
-AGENT_VARIABLES = Table("agent_environment_variables", ("agent_id", "key", "value", "value_enc", "description"))
+_OF_AGENT = ("agent_id", AGENTS.name)
+AGENT_VARIABLES = Table(
+    "agent_environment_variables", ("agent_id", "key", "value", "value_enc", "description"), owners=(_OF_AGENT,)
+)
+CONVERSATIONS = Table(
+    "conversations",
+    ("agent_id", "summary", "model", "model_settings"),
+    owners=(_OF_AGENT,),
+    unread=("last_message_at",),
+)
 MESSAGES = Table(
     "messages",
     (
@@ -77,79 +144,71 @@ MESSAGES = Table(
         *("approval_request_id", "approve", "denial_reason", "name", "otid", "sender_id", "step_id"),
         *("conversation_id", "sequence_id"),
     ),
+    owners=(_OF_AGENT, ("conversation_id", CONVERSATIONS.name)),
+    unread=("model", "run_id", "group_id", "batch_item_id", "is_err"),
+    otherwise="the conversation it was written in does not list it",
 )
-CONVERSATIONS = Table("conversations", ("agent_id", "summary", "model", "model_settings"))
-CONVERSATION_MESSAGES = Table("conversation_messages", ("conversation_id", "message_id", "position", "in_context"))
-IDENTITIES = Table("identities", ("identifier_key", "name", "identity_type", "properties"))
+CONVERSATION_MESSAGES = Table(
+    "conversation_messages",
+    ("conversation_id", "message_id", "position", "in_context"),
+    owners=(("conversation_id", CONVERSATIONS.name), ("message_id", MESSAGES.name)),
+    unread=("agent_id",),
+    otherwise="it names no conversation: the window of the agent is in its message_ids",
+)
+IDENTITIES = Table("identities", ("identifier_key", "name", "identity_type", "properties", "project_id"))
 GROUPS = Table(
     "groups",
     (
         *("description", "manager_type", "manager_agent_id", "agent_ids", "max_turns", "termination_token"),
-        *("sleeptime_agent_frequency", "max_message_buffer_length", "min_message_buffer_length"),
+        *("sleeptime_agent_frequency", "max_message_buffer_length", "min_message_buffer_length", "hidden"),
+        *("turns_counter", *_PROJECT),
     ),
+    unread=("last_processed_message_id",),
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A table without ids that gives an `owner` its `other`s, by two columns."""
-
-    table: str
-    owner: str
-    other: str
-
-
-AGENT_BLOCKS = Join("blocks_agents", "agent_id", "block_id")
-AGENT_TOOLS = Join("tools_agents", "agent_id", "tool_id")
-AGENT_TAGS = Join("agents_tags", "agent_id", "tag")
-AGENT_ARCHIVES = Join("archives_agents", "agent_id", "archive_id")
-AGENT_FOLDERS = Join("sources_agents", "agent_id", "source_id")
-CONVERSATION_BLOCKS = Join("blocks_conversations", "conversation_id", "block_id")
-IDENTITY_AGENTS = Join("identities_agents", "identity_id", "agent_id")
-IDENTITY_BLOCKS = Join("identities_blocks", "identity_id", "block_id")
-GROUP_AGENTS = Join("groups_agents", "group_id", "agent_id")
-GROUP_BLOCKS = Join("groups_blocks", "group_id", "block_id")
-
-# Not taken, whatever is in them.
-LEFT_BEHIND = {
-    "runs": "what requests were made is history",
-    "steps": "what models were asked is history",
-    "jobs": "what was done in the background is history",
-    "provider_traces": "raw requests to providers are history",
-    "provider_trace_metadata": "raw requests to providers are history",
-    "step_metrics": "figures are history",
-    "run_metrics": "figures are history",
-    "llm_batch_job": "batches are history",
-    "llm_batch_items": "batches are history",
-    "block_history": "earlier values of blocks are history; what they say now is taken",
-    "prompts": "no route reads them",
-    "provider_models": "a list that is made anew from each provider",
-    "mcp_oauth": "authorisations hold for the old server's address; connect to the MCP server anew",
-    "source_passages": "pieces of files are made anew from their texts",
-}
-# Rows that are marked as deleted are not taken, of any of these.
-MARKED = (
-    *("providers", "mcp_server", "sandbox_configs", "sandbox_environment_variables", "tools", "block", "archives"),
-    *("archival_passages", "sources", "files", "agents", "agent_environment_variables", "conversations"),
-    *("conversation_messages", "messages", "identities", "groups"),
+AGENT_BLOCKS = Join("blocks_agents", _OF_AGENT, ("block_id", BLOCKS.name), unread=("block_label",))
+AGENT_TOOLS = Join("tools_agents", _OF_AGENT, ("tool_id", TOOLS.name))
+AGENT_TAGS = Join("agents_tags", _OF_AGENT, ("tag", ""))
+AGENT_ARCHIVES = Join("archives_agents", _OF_AGENT, ("archive_id", ARCHIVES.name), unread=("is_owner",))
+AGENT_FOLDERS = Join("sources_agents", _OF_AGENT, ("source_id", FOLDERS.name))
+CONVERSATION_BLOCKS = Join(
+    "blocks_conversations", ("conversation_id", CONVERSATIONS.name), ("block_id", BLOCKS.name), unread=("block_label",)
 )
-# What people call them, in the report.
-NAMES = {
-    "providers": "providers",
-    "mcp_server": "mcp servers",
-    "sandbox_configs": "sandbox configs",
-    "sandbox_environment_variables": "sandbox variables",
-    "tools": "tools",
-    "block": "blocks",
-    "archives": "archives",
-    "archival_passages": "passages",
-    "sources": "folders",
-    "files": "files",
-    "agents": "agents",
-    "agent_environment_variables": "secrets",
-    "conversations": "conversations",
-    "conversation_messages": "places of messages",
-    "messages": "messages",
-    "identities": "identities",
-    "groups": "groups",
-}
+IDENTITY_AGENTS = Join("identities_agents", ("identity_id", IDENTITIES.name), _OF_AGENT)
+IDENTITY_BLOCKS = Join("identities_blocks", ("identity_id", IDENTITIES.name), ("block_id", BLOCKS.name))
+GROUP_AGENTS = Join("groups_agents", ("group_id", GROUPS.name), _OF_AGENT)
+GROUP_BLOCKS = Join("groups_blocks", ("group_id", GROUPS.name), ("block_id", BLOCKS.name))
+JOINS = (
+    *(AGENT_BLOCKS, AGENT_TOOLS, AGENT_TAGS, AGENT_ARCHIVES, AGENT_FOLDERS, CONVERSATION_BLOCKS),
+    *(IDENTITY_AGENTS, IDENTITY_BLOCKS, GROUP_AGENTS, GROUP_BLOCKS),
+)
+
+_FIGURES, _BATCHES = "figures are history", "batches are history"
+_TRACES = "raw requests to providers are history"
+LEFT_BEHIND = (
+    Table("alembic_version", key=("version_num",), left_behind="it says of which revision the tables are"),
+    Table("organizations", left_behind="its rows go to the organization here that --into names; its name does not"),
+    Table("users", left_behind="everything belongs to the user of the organization here"),
+    Table("files_agents", left_behind="the files of an agent's folders are opened here anew"),
+    Table("runs", left_behind="what requests were made is history"),
+    Table("steps", left_behind="what models were asked is history"),
+    Table("jobs", left_behind="what was done in the background is history"),
+    Table("provider_traces", left_behind=_TRACES),
+    Table("provider_trace_metadata", left_behind=_TRACES),
+    Table("step_metrics", left_behind=_FIGURES),
+    Table("run_metrics", left_behind=_FIGURES),
+    Table("llm_batch_job", left_behind=_BATCHES),
+    Table("llm_batch_items", left_behind=_BATCHES),
+    Table("block_history", left_behind="earlier values of blocks are history; what they say now is taken"),
+    Table("prompts", left_behind="no route reads them"),
+    Table("provider_models", left_behind="the list is made anew from each provider"),
+    Table("mcp_oauth", left_behind="it holds for the old server's address; connect to the MCP server anew"),
+    Table("mcp_tools", left_behind="the list is made anew from each MCP server"),
+    Table("source_passages", left_behind="pieces of files are made anew from their texts"),
+)
+# All tables, owners first.
+TABLES = (
+    *(PROVIDERS, MCP_SERVERS, SANDBOX_CONFIGS, SANDBOX_VARIABLES, TOOLS, BLOCKS, BLOCK_TAGS, ARCHIVES, PASSAGES),
+    *(PASSAGE_TAGS, FOLDERS, FILES, FILE_CONTENTS, AGENTS, AGENT_VARIABLES, CONVERSATIONS, MESSAGES),
+    *(CONVERSATION_MESSAGES, IDENTITIES, GROUPS, *(join.table for join in JOINS), *LEFT_BEHIND),
+)

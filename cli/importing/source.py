@@ -4,12 +4,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
 
 from cli.errors import CliError
-from cli.importing.schema import CONVERSATION_MESSAGES, CONVERSATIONS, MESSAGES, Join, Table
+from cli.importing.schema import COMMON, TABLES, Join, Table
 from cli.importing.values import Row, decode_json
 
 # Rows that are held at a time; of passages each has a vector of 4,096 numbers.
@@ -19,7 +20,24 @@ _COLUMNS = """
 SELECT c.relname AS table_name, a.attname AS column_name
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
 WHERE c.relkind IN ('r', 'p') AND pg_catalog.pg_table_is_visible(c.oid) AND a.attnum > 0 AND NOT a.attisdropped
+    AND c.relnamespace <> 'pg_catalog'::regnamespace
 """
+_PRIMARY_KEYS = """
+SELECT c.relname AS table_name, a.attname AS column_name
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey)
+WHERE i.indisprimary AND pg_catalog.pg_table_is_visible(c.oid)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A row as the report names it. owners: keys of the rows it belongs to, with their tables."""
+
+    text: str
+    organization: str
+    deleted: bool
+    owners: tuple[tuple[str, str], ...]
 
 
 class Source:
@@ -28,7 +46,7 @@ class Source:
     def __init__(self, connection: asyncpg.Connection, columns: dict[str, set[str]]) -> None:
         self._connection = connection
         self._columns = columns
-        self._organization = ""
+        self.organization = ""
         self._lock = asyncio.Lock()
 
     @classmethod
@@ -65,20 +83,20 @@ class Source:
             return ""
         return await self._connection.fetchval("SELECT version_num FROM alembic_version LIMIT 1") or ""
 
-    async def choose_organization(self, wanted: str) -> str:
-        """Returns the organization whose rows are read: `wanted`, else the only one that has any.
+    async def choose_organization(self, name: str) -> str:
+        """Returns the organization whose rows are read: the one of this id, else the only one that has any.
 
         Raises CliError, listing them.
         """
-        tables = [name for name in ("agents", "block", "tools", "sources", "archives") if self._has(name, _TENANT)]
-        parts = " UNION ".join(f"SELECT {_TENANT} AS id FROM {name} WHERE {_TENANT} IS NOT NULL" for name in tables)
-        found = [row["id"] for row in await self._connection.fetch(f"{parts} ORDER BY id")] if parts else []
-        if wanted and wanted not in found:
-            raise CliError(f"the database to import has no organization {wanted}; it has: {', '.join(found) or 'none'}")
-        if not wanted and len(found) > 1:
-            raise CliError(f"the database to import has several organizations: name one of {', '.join(found)}", code=2)
-        self._organization = wanted or "".join(found)
-        return self._organization
+        tables = [one for one in ("agents", "block", "tools", "sources", "archives") if self.has(one, _TENANT)]
+        parts = " UNION ".join(f"SELECT {_TENANT} AS id FROM {one} WHERE {_TENANT} IS NOT NULL" for one in tables)
+        ids = [row["id"] for row in await self._connection.fetch(f"{parts} ORDER BY id")] if parts else []
+        if name and name not in ids:
+            raise CliError(f"the database to import has no organization {name}; it has: {', '.join(ids) or 'none'}")
+        if not name and len(ids) > 1:
+            raise CliError(f"the database to import has several organizations: name one of {', '.join(ids)}", code=2)
+        self.organization = name or "".join(ids)
+        return self.organization
 
     async def rows(self, table: Table, **where: str) -> AsyncIterator[Row]:
         """Yields the organization's rows that are not marked as deleted; `where`: columns and their values.
@@ -91,12 +109,13 @@ class Source:
         for name, value in where.items():
             values.append(value)
             conditions.append(f'"{name}" = ${len(values)}')
-        order = "created_at, id" if self._has(table.name, "created_at") else "id"
-        query = f"SELECT {self._selected(table)} FROM {table.name} WHERE {' AND '.join(conditions)}"
+        created = ("created_at",) if self.has(table.name, "created_at") else ()
+        order = ", ".join((*created, *(name for name in table.key if self.has(table.name, name))))
+        query = f"SELECT {self.selected(table)} FROM {table.name} WHERE {' AND '.join(conditions)}"
         if not table.vectors:  # to sort them, all vectors would be unpacked
             query += f" ORDER BY {order}"
-        async for row in self._read(query, *values):
-            yield _complete(table, row)
+        async for row in self.read(query, *values):
+            yield complete(table, row)
 
     async def count(self, table: str, **where: str) -> int:
         """Counts the rows of a table; 0 where there is no such table."""
@@ -108,19 +127,42 @@ class Source:
             conditions.append(f'"{name}" = ${len(values)}')
         return await self._number(f"SELECT count(*) FROM {table} WHERE {' AND '.join(conditions)}", *values)
 
-    async def count_deleted(self, table: str) -> int:
-        """Counts the rows that are marked as deleted."""
-        if not self._has(table, _DELETED):
-            return 0
-        conditions, values = self._conditions(table, deleted=True)
-        return await self._number(f"SELECT count(*) FROM {table} WHERE {' AND '.join(conditions)}", *values)
+    async def keys(self, table: Table) -> AsyncIterator[Key]:
+        """Yields every row of a table, of all organizations and also those that are marked as deleted."""
+        if table.name not in self._columns:
+            return
+        names = [f'"{name}"' for name in table.key if self.has(table.name, name)] or ["ctid"]
+        key = " || '/' || ".join(f"coalesce({name}::text, '')" for name in names)
+        tenant = f"{_TENANT}::text" if self.has(table.name, _TENANT) else "NULL"
+        deleted = f"coalesce({_DELETED}, false)" if self.has(table.name, _DELETED) else "false"
+        owners = [(column, owner) for column, owner in table.owners if self.has(table.name, column)]
+        columns = "".join(f', "{column}"::text' for column, _ in owners)
+        query = f'SELECT {key} AS key, {tenant} AS tenant, {deleted} AS deleted{columns} FROM "{table.name}"'
+        async for row in self.read(query):
+            mine = tuple((row[column], owner) for column, owner in owners if row[column])
+            yield Key(row["key"], row["tenant"] or "", row["deleted"], mine)
+
+    async def other_tables(self) -> list[Table]:
+        """Returns the tables that are not of the schema that is known."""
+        names = sorted(self._columns.keys() - {table.name for table in TABLES})
+        primary: dict[str, list[str]] = {name: [] for name in names}
+        for row in await self.all(_PRIMARY_KEYS):
+            primary.get(row["table_name"], []).append(row["column_name"])
+        return [Table(name, key=tuple(primary[name])) for name in names]
+
+    def unknown_columns(self, table: Table) -> list[str]:
+        """Returns the columns of a table that are not known."""
+        owners = (column for column, _ in table.owners)
+        known = {*COMMON, *table.key, *table.columns, *table.vectors, *table.unread, *owners}
+        return sorted(self._columns.get(table.name, set()) - known)
 
     async def linked_ids(self, join: Join, owner: str) -> list[str]:
         """Returns the others of an owner."""
-        if not (self._has(join.table, join.owner) and self._has(join.table, join.other)):
+        mine, other = join.owner[0], join.other[0]
+        if not (self.has(join.name, mine) and self.has(join.name, other)):
             return []
-        query = f"SELECT {join.other} AS other FROM {join.table} WHERE {join.owner} = $1 ORDER BY {join.other}"
-        return [row["other"] for row in await self._all(query, owner) if row["other"] is not None]
+        query = f"SELECT {other} AS other FROM {join.name} WHERE {mine} = $1 ORDER BY {other}"
+        return [row["other"] for row in await self.all(query, owner) if row["other"] is not None]
 
     async def existing_ids(self, table: str, ids: Sequence[str]) -> list[str]:
         """Returns those of the ids that are there and not marked as deleted, oldest first."""
@@ -131,134 +173,39 @@ class Source:
             f"SELECT id FROM {table} WHERE {' AND '.join(conditions)} AND id = ANY(${len(values) + 1}::text[])"
             " ORDER BY created_at, id"
         )
-        return [row["id"] for row in await self._all(query, *values, list(ids))]
+        return [row["id"] for row in await self.all(query, *values, list(ids))]
 
-    async def count_orphans(self, table: Table, of: Table, by: str) -> int:
-        """Counts rows whose owner is not there."""
-        if not self._has(table.name, by):
-            return 0
-        conditions, values = self._conditions(table.name)
-        return await self._number(
-            f"SELECT count(*) FROM {table.name} WHERE {' AND '.join(conditions)} AND {by} NOT IN"
-            f" (SELECT id FROM {of.name} o WHERE {self._not_deleted(of.name, 'o')})",
-            *values,
-        )
-
-    # Messages ---------------------------------------------------------------------------------------------------------
-
-    async def approval_answers(self, agent_id: str) -> list[Row]:
-        """Returns the `approvals` of an agent's messages that answer calls which waited."""
-        if not self._has(MESSAGES.name, "approvals"):
-            return []
-        query = "SELECT approvals FROM messages WHERE agent_id = $1 AND role = 'approval' AND approvals IS NOT NULL"
-        return [dict(row) for row in await self._all(query, agent_id)]
-
-    async def older_messages(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
-        """Yields the messages of the default conversation outside of its window, oldest first."""
-        in_default = "m.conversation_id IS NULL" if self._has(MESSAGES.name, "conversation_id") else "true"
-        query = (
-            f"SELECT {self._selected(MESSAGES, 'm')}, NULL AS keeper FROM messages m WHERE m.agent_id = $1"
-            f" AND {in_default} AND {self._not_deleted(MESSAGES.name, 'm')} AND NOT m.id = ANY($2::text[])"
-            f" ORDER BY {self._sequence()}"
-        )
-        async for row in self._read(query, agent_id, list(window)):
-            yield _complete(MESSAGES, row)
-
-    async def window_messages(self, agent_id: str, window: Sequence[str]) -> AsyncIterator[Row]:
-        """Yields the messages with these ids, in their order; `keeper`: the conversation in which each keeps its id."""
-        query = (
-            f"SELECT {self._selected(MESSAGES, 'm')}, {self._keeper()} AS keeper FROM messages m WHERE m.agent_id = $1"
-            f" AND {self._not_deleted(MESSAGES.name, 'm')} AND m.id = ANY($2::text[])"
-            " ORDER BY array_position($2::text[], m.id::text)"
-        )
-        async for row in self._read(query, agent_id, list(window)):
-            yield _complete(MESSAGES, row)
-
-    async def conversation_messages(self, conversation_id: str) -> AsyncIterator[Row]:
-        """Yields the messages of a conversation: those not `in_context` by age, then the others by their place."""
-        if CONVERSATION_MESSAGES.name not in self._columns:
-            return
-        listed = "cm.in_context, CASE WHEN cm.in_context THEN cm.position END"
-        query = (
-            f"SELECT {self._selected(MESSAGES, 'm')}, {self._keeper()} AS keeper, cm.in_context"
-            " FROM conversation_messages cm JOIN messages m ON m.id = cm.message_id"
-            f" WHERE cm.conversation_id = $1 AND {self._not_deleted(CONVERSATION_MESSAGES.name, 'cm')}"
-            f" AND {self._not_deleted(MESSAGES.name, 'm')} ORDER BY {listed}, {self._sequence()}"
-        )
-        async for row in self._read(query, conversation_id):
-            yield _complete(MESSAGES, row)
-
-    async def count_missing_messages(self, conversation_id: str) -> int:
-        """Counts entries of a conversation whose messages are not there."""
-        if CONVERSATION_MESSAGES.name not in self._columns:
-            return 0
-        return await self._number(
-            "SELECT count(*) FROM conversation_messages cm WHERE cm.conversation_id = $1"
-            f" AND {self._not_deleted(CONVERSATION_MESSAGES.name, 'cm')}"
-            " AND NOT EXISTS (SELECT FROM messages m WHERE m.id = cm.message_id"
-            f" AND {self._not_deleted(MESSAGES.name, 'm')})",
-            conversation_id,
-        )
-
-    async def count_unlisted_messages(self, agent_id: str) -> int:
-        """Counts messages that were written in other conversations and are listed in none."""
-        if not self._has(MESSAGES.name, "conversation_id") or CONVERSATION_MESSAGES.name not in self._columns:
-            return 0
-        return await self._number(
-            f"SELECT count(*) FROM messages m WHERE m.agent_id = $1 AND {self._not_deleted(MESSAGES.name, 'm')}"
-            f" AND m.conversation_id IS NOT NULL AND NOT EXISTS ({self._lists('cm.conversation_id IS NOT NULL')})",
-            agent_id,
-        )
-
-    def _keeper(self) -> str:
-        """SQL: of the conversations that list a message `m`, the one it was written in, else the first; null: the
-        default one."""
-        if not self._has(MESSAGES.name, "conversation_id") or CONVERSATION_MESSAGES.name not in self._columns:
-            return "NULL"
-        home = self._lists("cm.conversation_id = m.conversation_id")
-        first = self._lists("cm.conversation_id IS NOT NULL", "min(cm.conversation_id)")
-        return (
-            f"CASE WHEN m.conversation_id IS NULL THEN NULL WHEN EXISTS ({home}) THEN m.conversation_id"
-            f" ELSE ({first}) END"
-        )
-
-    def _lists(self, condition: str, what: str = "") -> str:
-        return (
-            f"SELECT {what} FROM conversation_messages cm JOIN conversations c ON c.id = cm.conversation_id"
-            f" WHERE cm.message_id = m.id AND {condition} AND {self._not_deleted(CONVERSATION_MESSAGES.name, 'cm')}"
-            f" AND {self._not_deleted(CONVERSATIONS.name, 'c')}"
-        )
-
-    def _sequence(self) -> str:
-        return "m.sequence_id" if self._has(MESSAGES.name, "sequence_id") else "m.created_at, m.id"
-
-    # SQL --------------------------------------------------------------------------------------------------------------
-
-    def _has(self, table: str, column: str) -> bool:
+    def has(self, table: str, column: str) -> bool:
+        """Returns whether there is such a column."""
         return column in self._columns.get(table, ())
 
-    def _not_deleted(self, table: str, alias: str) -> str:
-        return f"NOT coalesce({alias}.{_DELETED}, false)" if self._has(table, _DELETED) else "true"
+    def not_deleted(self, table: str, alias: str) -> str:
+        """Returns SQL: the row is not marked as deleted."""
+        return f"NOT coalesce({alias}.{_DELETED}, false)" if self.has(table, _DELETED) else "true"
 
-    def _conditions(self, table: str, *, deleted: bool = False) -> tuple[list[str], list[Any]]:
-        """Returns SQL for the organization's rows, (not) marked as deleted. Rows without a tenant are the server's."""
+    def _conditions(self, table: str) -> tuple[list[str], list[Any]]:
+        """Returns SQL for the organization's rows that are not marked as deleted. Those without a tenant are the
+        server's."""
         conditions, values = ["true"], list[Any]()
-        if self._has(table, _DELETED):
-            conditions.append(f"{'' if deleted else 'NOT '}coalesce({_DELETED}, false)")
-        if self._has(table, _TENANT) and self._organization:
-            values.append(self._organization)
+        if self.has(table, _DELETED):
+            conditions.append(f"NOT coalesce({_DELETED}, false)")
+        if self.has(table, _TENANT) and self.organization:
+            values.append(self.organization)
             # Some tables lack it on rows that are joined to one that has it.
             conditions.append(f"({_TENANT} = $1 OR {_TENANT} IS NULL)")
         return conditions, values
 
-    def _selected(self, table: Table, alias: str = "") -> str:
+    def selected(self, table: Table, alias: str = "") -> str:
+        """Returns SQL: the columns of the table that are read, as far as they are there."""
         dot = f"{alias}." if alias else ""
-        plain = [name for name in ("id", "created_at", *table.columns) if self._has(table.name, name)]
-        vectors = [name for name in table.vectors if self._has(table.name, name)]
+        names = dict.fromkeys((*table.key, "created_at", *table.columns))
+        plain = [name for name in names if self.has(table.name, name)]
+        vectors = [name for name in table.vectors if self.has(table.name, name)]
         columns = [f'{dot}"{name}"' for name in plain] + [f'{dot}"{name}"::real[] AS "{name}"' for name in vectors]
         return ", ".join(columns)
 
-    async def _read(self, query: str, *values: Any) -> AsyncIterator[asyncpg.Record]:
+    async def read(self, query: str, *values: Any) -> AsyncIterator[asyncpg.Record]:
+        """Yields the records of a query, some at a time."""
         async with self._lock:
             cursor = await self._connection.cursor(query, *values)
         while True:
@@ -269,10 +216,11 @@ class Source:
             if len(records) < _AT_ONCE:
                 return
 
-    async def _all(self, query: str, *values: Any) -> list[asyncpg.Record]:
+    async def all(self, query: str, *values: Any) -> list[asyncpg.Record]:
+        """Returns the records of a query."""
         async with self._lock:
-            found: list[asyncpg.Record] = await self._connection.fetch(query, *values)
-        return found
+            records: list[asyncpg.Record] = await self._connection.fetch(query, *values)
+        return records
 
     async def _number(self, query: str, *values: Any) -> int:
         async with self._lock:
@@ -282,9 +230,9 @@ class Source:
 _TENANT, _DELETED = "organization_id", "is_deleted"
 
 
-def _complete(table: Table, record: asyncpg.Record) -> Row:
+def complete(table: Table, record: asyncpg.Record) -> Row:
     """Returns the row with every column of its table; missing ones are null."""
-    return dict.fromkeys(("id", "created_at", *table.columns, *table.vectors)) | dict(record)
+    return dict.fromkeys((*table.key, "created_at", *table.columns, *table.vectors)) | dict(record)
 
 
 def _plain(url: str) -> str:

@@ -26,8 +26,8 @@ from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
 from loci.memory.v1.folder_service_pb2_grpc import FolderServiceStub
 from loci.memory.v1.passage_service_pb2_grpc import PassageServiceStub
-from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceStub
 from loci.tool.v1.mcp_service_pb2_grpc import McpServiceStub
+from loci.tool.v1.sandbox_config_service_pb2_grpc import SandboxConfigServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common import keys
 from services.common.channel import call_idempotent, make_channel
@@ -59,7 +59,7 @@ class Loci:
         self.folders: Any = FolderServiceStub(memory)
         self.tools: Any = ToolServiceStub(tools)
         self.servers: Any = McpServiceStub(tools)
-        self.environments: Any = EnvironmentServiceStub(tools)
+        self.sandbox_configs: Any = SandboxConfigServiceStub(tools)
         self.providers: Any = ProviderServiceStub(channels["llm_gateway"])
 
     async def call(self, rpc: Any, request: Any) -> Any:
@@ -92,10 +92,10 @@ async def connect(environment: Mapping[str, str], organization_id: UUID) -> Asyn
     """Connects to the services on behalf of this tenant. Raises CliError where an address or the key is missing."""
     env = Env(environment)
     home = Home(env.path("LOCI_HOME", default=default_home()).absolute())
-    given = dict(environment)
-    given.setdefault(keys.SIGNING_KEY, str(home.secrets / SIGNING_KEY))
+    variables = dict(environment)
+    variables.setdefault(keys.SIGNING_KEY, str(home.secrets / SIGNING_KEY))
     try:
-        signer = keys.signer_from(Env(given))
+        signer = keys.signer_from(Env(variables))
     except SettingsError as error:
         raise CliError(f"{error}; is LOCI_HOME that of a Loci that runs?", code=2) from None
     channels = {

@@ -58,6 +58,11 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def as_count(value: Any) -> int:
+    """Returns a whole number; 0 for anything else."""
+    return value if type(value) is int else 0
+
+
 def uuid_of(old: str) -> UUID:
     """Returns the UUID behind the prefix of an old id; for an id without one, a UUID derived from it."""
     try:

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import httpx
@@ -51,7 +51,7 @@ class Client:
         self._http = httpx.Client(base_url=base_url, headers=headers, timeout=timeout, transport=transport)
         self._patience = patience
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -61,18 +61,18 @@ class Client:
         """Returns the agent of that id, else of that name. Raises NotFound, AmbiguousName, Unreachable."""
         if _AGENT_ID.fullmatch(id_or_name):
             return self._object("GET", f"/v1/agents/{id_or_name}")
-        found = self._call("GET", "/v1/agents/", params={"name": id_or_name, "limit": _MOST_LISTED})
-        if not found:
+        agents = self._call("GET", "/v1/agents/", params={"name": id_or_name, "limit": _MOST_LISTED})
+        if not agents:
             raise NotFound(404, f"no agent is called {id_or_name!r}", None)
-        if len(found) > 1:
-            raise AmbiguousName(id_or_name, [(one["id"], str(one.get("created_at"))) for one in found])
-        agent: Json = found[0]
+        if len(agents) > 1:
+            raise AmbiguousName(id_or_name, [(one["id"], str(one.get("created_at"))) for one in agents])
+        agent: Json = agents[0]
         return agent
 
     def newest_agent(self) -> Json | None:
         """Returns the agent that was created last; None where there is none."""
-        found = self._call("GET", "/v1/agents/", params={"limit": 1})
-        return found[0] if found else None
+        agents = self._call("GET", "/v1/agents/", params={"limit": 1})
+        return agents[0] if agents else None
 
     def create_agent(self, **settings: Any) -> Json:
         """Creates an agent."""
@@ -135,14 +135,14 @@ class Client:
 
     def _read(self, cursor: Cursor, path: str, body: Json) -> Iterator[Event]:
         """Yields one connection's events. Raises _ConnectionLost before the end, ApiError."""
-        held: Event | None = None
+        last_stop: Event | None = None
         try:
             with self._http.stream("POST", path, json=body) as reply:
                 self._check(reply)
                 for frame in frames(reply.iter_lines()):
                     if frame.data == "[DONE]":
-                        if held is not None:
-                            yield held
+                        if last_stop is not None:
+                            yield last_stop
                         return
                     one = event(json.loads(frame.data))
                     if isinstance(one, ErrorMessage) and one.kind == "stream_incomplete":
@@ -150,11 +150,11 @@ class Client:
                     cursor.run_id = one.run_id or cursor.run_id
                     if isinstance(one, StopReason):
                         # Whether it is the turn that has ended, or the stream alone, the next event says.
-                        held = one
+                        last_stop = one
                         continue
-                    if held is not None:
-                        yield held
-                        held = None
+                    if last_stop is not None:
+                        yield last_stop
+                        last_stop = None
                     if cursor.is_new(frame, one.seq_id):
                         yield one
         except httpx.HTTPError as error:
@@ -170,8 +170,8 @@ class Client:
         raise refusal(reply.status_code, _json(reply), reply.text)
 
     def _object(self, method: str, path: str, **arguments: Any) -> Json:
-        found: Json = self._call(method, path, **arguments)
-        return found
+        answer: Json = self._call(method, path, **arguments)
+        return answer
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
         try:

@@ -66,8 +66,8 @@ class PendingApproval(ApiError):
     @property
     def request_id(self) -> str | None:
         """The message that asks for the answer."""
-        found: str | None = self.body["detail"].get("pending_request_id")
-        return found
+        request_id: str | None = self.body["detail"].get("pending_request_id")
+        return request_id
 
 
 class ModelFailed(ApiError):

@@ -19,37 +19,41 @@ _REASON = "ORIGIN_NOT_ALLOWED"
 
 
 class OriginCheck:
-    """Judges requests that show nothing. hosts: names by which we are reached, beside addresses, names of this machine
-    and names without a dot, which nobody can register. origins: of pages that are let in. `*` in either: all.
+    """Judges requests that show nothing. hosts: names by which we are reached, beside addresses and `localhost`.
+    origins: of pages that are let in, beside our own.
     """
 
     def __init__(self, hosts: Collection[str] = (), origins: Collection[str] = ()) -> None:
         self._hosts = frozenset(map(_name, hosts))
-        self._origins = frozenset(origins)
+        self._origins = frozenset(origin.lower() for origin in origins)
 
     def check(self, method: str, headers: Mapping[bytes, bytes]) -> None:
         """Raises PermissionDenied (ORIGIN_NOT_ALLOWED)."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = _name(_hostname(f"//{host}"))
-        if host and "*" not in self._hosts and name not in self._hosts and not _is_no_page(name):
+        if host and name not in self._hosts and not _is_no_page(name):
             sentence = f"nobody may come to {host[:200]} without a credential; name the host in LOCI_ALLOWED_HOSTS"
             raise PermissionDenied(sentence, reason=_REASON)
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
-        if method in _SAFE or not origin or "*" in self._origins or origin in self._origins:
+        if method in _SAFE or not origin or origin in self._origins:
             return
-        if origin.partition("://")[2] != host and _name(_hostname(origin)) not in self._hosts:
+        # With the port: another program of this machine may serve pages there.
+        if origin not in (f"http://{host}", f"https://{host}"):
             sentence = f"pages of {origin[:200]} may not do this without a credential; name it in LOCI_CORS_ORIGINS"
             raise PermissionDenied(sentence, reason=_REASON)
 
 
 def _is_no_page(name: str) -> bool:
-    """Returns whether a host cannot be the name of somebody's website."""
+    """Returns whether a host cannot be the name of somebody's website.
+
+    A name without a dot can: the search list of a resolver, or a network's own DNS, completes it.
+    """
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
         ipaddress.ip_address(name)
     except ValueError:
-        return bool(name) and "." not in name
+        return False
     return True
 
 

@@ -56,6 +56,8 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
     (_READING, r"/v1/(anthropic|zai)/v1/models(/.*)?", Right.READ_AGENT),
     (_ALL, r"/mcp|/v1/chat/completions|/openai/v1/chat/completions|/v1/voice-beta/.*", Right.WRITE_MESSAGES),
     (_READING, r"/v1/models(/.*)?|/openai/v1/models(/.*)?", Right.READ_AGENT),
+    (_READING, r"(/openai)?/v1/responses/[^/]+", Right.READ_MESSAGES),
+    ("POST|DELETE", r"(/openai)?/v1/responses(/.*)?", Right.WRITE_MESSAGES),
     ("POST", r"/v1/agents/messages/search|/v1/messages/search", Right.READ_MESSAGES),
     ("POST", rf"{_AGENT}/messages/capture", Right.WRITE_AGENT),
     (

@@ -25,7 +25,7 @@ _PERMITTED = [
     for methods, paths in (
         (r"\w+", r"(agents|archives|blocks|conversations|messages|passages)(/.*)?"),
         (_READ, r"(folders|models|runs|sources|steps|tags|tools|health)(/.*)?"),
-        ("POST", r"chat/completions|runs/[^/]+/stream|tools/(run|search)"),
+        ("POST", r"chat/completions|responses|runs/[^/]+/stream|tools/(run|search)"),
         ("PATCH", r"steps/[^/]+/feedback"),
         (_READ, r"mcp-servers(?!/connect)(/.*)?"),
         ("POST", r"mcp-servers/[^/]+/tools/[^/]+/run|tools/mcp/servers/[^/]+/tools/[^/]+/execute"),

@@ -98,8 +98,8 @@ def _model(agent: FileAgent, options: Options) -> Json:
         fields["context_window_limit"] = window
     settings = agent.model_settings
     if settings is None:
-        wanted = {"temperature": config.get("temperature"), "max_output_tokens": config.get("max_tokens")}
-        settings = {name: value for name, value in wanted.items() if value is not None}
+        sampling = {"temperature": config.get("temperature"), "max_output_tokens": config.get("max_tokens")}
+        settings = {name: value for name, value in sampling.items() if value is not None}
     if settings:
         fields["model_settings_json"] = dump(settings)
     return fields
@@ -182,11 +182,15 @@ def server_name(tool: FileTool) -> str:
     return next((tag.removeprefix("mcp:") for tag in tool.tags or () if tag.startswith("mcp:")), "")
 
 
+def language_of(source_type: str | None) -> str:
+    """Returns the language of a tool's source; Python is also found under "json"."""
+    return source_type if source_type in LANGUAGES else "python"
+
+
 def tool_draft(tool: FileTool) -> tool_pb2.Tool:
     """Returns a tool with source of its own."""
     source = tool.source_code or ""
-    # Python is also found under "json": judge by the text.
-    language = tool.source_type if tool.source_type in LANGUAGES else "python"
+    language = language_of(tool.source_type)
     fields: Json = {
         "json_schema_json": dump(_schema(tool, source)) if tool.json_schema else None,
         "args_json_schema_json": dump(tool.args_json_schema) if tool.args_json_schema else None,

@@ -12,13 +12,12 @@ from gateway.agent_files.messages import MessageWriter
 from gateway.peers import stream
 from gateway.resources.agents import responses as agent_state
 from gateway.resources.agents.responses import Models
-from gateway.rest.convert import from_json
 from gateway.rest.services import Services
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2, message_service_pb2
 from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
-from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
+from loci.tool.v1 import mcp_pb2, mcp_service_pb2, sandbox_config_service_pb2, tool_pb2
 from services.common.fields import enum_names
 
 Json = dict[str, Any]
@@ -86,10 +85,7 @@ def _each(agents: Iterable[_Whole], relation: str, to_json: Any) -> list[Json]:
 
 def _agent_json(each: _Whole, file_ids: writer.FileIds, models: Models) -> Json:
     agent = each.agent
-    settings = from_json(agent.model_settings_json) or {}
-    model = models.chat.get(agent.model)
-    # Without defaults: elsewhere there are others.
-    llm_config = agent_state.llm_config(agent, model, settings)
+    llm_config = agent_state.llm_config(agent, models.chat.get(agent.model))
     agent_type = str(enum_names(agent_pb2.AgentType.DESCRIPTOR)[agent.agent_type])
     history = MessageWriter(file_ids.of(agent.id), agent_type, llm_config["model"], ZoneInfo(agent.timezone or "UTC"))
     messages = [history.message(message, file_ids.of(message.id)) for message in each.messages]
@@ -133,7 +129,9 @@ async def _messages(loci: Services, agent_id: str, options: ExportOptions) -> li
 async def _system_message(loci: Services, of: wire.StreamStoredMessagesRequest) -> wire.StoredMessage:
     """Returns the compiled prompt: it is stored nowhere, and stands first in the form."""
     request = message_service_pb2.ListMessagesRequest(
-        agent_id=of.agent_id, conversation_id=of.conversation_id, page=PageRequest(page_size=1, order=ORDER_ASCENDING)
+        agent_id=of.agent_id,
+        conversation_id=of.conversation_id or of.agent_id,
+        page=PageRequest(page_size=1, order=ORDER_ASCENDING),
     )
     first = (await loci.peers.call(loci.peers.messages.ListMessages, request)).messages[0]
     return wire.StoredMessage(
@@ -147,9 +145,9 @@ async def _system_message(loci: Services, of: wire.StreamStoredMessagesRequest) 
 
 async def _secrets(loci: Services, agent_id: str) -> list[str]:
     """Their names: no value leaves."""
-    owners = [environment_service_pb2.Owner(agent_id=agent_id)]
-    request = environment_service_pb2.BatchGetEnvironmentsRequest(owners=owners)
-    response = await loci.peers.call(loci.peers.environments.BatchGetEnvironments, request)
+    owners = [sandbox_config_service_pb2.Owner(agent_id=agent_id)]
+    request = sandbox_config_service_pb2.BatchGetEnvironmentsRequest(owners=owners)
+    response = await loci.peers.call(loci.peers.sandbox_configs.BatchGetEnvironments, request)
     return [variable.key for variable in response.variables]
 
 

@@ -17,7 +17,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from gateway.agent_files import drafts
 from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.drafts import Options
-from gateway.agent_files.messages import stored_messages
+from gateway.agent_files.messages import prompt_of, stored_messages
 from gateway.agent_files.schema import AgentFile, FileAgent, FileFile, FileFolder, FileServer, FileTool
 from gateway.resources.folders.uploads import store
 from gateway.rest.client_streams import call_with_stream
@@ -177,7 +177,7 @@ class _Import:
             **{name: getattr(stored, name) for name in _REPLACED if name != "tags"}, tags=stored.tags
         )
         draft = drafts.tool_draft(tool)
-        if draft.source_type != stored.source_type:
+        if draft.source_type != drafts.language_of(stored.source_type):
             self._warn(f"the tool {stored.name} is written in {stored.source_type} here and was left as it is")
             return
         mask = FieldMask(paths=_REPLACED)
@@ -283,7 +283,11 @@ class _Import:
             )
 
     def _agent(self, agent: FileAgent) -> wire.ImportedAgent:
+        of_template = self._options.template_id is not None
         return wire.ImportedAgent(
+            include_base_tools=agent.include_base_tools is not False and not of_template,
+            # Made out of a template it has texts of its own.
+            prompt="" if of_template else prompt_of(agent),
             agent_id=self._ids[agent.id],
             agent=drafts.agent_draft(agent, self._options, self._tool_ids(agent)),
             block_ids=[self._ids[each] for each in dict.fromkeys(agent.block_ids or ())],

@@ -48,6 +48,8 @@ def to_current(document: Json) -> Json:
         "secrets": {str(each.get("key")): "" for each in variables},
         "messages": messages,
         "in_context_message_ids": [f"message-{place}" for place in _context(document)],
+        # It lists all its tools.
+        "include_base_tools": False,
     }
     return {
         "agents": [agent],

@@ -1,7 +1,7 @@
 """Messages of a file -> stored messages in the order of a log, and back.
 
-The system message is not moved: it is compiled. In a file a request for approval is a message of its own role; stored
-it is the assistant's, and its calls say what they wait for.
+The system message is no message of the log: it is the prompt that the model was last given. In a file a request for
+approval is a message of its own role; stored it is the assistant's, and its calls say what they wait for.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,6 +54,14 @@ def stored_messages(agent: FileAgent, tool_names: frozenset[str], begun: datetim
             is_past = message_id in summaries[:-1]
             messages += reading.stored(by_id[message_id], in_context=True, role="user" if is_past else None)
     return messages
+
+
+def prompt_of(agent: FileAgent) -> str:
+    """Returns the system prompt that the agent's model was last given; empty where the file has none."""
+    first = next(iter(agent.in_context_message_ids or ()), None)
+    return next(
+        (_words(each.content) for each in agent.messages or () if each.id == first and each.role == "system"), ""
+    )
 
 
 def _compiled(agent: FileAgent, context: Sequence[str], by_id: Mapping[str, FileMessage]) -> frozenset[str]:
@@ -205,7 +213,7 @@ class MessageWriter:
             "sender_id": stored.sender_id if stored.HasField("sender_id") else None,
             "batch_item_id": None,
             "id": message_id,
-            "model": self._model if role in ("assistant", "tool") else None,
+            "model": self._model if role in ("system", "assistant", "tool") else None,
             "agent_id": self._agent_id,
             "tool_calls": [parts.call_to_json(call) for call in calls] or None,
             "tool_call_id": _first_id(calls if gated else (), returns if is_tool else ()),

@@ -89,6 +89,7 @@ class FileAgent(FileModel):
     per_file_view_window_char_limit: Number | None = None
     enable_sleeptime: bool | None = None
     hidden: bool | None = None
+    include_base_tools: bool | None = None
 
     @property
     def secret_names(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def fill_template(file: AgentFile, filling: TemplateValues) -> AgentFile:
 
 
 def _begin(agent: FileAgent, messages: Sequence[Mapping[str, Any]]) -> None:
-    made = [
+    created = [
         FileMessage(
             # Behind all that a file can have.
             id=f"message-{MOST_MESSAGES + place}",
@@ -64,8 +64,8 @@ def _begin(agent: FileAgent, messages: Sequence[Mapping[str, Any]]) -> None:
         for place, message in enumerate(messages)
     ]
     # The first of a window is the compiled prompt: one of the client's own must not be taken for it.
-    prompt = FileMessage(id=f"message-{MOST_MESSAGES + len(made)}", role="system", content="")
-    agent.messages = [prompt, *made] if made else None
+    prompt = FileMessage(id=f"message-{MOST_MESSAGES + len(created)}", role="system", content="")
+    agent.messages = [prompt, *created] if created else None
     agent.in_context_message_ids = [message.id for message in agent.messages or ()] or None
 
 

@@ -9,6 +9,7 @@ from gateway.rest.convert import from_json, moment, to_rest
 from loci.agent.v1 import agent_pb2, group_pb2
 from loci.memory.v1 import block_pb2, folder_pb2
 from loci.tool.v1 import mcp_pb2, tool_pb2
+from services.common.core.file_limits import file_limits
 from services.common.fields import enum_names
 
 Json = dict[str, Any]
@@ -68,16 +69,20 @@ def agent(
     variables = dict.fromkeys(secrets, "")
     rest = to_rest(one, leave=frozenset(("blocks", "tools", "folders", "pending_approval")))
     same = (
-        "name", "description", "system", "tags", "timezone", "response_format", "max_files_open",
-        "per_file_view_window_char_limit", "message_buffer_autoclear", "enable_sleeptime",
+        "name", "description", "system", "tags", "timezone", "response_format", "message_buffer_autoclear", "hidden",
     )  # fmt: skip
+    files_open, file_chars = file_limits(
+        one.context_window_limit, rest["max_files_open"], rest["per_file_view_window_char_limit"]
+    )
     return {
         **_BLANK,
         **{name: rest[name] for name in same},
         "id": file_ids.of(one.id),
         "agent_type": agent_type,
-        "hidden": one.hidden or None,
+        "enable_sleeptime": one.enable_sleeptime,
         "metadata": rest["metadata"] or None,
+        "max_files_open": files_open,
+        "per_file_view_window_char_limit": file_chars,
         "llm_config": llm_config,
         "embedding_config": embedding_config,
         "model_settings": rest["model_settings"] or None,
@@ -179,7 +184,7 @@ def file(one: folder_pb2.File, file_ids: FileIds) -> Json:
     status = enum_names(folder_pb2.FileStatus.DESCRIPTOR)[one.status]
     return {
         "source_id": file_ids.of(one.folder_id),
-        "file_name": one.name,
+        "file_name": one.path,
         "original_file_name": one.original_name,
         "file_path": None,
         "file_type": one.media_type,

@@ -35,7 +35,7 @@ def _problem(failure: Exception | Problem) -> Problem:
             return problem_of(failure)
         case RequestValidationError():
             errors = failure.errors()
-            prefix = next((one["ctx"]["prefix"] for one in errors if one["type"] == "invalid_id"), None)
+            prefix = next((one["ctx"]["prefix"] for one in errors if "prefix" in one.get("ctx", {})), None)
             if any(isinstance(one.get("input"), bytes) for one in errors):
                 errors = [{"type": "not_json", "loc": ("body",), "msg": _NOT_JSON}]
             return invalid(errors, prefix)

@@ -17,11 +17,15 @@ _ECHO.maxlevel, _ECHO.maxstring = 2, 200
 
 
 class InvalidRequest(InvalidArgument):
-    """A body or parameter that the schema allows and the route does not: 422, naming the field."""
+    """A body or parameter that the schema allows and the route does not: 422, naming the field.
 
-    def __init__(self, message: str, *loc: str) -> None:
+    `kind`: the type of the error, as pydantic has them.
+    """
+
+    def __init__(self, message: str, *loc: str, kind: str = "value_error") -> None:
         super().__init__(message, reason="INVALID_REQUEST")
         self.loc = loc
+        self.kind = kind
 
 
 def outline(errors: Sequence[Mapping[str, Any]]) -> str:

@@ -60,9 +60,11 @@ def problem_of(error: LociError) -> Problem:
     rule = BY_REASON.get(error.reason) or Rule(BY_CODE.get(error.code, 500))
     problem = Problem(rule.status, {}, message=error.message, reason=error.reason, name=error.metadata.get("name", ""))
     if rule.status == 422:
-        loc = error.loc if isinstance(error, InvalidRequest) else ()
+        loc, kind = (error.loc, error.kind) if isinstance(error, InvalidRequest) else ((), "value_error")
         prefix = error.metadata.get("prefix") if error.reason == "INVALID_ID" else None
-        errors = [{"type": error.reason.lower(), "loc": loc, "msg": error.message}]
+        if error.reason == "INVALID_ID":
+            kind = "string_pattern_mismatch"  # the reference's ids are patterns
+        errors = [{"type": kind, "loc": loc, "msg": error.message}]
         return replace(problem, body=_invalid_body(errors, prefix), loc=loc)
     if rule.error_type:
         return replace(problem, body=_model_error(rule.error_type, error.message, error.metadata.get("detail", "")))

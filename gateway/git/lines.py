@@ -25,8 +25,8 @@ def offer(service: str, head: bytes) -> bytes:
     refs = [(b"HEAD", head), (BRANCH, head)] if service == UPLOAD else [(BRANCH, head)]
     lines = [id + b" " + name for name, id in refs]
     lines[0] += b"\0" + _OFFERS[service].encode()
-    told = b"".join(pkt_line(line + b"\n") for line in lines)
-    return pkt_line(f"# service={service}\n".encode()) + pkt_line(None) + told + pkt_line(None)
+    stream = b"".join(pkt_line(line + b"\n") for line in lines)
+    return pkt_line(f"# service={service}\n".encode()) + pkt_line(None) + stream + pkt_line(None)
 
 
 @dataclass

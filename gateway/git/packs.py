@@ -6,7 +6,7 @@ Whoever sends a pack is not trusted: nothing is unpacked beyond the limits, what
 import hashlib
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dulwich.errors import ObjectFormatException
 from dulwich.objects import ShaFile
@@ -19,6 +19,8 @@ _COMMIT, _TAG, _OFFSET_DELTA, _ID_DELTA = 1, 4, 6, 7
 _TRAILER = 20
 # In which a pack is unpacked.
 _PIECE = 4_096
+# Bytes of a number after its first. Longer ones exceed any size here, and cost the square of their length to read.
+_LONGEST_NUMBER = 6
 
 
 class BadPack(Exception):
@@ -63,11 +65,9 @@ class _Reader:
 
     def _object(self, offset: int) -> ShaFile:
         byte = self._byte()
-        kind, size, shift = byte >> 4 & 7, byte & 15, 4
-        while byte & 0x80:
-            byte = self._byte()
-            size |= (byte & 0x7F) << shift
-            shift += 7
+        kind, size = byte >> 4 & 7, byte & 15
+        if byte & 0x80:
+            size |= _number(self._byte) << 4
         if kind == _OFFSET_DELTA:
             base = self._by_offset.get(offset - self._distance())
         elif kind == _ID_DELTA:
@@ -91,10 +91,12 @@ class _Reader:
     def _distance(self) -> int:
         byte = self._byte()
         distance = byte & 0x7F
-        while byte & 0x80:
+        for _ in range(_LONGEST_NUMBER):
+            if not byte & 0x80:
+                return distance
             byte = self._byte()
             distance = (distance + 1) << 7 | byte & 0x7F
-        return distance
+        raise ValueError(distance)
 
     def _take(self, size: int) -> None:
         self._left -= size
@@ -123,9 +125,9 @@ class _Delta:
     def __init__(self, delta: bytes) -> None:
         self._delta = delta
         self._at = 0
-        self._base_size = self._number()
+        self._base_size = _number(self._byte)
         # Of what it makes, in bytes.
-        self.size = self._number()
+        self.size = _number(self._byte)
 
     def applied(self, base: bytes) -> bytes:
         if len(base) != self._base_size:
@@ -152,17 +154,19 @@ class _Delta:
         self._at += 1
         return self._delta[self._at - 1]
 
-    def _number(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self._byte()
-            number |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80:
-                return number
-
     def _parts(self, present: int, count: int) -> int:
         return sum(self._byte() << 8 * place for place in range(count) if present >> place & 1)
+
+
+def _number(next_byte: Callable[[], int]) -> int:
+    """Reads a number of seven bits a byte, the lowest first. Raises ValueError for one that is too long."""
+    number = 0
+    for place in range(_LONGEST_NUMBER + 1):
+        byte = next_byte()
+        number |= (byte & 0x7F) << 7 * place
+        if not byte & 0x80:
+            return number
+    raise ValueError(number)
 
 
 def write(objects: Iterable[ShaFile]) -> bytes:

@@ -43,10 +43,10 @@ def changes(history: History, push: Push) -> list[Change]:
     commit = objects[push.new]
     assert isinstance(commit, Commit)
     old, new = _files(history.objects, history.tree(history.head)), _files(objects, commit.tree)
-    found = [
+    commands = [
         _change(path, old.get(path), new.get(path)) for path in sorted({*old, *new}) if old.get(path) != new.get(path)
     ]
-    return [change for change in found if change.after is None or change.before != _filled(change)]
+    return [change for change in commands if change.after is None or change.before != _filled(change)]
 
 
 def _check_follows(history: History, objects: Mapping[bytes, ShaFile], new: bytes) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gateway.errors.invalid import InvalidRequest
+from gateway.openai_api.agent_turns import AgentTurn, tool_choice
 from gateway.openai_api.requests import ChatCompletion, ChatMessage, Tool
 from gateway.resources.messages.approvals import ToolReturn, ToolReturnCreate
 from gateway.resources.messages.content import Content, ContentPart, ImagePart, ImageSource, TextPart
-from gateway.resources.messages.requests import ClientTool, InputMessage, MessageCreate, SendMessages
+from gateway.resources.messages.requests import ClientTool, InputMessage, MessageCreate
 from gateway.rest.convert import Rest, from_json
 from loci.agent.v1 import agent_pb2, message_service_pb2
 from services.common.fields import enum_names
@@ -21,18 +22,25 @@ _APART = "\n\n"
 _CUT_SHORT = ("max_tokens_exceeded", "max_steps", "cancelled")
 
 
-def turn_body(body: ChatCompletion) -> SendMessages:
+def turn_body(body: ChatCompletion) -> AgentTurn:
     """Returns the body of the turn. Raises InvalidRequest."""
     body.check()
+    tools = [_client_tool(tool) for tool in body.tools or ()]
+    choice = tool_choice(body.tool_choice, [tool.name for tool in tools])
+    stop = [body.stop] if isinstance(body.stop, str) else body.stop or ()
     fields: dict[str, Any] = {
         "messages": list(_input(body.messages)),
-        "client_tools": [_client_tool(tool) for tool in body.offered] or None,
+        "client_tools": [tool for tool in tools if tool.name in choice.offered] or None,
+        "first_call": choice.first_call,
+        "parallel_tool_calls": body.parallel_tool_calls,
+        "stop": tuple(filter(None, stop)),
+        "response_format": body.response_format,
         "return_logprobs": bool(body.logprobs),
         "top_logprobs": body.top_logprobs,
         "max_steps": body.max_steps,
         "on_busy": body.on_busy,
     }
-    return SendMessages(**fields)
+    return AgentTurn(**fields)
 
 
 def _input(messages: Sequence[ChatMessage]) -> Iterable[InputMessage]:
@@ -69,17 +77,18 @@ def _part(part: Rest) -> ContentPart:
         return TextPart(text=text)
     url = image.get("url") if isinstance(image, dict) else None
     if kind == "image_url" and isinstance(url, str):
-        return ImagePart(type="image", source=_image(url))
+        return ImagePart(type="image", source=image_source(url, "messages"))
     raise InvalidRequest(f"content of type {kind} is not taken; use text and image_url", "body", "messages")
 
 
-def _image(url: str) -> ImageSource:
+def image_source(url: str, field: str) -> ImageSource:
+    """Returns the picture at an address, which may hold it itself. Raises InvalidRequest, which names `field`."""
     if not url.startswith("data:"):
         return ImageSource(type="url", url=url)
     head, _, data = url.removeprefix("data:").partition(",")
     media_type, *parameters = head.split(";")
     if "base64" not in parameters:
-        raise InvalidRequest("a data: address needs base64", "body", "messages")
+        raise InvalidRequest("a data: address needs base64", "body", field)
     return ImageSource(type="base64", media_type=media_type, data=data)
 
 

@@ -12,7 +12,7 @@ from starlette.types import Scope
 from gateway.errors.problems import Problem, param_of
 
 PREFIX = "/openai/v1"
-_CHAT, _MODELS = "/v1/chat/completions", "/v1/models"
+_CHAT, _MODELS, _RESPONSES = "/v1/chat/completions", "/v1/models", "/v1/responses"
 # Codes that OpenAI's clients know; the others are our reasons in lower case.
 _CODES = {
     "AGENT_NOT_FOUND": "model_not_found",
@@ -27,7 +27,7 @@ _TYPES = {401: "authentication_error", 402: "insufficient_quota", 403: "permissi
 def speaks_openai(scope: Scope) -> bool:
     """Returns whether a request, its path in canonical form, is answered in OpenAI's shapes."""
     path = scope["path"]
-    if path == _CHAT or path.startswith(f"{PREFIX}/"):
+    if path in (_CHAT, _RESPONSES) or path.startswith((f"{PREFIX}/", f"{_RESPONSES}/")):
         return True
     return (path == _MODELS or path.startswith(f"{_MODELS}/")) and asks_openai(scope)
 

@@ -8,13 +8,11 @@ from gateway.errors.invalid import InvalidRequest
 from gateway.rest.body import Body, Int32, Json
 
 # What would change the form of an answer, so that silence would be worse than a refusal; and how to have it.
-_AGENTS_OWN = "is the agent's own matter: change the agent (PATCH /v1/agents/{agent_id})"
 _REFUSED = {
     "functions": "use `tools`",
     "function_call": "use `tools`",
     "audio": "agents answer in text",
     "logit_bias": "is not available",
-    "stop": "is not available",
     "web_search_options": "attach a tool that searches to the agent",
 }
 
@@ -44,7 +42,7 @@ class Tool(Body):
 
 
 class StreamOptions(Body):
-    """What a stream tells besides."""
+    """The extras of a stream."""
 
     include_usage: bool = False
 
@@ -61,7 +59,7 @@ class ChatCompletion(Body):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     tools: list[Tool] | None = None
-    tool_choice: Any = None
+    tool_choice: str | Json | None = None
     parallel_tool_calls: bool | None = None
     n: int | None = None
     logprobs: bool | None = None
@@ -73,7 +71,7 @@ class ChatCompletion(Body):
     function_call: Any = None
     audio: Any = None
     logit_bias: Any = None
-    stop: Any = None
+    stop: str | list[str] | None = None
     web_search_options: Any = None
     max_steps: Annotated[Int32, Field(ge=1)] = 50
     on_busy: Literal["wait", "reject", "interrupt"] | None = None
@@ -83,21 +81,10 @@ class ChatCompletion(Body):
         refused = {name: reason for name, reason in _REFUSED.items() if getattr(self, name)}
         if self.n is not None and self.n != 1:
             refused["n"] = "an agent gives one answer"
-        if self.response_format and self.response_format.get("type") != "text":
-            refused["response_format"] = _AGENTS_OWN
         if self.modalities and self.modalities != ["text"]:
             refused["modalities"] = "agents answer in text"
-        if self.tools and self.parallel_tool_calls is False:
-            refused["parallel_tool_calls"] = _AGENTS_OWN
-        if self.tool_choice not in (None, "auto", "none"):
-            refused["tool_choice"] = "an agent chooses its tools; use auto or none"
         for name, reason in refused.items():
             raise InvalidRequest(f"`{name}`: {reason}", "body", name)
-
-    @property
-    def offered(self) -> list[Tool]:
-        """The tools that the agent may call in this turn."""
-        return [] if self.tool_choice == "none" else self.tools or []
 
     @property
     def with_usage(self) -> bool:

@@ -9,30 +9,30 @@ from starlette.responses import Response
 from gateway.errors.invalid import InvalidRequest
 from gateway.errors.problems import problem_of_turn
 from gateway.openai_api import errors as openai_errors
+from gateway.openai_api import side_prompts
 from gateway.openai_api.chat import completion, turn_body
 from gateway.openai_api.requests import ChatCompletion
 from gateway.openai_api.schemas import OPENAI_MODEL
+from gateway.openai_api.side_prompts import is_side_prompt
 from gateway.openai_api.stream import ChunkRenderer
+from gateway.openai_api.taking import agent_named, streamed, taken
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import OBJECT
+from gateway.resources.model_calls.routes import GENERATE_SECONDS
 from gateway.resources.models.schemas import MODELS
 from gateway.rest.convert import Rest
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.turns import responses as turn_responses
-from gateway.turns.events import TurnEvents
 from gateway.turns.turn_requests import turn_request
 from gateway.turns.views import View
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
-from services.common.errors import InvalidArgument, NotFound
+from services.common.errors import InvalidArgument
 from services.common.ids import from_public
 
 router = APIRouter(tags=["openai"])
-
-# As LiteLLM and others name a model of a provider.
-_PROVIDER = "letta/"
 
 
 @router.post("/chat/completions")
@@ -42,26 +42,33 @@ async def complete(body: ChatCompletion, request: Request, loci: Loci) -> Respon
     wanted = turn_body(body)
     if conversation_id := body.conversation_id:
         _check_conversation(conversation_id)
-    agent_id = await _agent_named(loci, body.model)
+    agent_id = await agent_named(loci, body.model)
+    if is_side_prompt(body):
+        return await _answer_aside(loci, body, agent_id)
     turn = await turn_request(request, wanted, agent_id, conversation_id=conversation_id)
+    return await taken(loci, turn, lambda: _take(request, loci, turn, body))
+
+
+async def _take(
+    request: Request, loci: Services, turn: message_service_pb2.TurnRequest, body: ChatCompletion
+) -> Response:
     if body.stream:
-        return await _streamed(loci, turn, body)
+        return await streamed(loci, turn, ChunkRenderer(turn.agent_id, turn.run_id, with_usage=body.with_usage))
     answer = await turn_responses.run_turn(request, loci, turn)
     if answer is None:
         return Response(status_code=499)
     if answer.end.HasField("error"):
         return openai_errors.render(problem_of_turn(answer.end.error)).response()
-    return json_response(completion(agent_id, turn_responses.render_messages(answer, View()), answer.end))
+    return json_response(completion(turn.agent_id, turn_responses.render_messages(answer, View()), answer.end))
 
 
-async def _streamed(loci: Services, turn: message_service_pb2.TurnRequest, body: ChatCompletion) -> Response:
-    turn_events = TurnEvents(loci.peers, turn=turn, tokens=True, window=loci.settings.reattach_window)
-    frames = ChunkRenderer(turn.agent_id, turn.run_id, with_usage=body.with_usage)
-    events = turn_events.events()
-    # What fails before the first event has a status of its own.
-    first = await anext(events)
-    on_disconnect = turn_responses.leave_callback(loci, turn, turn_events)
-    return turn_responses.event_stream(loci, first, events, frames, pings=True, on_disconnect=on_disconnect)
+async def _answer_aside(loci: Services, body: ChatCompletion, agent_id: str) -> Response:
+    """Answers a prompt that is not for the agent: its model does, and nothing is stored."""
+    generate = loci.peers.model_calls.GenerateText
+    answer = await loci.peers.call(generate, side_prompts.generation(body, agent_id), timeout=GENERATE_SECONDS)
+    if not body.stream:
+        return json_response(side_prompts.completion(answer, agent_id))
+    return Response(b"".join(side_prompts.frames(answer, agent_id, body)), media_type="text/event-stream")
 
 
 @router.get("/models")
@@ -80,30 +87,8 @@ async def list_agents(
 @returns(OPENAI_MODEL)
 async def retrieve_agent(name: str, loci: Loci) -> Response:
     """The agent with this id or name, as a model."""
-    request = agent_service_pb2.GetAgentRequest(agent_id=await _agent_named(loci, name))
+    request = agent_service_pb2.GetAgentRequest(agent_id=await agent_named(loci, name))
     return json_response(_model((await loci.peers.call(loci.peers.agents.GetAgent, request)).agent))
-
-
-async def _agent_named(loci: Services, name: str) -> str:
-    """Returns the id of the agent that a request calls its model: by id, as letta/ and its id, or by a name that is
-    unique.
-    """
-    agent_id = name.removeprefix(_PROVIDER)
-    try:
-        from_public("agent", agent_id)
-    except InvalidArgument:
-        request = agent_service_pb2.ListAgentsRequest(
-            page=PageRequest(page_size=2), name=name, show_hidden=True, omit_relations=True
-        )
-        agents = (await loci.peers.call(loci.peers.agents.ListAgents, request)).agents
-    else:
-        return agent_id
-    if not agents:
-        raise NotFound("Agent not found", reason="AGENT_NOT_FOUND", metadata={"name": name})
-    if len(agents) > 1:
-        raise InvalidRequest(f"several agents are named {name!r}; give the id of one", "body", "model")
-    only: str = agents[0].id
-    return only
 
 
 def _check_conversation(conversation_id: str) -> None:

@@ -1,4 +1,4 @@
-"""A turn as a stream of chat.completion.chunk, framed as OpenAI's clients expect it. Pure: events in, bytes out.
+"""A turn as a stream of OpenAI's, and as that of chat.completion.chunk. Pure: events in, bytes out.
 
 The first chunk has the role, then come pieces of text, thoughts and calls, one chunk with the reason why it ended, the
 usage where it was asked for, and `data: [DONE]`. A failed turn ends with {"error"} and `data: [DONE]`.
@@ -20,25 +20,36 @@ _PING = b": ping\n\n"
 _CHANGED = "the provider failed in the middle and said something else when it was asked again; what came is void"
 
 
-class ChunkRenderer(SseRenderer):
-    """The chunks of one turn.
+class AnswerRenderer(SseRenderer):
+    """The answer of one turn as it grows; each dialect says in its own frames how it begins, grows and ends.
 
     An attempt of the provider may be abandoned and made again, and nobody can take back what was told. So of the new
     one is told what goes on from there; where it says something else, the stream ends with an error. Thoughts are told
     again.
     """
 
-    def __init__(self, agent_id: str, run_id: str, *, with_usage: bool) -> None:
+    def __init__(self, agent_id: str, run_id: str) -> None:
         super().__init__(deltas=Deltas(), speech=SpeechRenderer(), run_id=run_id)
         self._agent_id = agent_id
-        self._with_usage = with_usage
-        self._created = int(time.time())
         self._teller = ChunkDeltas()
         # What was told and is not yet stored: text, and whether there were calls.
         self._text, self._called = "", False
         # What an abandoned attempt had told, as far as the new one has not told it again.
         self._owed = ""
         self._broken = False
+
+    def _begun(self) -> list[bytes]:
+        raise NotImplementedError
+
+    def _grown(self, delta: Rest) -> list[bytes]:
+        raise NotImplementedError
+
+    def _finished(self, end: message_service_pb2.TurnEnd) -> list[bytes]:
+        raise NotImplementedError
+
+    def _failed(self, content: Rest) -> list[bytes]:
+        """Returns the end of a stream that fails; `content`: the error's body."""
+        raise NotImplementedError
 
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
         """Returns the frames of one event; may be none."""
@@ -47,7 +58,7 @@ class ChunkRenderer(SseRenderer):
         match event.WhichOneof("event"):
             case "attached":
                 self.run_id = event.attached.run_id
-                return [self._chunk({"role": "assistant", "content": ""})]
+                return self._begun()
             case "delta":
                 return self._tell(self.pieces(event.delta))
             case "message":
@@ -69,9 +80,9 @@ class ChunkRenderer(SseRenderer):
     def broken(self, failure: LociError | None) -> list[bytes]:
         """Returns the end of a stream whose source was lost for good, or (None) that met a bug."""
         if failure is None:
-            return self._failed(openai_errors.content("An unknown error occurred", "server_error", None))
+            return self._break(openai_errors.content("An unknown error occurred", "server_error", None))
         message = f"the stream broke off; the run goes on: POST /v1/runs/{self.run_id}/stream attaches to it"
-        return self._failed(openai_errors.content(message, "server_error", "stream_incomplete"))
+        return self._break(openai_errors.content(message, "server_error", "stream_incomplete"))
 
     def _tell(self, contents: list[Rest]) -> list[bytes]:
         frames = []
@@ -81,8 +92,8 @@ class ChunkRenderer(SseRenderer):
                 if not delta["content"]:
                     continue
             self._called = self._called or "tool_calls" in delta
-            frames.append(self._chunk(delta))
-        return self._failed(self._changed()) if self._broken else frames
+            frames += self._grown(delta)
+        return self._break(self._changed()) if self._broken else frames
 
     def _news(self, text: str) -> str:
         """Of a text what was not told before."""
@@ -99,24 +110,45 @@ class ChunkRenderer(SseRenderer):
         self._owed, self._text = self._text + self._owed, ""
         # Names and arguments of calls cannot be followed as texts can.
         self._broken = self._called
-        return self._failed(self._changed()) if self._broken else []
+        return self._break(self._changed()) if self._broken else []
 
     def _ended(self, end: message_service_pb2.TurnEnd) -> list[bytes]:
         if end.HasField("error"):
-            return self._failed(dict(openai_errors.render(problem_of_turn(end.error)).body))
+            return self._break(dict(openai_errors.render(problem_of_turn(end.error)).body))
         if self._owed:
-            return self._failed(self._changed())
+            return self._break(self._changed())
+        return self._finished(end)
+
+    def _break(self, content: Rest) -> list[bytes]:
+        self._broken = True
+        return self._failed(content)
+
+    def _changed(self) -> Rest:
+        return openai_errors.content(_CHANGED, "server_error", "attempt_abandoned")
+
+
+class ChunkRenderer(AnswerRenderer):
+    """The chunks of a chat completion."""
+
+    def __init__(self, agent_id: str, run_id: str, *, with_usage: bool) -> None:
+        super().__init__(agent_id, run_id)
+        self._with_usage = with_usage
+        self._created = int(time.time())
+
+    def _begun(self) -> list[bytes]:
+        return [self._chunk({"role": "assistant", "content": ""})]
+
+    def _grown(self, delta: Rest) -> list[bytes]:
+        return [self._chunk(delta)]
+
+    def _finished(self, end: message_service_pb2.TurnEnd) -> list[bytes]:
         last = [self._chunk({}, **finish(end))]
         if self._with_usage:
             last.append(frame(self._head() | {"choices": [], "usage": usage(end.usage)}))
         return [*last, DONE]
 
     def _failed(self, content: Rest) -> list[bytes]:
-        self._broken = True
         return [frame(content), DONE]
-
-    def _changed(self) -> Rest:
-        return openai_errors.content(_CHANGED, "server_error", "attempt_abandoned")
 
     def _chunk(self, delta: Rest, **finished: object) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": None, "logprobs": None} | finished

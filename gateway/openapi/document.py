@@ -47,7 +47,13 @@ _SCHEMES = {
 
 def document(app: FastAPI) -> Schema:
     """Returns the document of the routes of `app` that are not hidden."""
-    schema: Schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schema: Schema = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        servers=app.servers or None,
+    )
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)

@@ -18,8 +18,10 @@ ASSETS = "/docs/assets"
 _FILES = Path(fastapi_offline.__file__).parent / "static"
 
 
-def add(app: FastAPI) -> None:
-    """Mounts them."""
+def add(app: FastAPI, base: str = "") -> None:
+    """Mounts them. `base`: the path under which browsers see them."""
+    if base:
+        app.servers = [{"url": base}]
     app.openapi = lambda: _document(app)  # type: ignore[method-assign] # FastAPI's own way to have another
 
     async def document(_: Request) -> Response:
@@ -27,19 +29,19 @@ def add(app: FastAPI) -> None:
 
     async def swagger(_: Request) -> Response:
         return get_swagger_ui_html(
-            openapi_url=DOCUMENT,
+            openapi_url=base + DOCUMENT,
             title=app.title,
-            swagger_js_url=f"{ASSETS}/swagger-ui-bundle.js",
-            swagger_css_url=f"{ASSETS}/swagger-ui.css",
-            swagger_favicon_url=f"{ASSETS}/favicon.png",
+            swagger_js_url=f"{base}{ASSETS}/swagger-ui-bundle.js",
+            swagger_css_url=f"{base}{ASSETS}/swagger-ui.css",
+            swagger_favicon_url=f"{base}{ASSETS}/favicon.png",
         )
 
     async def redoc(_: Request) -> Response:
         return get_redoc_html(
-            openapi_url=DOCUMENT,
+            openapi_url=base + DOCUMENT,
             title=app.title,
-            redoc_js_url=f"{ASSETS}/redoc.standalone.js",
-            redoc_favicon_url=f"{ASSETS}/favicon.png",
+            redoc_js_url=f"{base}{ASSETS}/redoc.standalone.js",
+            redoc_favicon_url=f"{base}{ASSETS}/favicon.png",
             with_google_fonts=False,
         )
 

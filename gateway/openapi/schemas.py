@@ -87,6 +87,10 @@ def record(
     return named(name, {"type": "object", "properties": properties, "required": required})
 
 
+# What was done, in words.
+MESSAGE = record("MessageOfSuccess", {"message": TEXT})
+
+
 def of(
     name: str,
     descriptor: Descriptor,

@@ -4,10 +4,22 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticCustomError
 
 from gateway.errors.invalid import InvalidRequest
 
+
+def _as_enum(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    try:
+        return check(value)
+    except ValidationError as error:
+        context = error.errors()[0].get("ctx") or {}
+        raise PydanticCustomError("enum", "Input should be {expected}", context) from None
+
+
+# Beside a Literal that is an enumeration of the reference: its errors have that kind.
+ENUM = WrapValidator(_as_enum)
 Int32 = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Json = dict[str, Any]

@@ -10,11 +10,13 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
+from gateway.rest.responses import json_response
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, ORDER_DESCENDING, PageRequest
-from services.common.errors import InvalidArgument
+from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public
 
 T = TypeVar("T")
+_UNKNOWN_CURSOR = "CURSOR_NOT_FOUND"
 MOST_PER_PAGE = 1_000
 # The default of a handler's `page`, which says where its parameters stand; `paged` always gives it another.
 FIRST_PAGE = PageRequest()
@@ -38,23 +40,33 @@ Cursor = Annotated[
     Query(description="An id: the page begins after, or ends before, this object."),
     AfterValidator(_an_id_if_given),
 ]
-Limit = Annotated[int | None, Query(ge=1, description="Most objects of the page; 1,000 and above mean 1,000.")]
+Limit = Annotated[
+    int | None, Query(ge=0, description="Most objects of the page, 0 for none; 1,000 and above mean 1,000.")
+]
+LimitFromOne = Annotated[int | None, Query(ge=1, description="Most objects of the page; 1,000 and above mean 1,000.")]
 PageToken = Annotated[str, Query(description="`next_page_token` of the page before.")]
 
 
 def paged(
-    default_size: int, default_order: Order = "desc", names: str = "before after limit order", cursor: Any = Cursor
+    default_size: int,
+    default_order: Order = "desc",
+    names: str = "before after limit order",
+    cursor: Any = Cursor,
+    empty: Any = (),
+    zero: Literal["none", "all", "refused"] = "none",
+    unknown_cursor: Literal["ignored", "empty"] = "ignored",
 ) -> Callable[[Handler], Handler]:
     """Returns a decorator by which a handler's parameter `page` is made of query parameters, in its place.
 
     `names`: the parameters that the route has, in the order of its document; without `order` the page has none, and
-    the service's default holds. `cursor`: the type of `before` and `after`. Handlers that call one another pass `page`
-    by its name.
+    the service's default holds. `cursor`: the type of `before` and `after`. `empty`: the answer to limit=0, for which
+    nobody is asked, unless `zero` says that it means as many as there may be, or is refused. A cursor that names
+    nothing is ignored, or leaves nothing. Handlers that call one another pass `page` by its name.
     """
     parameters_by_name = {
         "before": (cursor, None),
         "after": (cursor, None),
-        "limit": (Limit, None),
+        "limit": (LimitFromOne if zero == "refused" else Limit, None),
         "order": (Order, default_order),
         "page_token": (PageToken, ""),
         # The older name of `after`.
@@ -74,13 +86,33 @@ def paged(
         async def handle(*arguments: Any, **values: Any) -> Response:
             if "page" not in values:
                 parameters = {each.name: values.pop(each.name, each.default) for each in own}
+                if parameters.get("limit") == 0:
+                    if zero == "none":
+                        return json_response(empty)
+                    parameters["limit"] = MOST_PER_PAGE
                 values["page"] = page_request(default_size, **parameters)
-            return await handler(*arguments, **values)
+            while True:
+                try:
+                    return await handler(*arguments, **values)
+                except NotFound as error:
+                    if unknown_cursor == "empty" and error.reason == _UNKNOWN_CURSOR:
+                        return json_response(empty)
+                    if not _drop_cursor(values["page"], error):
+                        raise
 
         handle.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return handle
 
     return decorate
+
+
+def _drop_cursor(page: PageRequest, error: NotFound) -> bool:
+    """Returns whether the page had the cursor that the service does not know; it has it no more."""
+    field: Any = error.metadata.get("field", "")
+    if error.reason != _UNKNOWN_CURSOR or field not in ("after", "before") or not page.HasField(field):
+        return False
+    page.ClearField(field)
+    return True
 
 
 def page_request(
@@ -125,13 +157,13 @@ def page_size(limit: int | None, default: int) -> int:
 
 
 def one_page(items: Sequence[T], page: PageRequest, *, key: Callable[[T], str]) -> list[T]:
-    """Returns the page of a list that is there as a whole, in its order. A cursor that names nothing leaves nothing."""
+    """Returns the page of a list that is there as a whole, in its order. A cursor that names nothing is ignored."""
     keys = [key(item) for item in items]
     start, stop = 0, len(items)
     if page.HasField("after"):
-        start = keys.index(page.after) + 1 if page.after in keys else stop
+        start = keys.index(page.after) + 1 if page.after in keys else 0
     if page.HasField("before"):
-        stop = keys.index(page.before) if page.before in keys else 0
+        stop = keys.index(page.before) if page.before in keys else stop
     chosen = list(items[start:stop])
     return chosen[-page.page_size :] if ends_before(page) else chosen[: page.page_size]
 

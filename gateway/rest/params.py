@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from gateway.errors.invalid import EXAMPLE_UUID, InvalidRequest
-from services.common.errors import InvalidArgument
+from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public
 
 T = TypeVar("T")
@@ -23,9 +23,8 @@ def checked_id(prefix: str) -> AfterValidator:
             from_public(prefix, value)
         except InvalidArgument as error:
             # The handler of validation errors finds the prefix in the context.
-            raise PydanticCustomError(
-                "invalid_id", "{sentence}", {"sentence": error.message, "prefix": prefix}
-            ) from None
+            context = {"sentence": error.message, "prefix": prefix}
+            raise PydanticCustomError("string_pattern_mismatch", "{sentence}", context) from None
         return value
 
     return AfterValidator(check)
@@ -65,6 +64,24 @@ def _in_utc(value: datetime) -> datetime:
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
 
 
+def _an_agent(value: str) -> str:
+    """Raises NotFound for a value that is no id of an agent."""
+    try:
+        from_public("agent", value)
+    except InvalidArgument as error:
+        raise NotFound(error.message, reason="AGENT_NOT_FOUND") from None
+    return value
+
+
+def _run_id(value: str) -> str:
+    """Raises InvalidArgument: unlike that of other ids, a wrong form of a run's is 400."""
+    try:
+        from_public("run", value)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"Invalid run ID format: {error.message}", reason="RUN_ID_INVALID") from None
+    return value
+
+
 def _path(prefix: str) -> object:
     return Path(examples=[f"{prefix}-{EXAMPLE_UUID}"])
 
@@ -76,7 +93,7 @@ ArchiveId = Annotated[str, _path("archive"), checked_id("archive")]
 FolderId = Annotated[str, _path("source"), checked_id("source")]
 FileId = Annotated[str, _path("file"), checked_id("file")]
 PassageId = Annotated[str, _path("passage"), checked_id("passage")]
-RunId = Annotated[str, _path("run"), checked_id("run")]
+RunId = Annotated[str, _path("run"), AfterValidator(_run_id)]
 JobId = Annotated[str, _path("job"), checked_id("job")]
 StepId = Annotated[str, _path("step"), checked_id("step")]
 IdentityId = Annotated[str, _path("identity"), checked_id("identity")]
@@ -85,7 +102,7 @@ MessageId = Annotated[str, _path("message"), checked_id("message")]
 ConversationId = Annotated[str, _path("conv"), checked_id("conv")]
 # A conversation; or `default`, with the agent elsewhere; or (deprecated) the agent whose default conversation is meant.
 ConversationRef = Annotated[str, _path("conv"), AfterValidator(conversation_ref)]
-NeededAgent = Annotated[str, Query(), checked_id("agent")]
+NeededAgent = Annotated[str, Query(), AfterValidator(_an_agent)]
 AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
 IdentityFilter = Annotated[str | None, Query(), _if_given("identity")]
 UserFilter = Annotated[str | None, Query(), _if_given("user")]

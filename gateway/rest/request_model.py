@@ -20,7 +20,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from pydantic import BaseModel
 from pydantic import Field as ModelField
 
-from gateway.rest.body import Body, Json, sent_fields
+from gateway.rest.body import ENUM, Body, Json, sent_fields
 from gateway.rest.params import Moment
 from loci.common.v1 import field_pb2
 from services.common.fields import Field, When, enum_names, enum_numbers, fields_of, settable_fields
@@ -72,13 +72,13 @@ class RequestModel(Body):
         cls.__annotations__ = own
 
     def message(self, **others: Any) -> Any:
-        """Returns the resource with what the client sent, and with `others`, fields of the message.
+        """Returns the resource with what the client sent; `others`: fields of the message instead of or beside it.
 
         What the message does not have is passed over.
         """
         fields = self._fields()
         items = ((fields[name], value) for name, value in sent_fields(self).items() if name in fields)
-        return self.resource(**{field.wire: to_wire(field, value) for field, value in items}, **others)
+        return self.resource(**{field.wire: to_wire(field, value) for field, value in items} | others)
 
     def mask(self, leave: Collection[str] = (), nulls: Collection[str] = ()) -> FieldMask:
         """Returns the names of the fields that the client sent, but for those in `leave`.
@@ -117,9 +117,9 @@ def to_wire(field: Field, value: Any) -> Any:
 
 def _type_of_one(field: Field) -> Any:
     if field.descriptor.enum_type is not None:
-        return Literal[tuple(name for name in enum_names(field.descriptor.enum_type).values() if name is not None)]
+        return _enumeration(tuple(name for name in enum_names(field.descriptor.enum_type).values() if name is not None))
     if field.rule.values:
-        return Literal[tuple(field.rule.values)]
+        return _enumeration(tuple(field.rule.values))
     if field.type_name == _TIME:
         return Moment
     if field.descriptor.cpp_type in _INTEGERS:
@@ -127,6 +127,10 @@ def _type_of_one(field: Field) -> Any:
         most = field.rule.maximum if field.rule.HasField("maximum") else _INT32[1]
         return Annotated[int, ModelField(ge=least, le=most)]
     return _TYPES[field.descriptor.cpp_type]
+
+
+def _enumeration(names: tuple[str, ...]) -> Any:
+    return Annotated[Literal[names], ENUM]
 
 
 def _model_field(field: Field, *, required: bool) -> Any:

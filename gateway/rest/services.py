@@ -12,6 +12,8 @@ from gateway.peers import Peers
 from gateway.resources.conversations.responses import ConversationAgents
 from gateway.resources.executions.call_keys import CallKeys
 from gateway.settings import Settings
+from services.common.context import current
+from services.common.ids import to_public
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ async def _services(request: Request) -> Services:
 
 
 Loci = Annotated[Services, Depends(_services)]
+
+
+def own_organization() -> str:
+    """Returns the id of the organization that the request is made in."""
+    return to_public("org", current().organization_id)
 
 
 def caller_of(request: Request) -> Caller:

@@ -49,15 +49,17 @@ class RequestMiddleware:
         body_seconds: float,
         limits: RateLimits | None = None,
         key_cache: float = 5.0,
+        base_path: str = "",
     ) -> None:
         """`body_seconds`: for a body, of uploads for each piece. `key_cache`: after so many seconds the key of a socket
-        is looked at again.
+        is looked at again. `base_path`: stands before our paths where the proxy in front leaves it there.
         """
         self._app = app
         self._limits = limits
         self._authenticator = authenticator
         self._signer = signer
         self._key_cache = key_cache
+        self._base_path = base_path
         self._bodies = BodyLimit(
             max_body_bytes,
             body_seconds,
@@ -79,7 +81,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        scope["path"] = canonical_path(scope["path"])
+        scope["path"] = canonical_path(scope["path"], self._base_path)
         span = telemetry.begin_served(f"HTTP {scope['method']}", _text(headers.get(b"traceparent")))
         sender = _Sender(send)
         try:
@@ -135,7 +137,7 @@ class RequestMiddleware:
         return self._limits.take(caller.counted_as, caller.requests_per_minute)
 
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["path"] = canonical_path(scope["path"])
+        scope["path"] = canonical_path(scope["path"], self._base_path)
         headers = handshakes.credential_headers(scope)
         span = telemetry.begin_served("WEBSOCKET", _text(headers.get(b"traceparent")))
         try:
@@ -163,8 +165,10 @@ class RequestMiddleware:
             span.end()
 
 
-def canonical_path(path: str) -> str:
-    """Returns a path without a trailing slash, and under /v1, of which /latest is another name."""
+def canonical_path(path: str, base: str = "") -> str:
+    """Returns a path without `base` and a trailing slash, and under /v1, of which /latest is another name."""
+    if base and (path == base or path.startswith(f"{base}/")):
+        path = path.removeprefix(base)
     path = path.rstrip("/") or "/"
     return f"/v1{path.removeprefix('/latest')}" if path.startswith("/latest/") else path
 

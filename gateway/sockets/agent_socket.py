@@ -172,6 +172,7 @@ class AgentSocket:
             conversation_id=self._place.conversation_id,
             background=True,
         )
+        turn.retry.idempotency_key = _repetition_key(turn)
         view = View.of(frame)
         source = TurnEvents(self._loci.peers, turn=turn, tokens=view.tokens, window=self._loci.settings.reattach_window)
         renderer = EventRenderer(
@@ -224,7 +225,7 @@ class AgentSocket:
             renderer.interrupted()
             return
         for content in renderer.render(event):
-            seq_id = content.get("seq_id") or event.sequence
+            seq_id = content.get("seq_id") or renderer.number(event)
             await self._put(content | {"run_id": content.get("run_id") or renderer.run_id, "seq_id": seq_id})
         if event.WhichOneof("event") == "end":
             usage = usage_statistics(event.end.usage)
@@ -264,6 +265,12 @@ def _parsed(data: bytes) -> Any:
     except json.JSONDecodeError as error:
         sentence = f"the frame is not JSON that is taken here: {error.msg}"
         raise _InvalidFrame(invalid([{"type": "json_invalid", "loc": ("frame",), "msg": sentence}])) from None
+
+
+def _repetition_key(turn: message_service_pb2.TurnRequest) -> str:
+    """Returns what makes a repeated frame the same request: the otids, if all of its messages have one."""
+    otids = [message.otid for message in turn.messages if message.HasField("otid")]
+    return json.dumps(otids) if otids and len(otids) == len(turn.messages) else ""
 
 
 def _id_of(frame: Any) -> str | None:

@@ -10,7 +10,7 @@ import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.peers import Patience, stream
-from gateway.resources.environments.responses import MODES
+from gateway.resources.devices.responses import MODES
 from gateway.rest.body import dump
 from gateway.rest.json_body import parse
 from gateway.rest.services import Services

@@ -100,7 +100,7 @@ class End(_Sent):
 
 
 class Error(_Sent):
-    """What a request would have been answered with, status and detail; `run_id` where a run's events broke off."""
+    """The answer that a request would have had, status and detail; `run_id` where a run's events broke off."""
 
     type: Literal["error"] = "error"
     id: str | None = None
@@ -117,7 +117,7 @@ class Pong(_Sent):
 
 
 class Event(BaseModel):
-    """What streams tell by server-sent events, with the run and the number after which it can be gone on with."""
+    """An event of a stream as in server-sent events, with the run and the number after which it can go on."""
 
     model_config = ConfigDict(extra="allow")
     message_type: str

@@ -16,7 +16,7 @@ router = APIRouter()
 
 @router.websocket("/agents/{agent_id}/ws")
 async def talk_to_agent(socket: WebSocket, agent_id: str) -> None:
-    """What is sent is said in the agent's default conversation; cancel and resume reach all its runs."""
+    """Sends messages to the agent's default conversation; cancel and resume reach all its runs."""
     loci: Services = socket.app.state.services
     try:
         await _check_agent(loci, agent_id)
@@ -28,7 +28,7 @@ async def talk_to_agent(socket: WebSocket, agent_id: str) -> None:
 
 @router.websocket("/conversations/{conversation_id}/ws")
 async def talk_in_conversation(socket: WebSocket, conversation_id: str, agent_id: str | None = None) -> None:
-    """What is sent is said in the conversation; `default` needs `agent_id` in the query."""
+    """Sends messages to the conversation; `default` needs `agent_id` in the query."""
     loci: Services = socket.app.state.services
     try:
         place = await loci.conversations.place(conversation_id, agent_id)

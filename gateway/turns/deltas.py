@@ -22,11 +22,13 @@ class _Call:
 
 @dataclass
 class _Sent:
-    """The parts of one message that were passed on."""
+    """The parts of a step's reply that were passed on."""
 
-    step_id: str
-    # Pieces of text by (message_type, otid).
+    # Ids under which pieces came.
+    messages: set[str] = field(default_factory=set)
+    # Pieces of text by (message_type, otid), and the id they had.
     texts: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    ids: dict[tuple[str, str], str] = field(default_factory=dict)
     calls: dict[str, _Call] = field(default_factory=dict)
     # (message_type, otid) of parts that come in one piece, or whose signature was passed on.
     done: set[tuple[str, str]] = field(default_factory=set)
@@ -42,6 +44,7 @@ class Deltas:
     """
 
     def __init__(self, *, joins_midway: bool = False, tail_only: bool = False) -> None:
+        # By step: what is one message when it is stored may have come under two ids.
         self._sent: dict[str, _Sent] = {}
         self._joins_midway = joins_midway
         self._tail_only = tail_only
@@ -53,16 +56,17 @@ class Deltas:
         self._joins_midway = True
 
     def abandon(self, message_id: str, step_id: str) -> None:
-        """Drops the pieces of a message, which are void; with an empty id, those of every message of the step."""
-        for key in [key for key in self._sent if message_id in ("", key)]:
-            if message_id or self._sent[key].step_id == step_id:
-                del self._sent[key]
+        """Drops the pieces of a step's reply, which are void."""
+        void = [key for key, sent in self._sent.items() if key == step_id or message_id in sent.messages]
+        for key in void:
+            del self._sent[key]
 
     def piece(self, source: message_pb2.Message) -> list[Rest]:
         """Returns the contents to pass on of a delta: it, or nothing."""
-        sent = self._sent.get(source.id)
+        sent = self._sent.get(_key(source))
         if sent is None:
-            sent = self._sent[source.id] = _Sent(source.step_id, muted=self._joins_midway)
+            sent = self._sent[_key(source)] = _Sent(muted=self._joins_midway)
+        sent.messages.add(source.id)
         # Only the first message seen after joining can have begun before.
         self._joins_midway = False
         if sent.muted:
@@ -71,9 +75,10 @@ class Deltas:
         part = (kind, source.otid)
         match kind:
             case "tool_call_message" | "approval_request_message":
-                return [_call_chunk(source, call, sent) for call in calls_of(source)]
+                return [chunk for call in calls_of(source) for chunk in _call_chunks(source, call, sent)]
             case "assistant_message" | "reasoning_message":
                 sent.texts.setdefault(part, []).append(_text(source))
+                sent.ids[part] = source.id
                 if source.reasoning_message.HasField("signature"):
                     sent.done.add(part)
             case _:
@@ -81,9 +86,15 @@ class Deltas:
         return [message(source)]
 
     def whole(self, source: message_pb2.Message) -> list[Rest]:
-        """Returns the contents to pass on of a durable message: the rest after its pieces."""
-        sent = self._sent.get(source.id)
+        """Returns the contents to pass on of a durable message: the rest after its pieces.
+
+        What the client answered itself is not passed on, as in the reference, unless a tool of ours returned beside it.
+        """
+        sent = self._sent.get(_key(source))
         kind = message_type(source)
+        if kind == "tool_return_message":
+            returns = source.tool_return_message.tool_returns
+            return [] if all(one.by_client for one in returns) else [message(source)]
         part = (kind, source.otid)
         if sent is None:
             return [message(source)]
@@ -91,6 +102,7 @@ class Deltas:
             case "tool_call_message" | "approval_request_message":
                 return _remaining_calls(source, sent)
             case "assistant_message" | "reasoning_message" if part in sent.texts:
+                source.id = sent.ids[part]
                 return self._remaining_text(source, "".join(sent.texts.pop(part)), part in sent.done)
             case _ if part in sent.done:
                 return []
@@ -112,38 +124,45 @@ class Deltas:
         return [message(source) | {name: rest}]
 
 
+def _key(source: message_pb2.Message) -> str:
+    return source.step_id or source.id
+
+
 def _text(source: message_pb2.Message) -> str:
     if source.WhichOneof("message") == "assistant_message":
         return source.assistant_message.content
     return source.reasoning_message.reasoning
 
 
-def _call_chunk(source: message_pb2.Message, call: message_pb2.ToolCall, sent: _Sent) -> Rest:
+def _call_chunks(source: message_pb2.Message, call: message_pb2.ToolCall, sent: _Sent) -> list[Rest]:
     call_sent = sent.calls.setdefault(call.tool_call_id, _Call())
     call_sent.arguments.append(call.arguments)
     named, call_sent.named = call_sent.named, call_sent.named or bool(call.name)
-    return _chunk(source, call.tool_call_id, "" if named else call.name, call.arguments)
+    return _chunks(source, call.tool_call_id, "" if named else call.name, call.arguments)
 
 
-def _chunk(source: message_pb2.Message, call_id: str, name: str, arguments: str) -> Rest:
-    """Returns a piece of a call: the id always, the name once, no null keys, one object under both field names."""
-    piece: dict[str, Any] = {"tool_call_id": call_id}
-    if name:
-        piece["name"] = name
-    if arguments:
-        piece["arguments"] = arguments
-    return head(source) | {"tool_call": piece, "tool_calls": piece}
+def _chunks(source: message_pb2.Message, call_id: str, name: str, arguments: str) -> list[Rest]:
+    """Returns the pieces of a call: the id always, the name once and alone, one object under both field names."""
+    waits = message_type(source) == "approval_request_message"
+    chunks = []
+    for piece in ({"name": name}, {"arguments": arguments}):
+        if any(piece.values()):
+            # Of calls that wait, the reference sends nulls, too.
+            nulls: dict[str, Any] = {"name": None, "arguments": None} if waits else {}
+            whole = {**nulls, **piece, "tool_call_id": call_id}
+            chunks.append(head(source) | {"tool_call": whole, "tool_calls": whole})
+    return chunks
 
 
 def _remaining_calls(source: message_pb2.Message, sent: _Sent) -> list[Rest]:
     calls = calls_of(source)
     if not any(call.tool_call_id in sent.calls for call in calls):
         return [message(source)]
-    chunks = []
+    chunks: list[Rest] = []
     for call in calls:
         call_sent = sent.calls.pop(call.tool_call_id, _Call())
         arguments = "".join(call_sent.arguments)
         rest = call.arguments[len(arguments) :] if call.arguments.startswith(arguments) else ""
         if rest or not call_sent.named:
-            chunks.append(_chunk(source, call.tool_call_id, "" if call_sent.named else call.name, rest))
+            chunks += _chunks(source, call.tool_call_id, "" if call_sent.named else call.name, rest)
     return chunks

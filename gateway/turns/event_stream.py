@@ -49,6 +49,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves the stream until it ends or the client leaves."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        self._sent_at = time.monotonic()
         pump = asyncio.create_task(self._pump(send))
         watch = asyncio.create_task(_disconnected(receive))
         tasks = [pump, watch]

@@ -9,6 +9,7 @@ from gateway.resources.messages.requests import AttachRun
 from gateway.rest.services import Services
 from gateway.turns.event_stream import Events
 from gateway.turns.events import Interruption, TurnEvents
+from gateway.turns.renderer import FIRST_NUMBER
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2, run_pb2, run_service_pb2
 
@@ -27,6 +28,8 @@ class ReattachedRun:
     view: View
     # What is told up to this sequence the reader knows.
     after: int
+    # Whether it knows that the run has begun.
+    knows_run: bool
 
     @property
     def resumed(self) -> bool:
@@ -53,18 +56,24 @@ def resumed_from(request: Request, body: AttachRun) -> AttachRun:
 
 async def reattach(loci: Services, target: run_service_pb2.StreamRunRequest, body: AttachRun) -> ReattachedRun:
     """Returns the run that `target` names, from where `body` says. Raises LociError."""
-    after = body.starting_after
+    after = _sequence(body.starting_after)
     target.after_sequence, target.stream_tokens = after, body.stream_tokens is not False
     target.with_context = after > 0
     turn = TurnEvents(loci.peers, joined=target, tokens=target.stream_tokens, window=loci.settings.reattach_window)
     events = turn.events()
     first = await anext(events)
     view = View.joined("" if isinstance(first, Interruption) else first.attached.view_json, body)
-    return ReattachedRun(first, events, view, after)
+    return ReattachedRun(first, events, view, after, knows_run=body.starting_after >= FIRST_NUMBER)
 
 
-async def is_read_to_end(loci: Services, run_id: str, after: int) -> bool:
-    """Returns whether a reader that knows what was told up to `after` knows the run's end. Raises LociError."""
+def _sequence(number: int) -> int:
+    """Returns the sequence of the event that has a number in its stream; 0 for the ping that begins it."""
+    return max(number - FIRST_NUMBER, 0)
+
+
+async def is_read_to_end(loci: Services, run_id: str, number: int) -> bool:
+    """Returns whether a reader that knows what was told up to a number knows the run's end. Raises LociError."""
+    after = _sequence(number)
     if not after:
         return False
     response = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))

@@ -4,7 +4,7 @@ A turn ends with stop_reason and usage_statistics; a failed one with stop_reason
 """
 
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from gateway.errors.problems import in_stream
 from gateway.resources.messages.responses import COMMON, answer_types, message, stop_reason, usage_statistics
@@ -14,13 +14,16 @@ from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import LociError
 
+# Of the ping that begins a stream; events follow.
+FIRST_NUMBER = 1
+
 
 class EventRenderer:
     """Renders the events of one stream.
 
     deltas: None where whole messages were asked for. types: the message_types to pass on, see `answer_types`.
     speech: shows the calls by which older agents speak as messages; None: as calls.
-    numbered: contents carry their event's sequence as `seq_id`, by which a reader may resume; else it is null.
+    numbered: contents carry the number of their event as `seq_id`, by which a reader may resume; else it is null.
     after: what is told up to this sequence the reader knows: it decides what else there is to tell.
     """
 
@@ -52,19 +55,25 @@ class EventRenderer:
         match event.WhichOneof("event"):
             case "attached":
                 self.run_id = event.attached.run_id
-                return [self.ping_content()] if self._pings else []
+                return [self._first_ping()] if self._pings else []
             case "message":
-                return self._selected(self.whole(event.message), event.sequence)
+                return self._selected(self.whole(event.message), event)
             case "delta":
-                return self._selected(self.pieces(event.delta), event.sequence)
+                return self._selected(self.pieces(event.delta), event)
             case "notice":
-                return self._selected([message(event.notice)], event.sequence)
+                return self._selected([message(event.notice)], event)
             case "attempt_abandoned":
                 return self._abandoned(event)
             case "end":
                 return self._end(event)
             case _:
                 return []
+
+    def number(self, event: message_service_pb2.TurnEvent) -> int | None:
+        """Returns the number of an event in its stream, or None; that of the ping that begins it is the first."""
+        if not self.numbered or not (event.sequence or event.HasField("attached")):
+            return None
+        return event.sequence + 1
 
     def interrupted(self) -> None:
         """Notes that the source was interrupted and goes on now."""
@@ -77,6 +86,12 @@ class EventRenderer:
         nulls = dict.fromkeys((*COMMON, "is_err", "seq_id"))
         ids = {"id": f"ping-{uuid4()}", "date": now, "message_type": "ping", "run_id": self.run_id or None}
         return nulls | ids
+
+    def _first_ping(self) -> Rest:
+        """Returns the ping that begins the stream of a run; where that is kept it is the same for every reader."""
+        if not self.numbered:
+            return self.ping_content()
+        return self.ping_content() | {"id": f"ping-{uuid5(NAMESPACE_OID, self.run_id)}", "seq_id": FIRST_NUMBER}
 
     def broken_contents(self, failure: LociError | None) -> list[Rest]:
         """Returns the end of a stream whose source was lost for good, or (None) that met a bug.
@@ -104,11 +119,10 @@ class EventRenderer:
         messages = self._speech.piece(source) if self._speech else [source]
         return [chunk for one in messages for chunk in self._deltas.piece(one)]
 
-    def _selected(self, contents: list[Rest], sequence: int) -> list[Rest]:
+    def _selected(self, contents: list[Rest], event: message_service_pb2.TurnEvent) -> list[Rest]:
         selected = [content for content in contents if content["message_type"] in self._types]
-        if self.numbered:
-            for content in selected:
-                content["seq_id"] = sequence
+        for content in selected:
+            content["seq_id"] = self.number(event)
         return selected
 
     def _abandoned(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
@@ -121,21 +135,19 @@ class EventRenderer:
             "message_id": abandoned.message_id or None,
             "attempt": abandoned.attempt,
         }
-        seq_id = event.sequence if self.numbered else None
-        return [self.ping_content() | {"attempt_abandoned": attempt, "seq_id": seq_id}]
+        return [self.ping_content() | {"attempt_abandoned": attempt, "seq_id": self.number(event)}]
 
     def _end(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         end = event.end
         last = stop_reason(end)
         if end.HasField("error"):
             error = end.error
-            # A request that was refused before it began has no number.
-            seq_id = event.sequence or None if self.numbered else None
             text, detail = in_stream(error)
-            return self._failure(last["stop_reason"], error.error_type, text, detail, seq_id)
+            # A request that was refused before it began has no number.
+            return self._failure(last["stop_reason"], error.error_type, text, detail, self.number(event))
         if end.stop_reason == agent_pb2.STOP_REASON_CANCELLED:
             return [last]
-        return [last, usage_statistics(end.usage)]
+        return [last, usage_statistics(end.usage, by_tokens=self._deltas is not None)]
 
     def _failure(self, reason: str, error_type: str, text: str, detail: str, seq_id: int | None) -> list[Rest]:
         content = {

@@ -96,7 +96,7 @@ def resume_stream(loci: Services, run: ReattachedRun, *, pings: bool) -> Respons
         deltas=run.view.deltas(resumed=run.resumed),
         types=run.view.shown_types,
         speech=run.view.speech(resumed=run.resumed),
-        pings=pings,
+        pings=pings and not run.knows_run,
         numbered=True,
         after=run.after,
     )

@@ -1,7 +1,8 @@
 """A turn as server-sent events, framed as clients of the reference expect it. Pure: events in, bytes out.
 
 `data: <json>` and a blank line per chunk, without event names. A stream ends with stop_reason, usage_statistics and
-`data: [DONE]`; a failed one with stop_reason, `event: error` with an error_message, and `data: [DONE]`.
+`data: [DONE]`; a failed one with stop_reason, `event: error` with an error_message, and `data: [DONE]`; a cancelled one
+with stop_reason alone.
 
 Where chunks are numbered, `id:` is the number too: browsers send the last one back as Last-Event-ID. Of several chunks
 of one event the last has it, so that who was cut off between them is told the event again.
@@ -11,7 +12,7 @@ import orjson
 
 from gateway.rest.convert import Rest
 from gateway.turns.renderer import EventRenderer
-from loci.agent.v1 import message_service_pb2
+from loci.agent.v1 import agent_pb2, message_service_pb2
 from services.common.errors import LociError
 
 DONE = b"data: [DONE]\n\n"
@@ -33,10 +34,10 @@ class SseRenderer(EventRenderer):
     def frames(self, event: message_service_pb2.TurnEvent) -> list[bytes]:
         """Returns the frames of one event; may be none."""
         frames = [_framed(content) for content in self.render(event)]
-        if event.WhichOneof("event") == "end":
+        if event.WhichOneof("event") == "end" and event.end.stop_reason != agent_pb2.STOP_REASON_CANCELLED:
             frames.append(DONE)
-        if frames and self.numbered and event.sequence:
-            frames[-1] = b"id: %d\n" % event.sequence + frames[-1]
+        if frames and (number := self.number(event)) is not None:
+            frames[-1] = b"id: %d\n" % number + frames[-1]
         return frames
 
     def ping(self) -> bytes:

@@ -24,11 +24,13 @@ async def turn_request(
     *,
     conversation_id: str = "",
     background: bool = False,
+    locks: bool = False,
     callback_url: str | None = None,
 ) -> message_service_pb2.TurnRequest:
     """Returns the turn, with a fresh run id.
 
-    `conversation_id`: empty for the agent's default. Raises InvalidRequest.
+    `conversation_id`: empty for the agent's default. `locks`: it wants the conversation for itself. Raises
+    InvalidRequest.
     """
     turn = build_turn(
         body,
@@ -38,6 +40,7 @@ async def turn_request(
         conversation_id=conversation_id,
         background=background,
     )
+    turn.locks = locks
     if callback_url:
         check_members(("callback_url",))
         turn.options.callback_url = callback_url

@@ -30,7 +30,8 @@ class View:
         tool, argument = body.assistant_message_tool_name, body.assistant_message_tool_kwarg
         return cls(
             tokens=body.stream_tokens if isinstance(body, SendMessages | Send | Approve) else True,
-            types=body.include_return_message_types,
+            # An empty list filters nothing, as in the reference.
+            types=body.include_return_message_types or None,
             compaction=body.include_compaction_messages,
             spoken=(tool, argument) if body.use_assistant_message else None,
         )

@@ -168,7 +168,13 @@ def build(
     callback_sender = run_callbacks.Callbacks(poster, stores.callbacks, callbacks.secret)
     callback_deliveries = OutboxWorker(stores.outbox, {run_callbacks.KIND: callback_sender.deliver}, signer)
     agents = Agents(
-        stores.agents, peers.memories, peers.tool_catalogue, peers.model_catalogue, defaults, stores.identities
+        stores.agents,
+        peers.memories,
+        peers.tool_catalogue,
+        peers.model_catalogue,
+        defaults,
+        stores.identities,
+        stores.prompts,
     )
     identities = Identities(stores.identities, peers.identity_memories)
     groups = Groups(stores.groups, peers.shared_blocks)

@@ -27,6 +27,7 @@ from services.agent.core.facts import (
     ToolsReturned,
 )
 from services.agent.core.messages import Message
+from services.agent.core.policy import POLICIES
 from services.agent.core.ports import AgentStates, CallSite, Memory, Models, Recall, Tools
 from services.agent.core.ports_journal import Commit, CommitResult, Journal, OwnedRun
 from services.agent.core.turn import Turn, reminder, status_of, step_id
@@ -150,7 +151,8 @@ class RunEffects:
             fact.failure,
             turn.usage,
             turn.step,
-            turn.context_tokens,
+            # The reference's older loops do not tell it.
+            None if POLICIES[turn.settings.agent_type].heartbeats else turn.context_tokens,
             turn.outputs,
             stored.successor,
         )

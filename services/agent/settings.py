@@ -88,7 +88,7 @@ class Settings:
     verifier: Verifier
     defaults: Defaults
     callbacks: CallbackSettings
-    on_busy: Literal["wait", "reject", "interrupt"]
+    on_busy: Literal["wait", "reject", "interrupt"] | None
     run_timeout: float
     stream_keep: timedelta
     message_vectors: bool
@@ -117,14 +117,16 @@ class Settings:
         )
 
 
-def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"]:
-    match env.choice("LOCI_BUSY", ("wait", "reject", "interrupt"), default="wait"):
+def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"] | None:
+    match env.choice("LOCI_BUSY", ("wait", "reject", "interrupt"), default=None):
+        case "wait":
+            return "wait"
         case "reject":
             return "reject"
         case "interrupt":
             return "interrupt"
         case _:
-            return "wait"
+            return None
 
 
 def webhook_secret(env: Env) -> str:
@@ -133,8 +135,8 @@ def webhook_secret(env: Env) -> str:
 
     Raises SettingsError.
     """
-    if given := env.content(WEBHOOK_SECRET, default=""):
-        return given
+    if secret := env.content(WEBHOOK_SECRET, default=""):
+        return secret
     signer_from(env)
     signing_key = load_private_key(env.content(SIGNING_KEY)).private_bytes_raw()
     derived = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"loci callbacks").derive(signing_key)

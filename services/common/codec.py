@@ -83,13 +83,13 @@ class Codec(Generic[D, M]):
             if each.name not in left
         }
 
-    def encode(self, value: D, **others: Any) -> M:
+    def encode(self, value: D, /, **others: Any) -> M:
         """Returns the message; `others`: further fields of it."""
         items = ((member, getattr(value, name)) for name, member in self._members.items())
         wire = {member.field.wire: member.to_wire(item) for member, item in items if item is not None}
         return self._message(**wire, **others)
 
-    def decode(self, message: M, **others: Any) -> D:
+    def decode(self, message: M, /, **others: Any) -> D:
         """Returns the dataclass; `others`: fields that the message does not have.
 
         Raises what `refuse` makes, InvalidArgument (INVALID_ID).
@@ -104,11 +104,21 @@ class Codec(Generic[D, M]):
         """
         names = self._settable(When.CREATION) if paths is None else self.mask(paths)
         sent = {name: value for name in names if (value := self._members[name].read(message)) not in _UNSET}
-        values = self._of(**sent)
+        return Draft(self.check(self._of(**sent), names), names)
+
+    def check(self, value: D, names: Iterable[str]) -> D:
+        """Returns the dataclass whose fields are within the bounds of their declaration. Raises what `refuse` makes."""
         for name in names:
-            if problem := problem_of(self._members[name].field, getattr(values, name)):
+            if problem := problem_of(self._members[name].field, getattr(value, name)):
                 raise self._refuse(name, problem)
-        return Draft(values, names)
+        return value
+
+    def create(self, message: M, /, **others: Any) -> D:
+        """Returns the dataclass of what a client creates, `others` beside it, within the bounds of the declaration.
+
+        For a dataclass that cannot be made without those others; raises as `draft`.
+        """
+        return self.check(self.decode(message, **others), self._settable(When.CREATION) - others.keys())
 
     def values(self, message: M, paths: Iterable[str] | None = None) -> dict[str, Any]:
         """Returns what a client sets, by field: at creation what the message has of it, in a change what the paths of
@@ -223,7 +233,8 @@ def _conversion(field: Field, hint: Any, refuse: Refuse) -> _Conversion:
         )
     match field.type_name:
         case "":
-            return _Conversion(_same, lambda value: storable(value) if isinstance(value, str) else value)
+            # A secret stays as it is: it is stored encrypted.
+            return _Conversion(_same, _same if field.rule.secret else _storable_text)
         case Timestamp.DESCRIPTOR.full_name:
             return _Conversion(timestamp, lambda value: _moment(field.name, value, refuse))
         case Duration.DESCRIPTOR.full_name:
@@ -235,6 +246,10 @@ def _conversion(field: Field, hint: Any, refuse: Refuse) -> _Conversion:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _storable_text(value: Any) -> Any:
+    return storable(value) if isinstance(value, str) else value
 
 
 def _item_of(hint: Any) -> Any:

@@ -17,7 +17,7 @@ async def resolve(host: str) -> list[Address]:
     """Returns the addresses of a name, each once. Raises AddressRefused when it has none."""
     try:
         asking = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
-        found = await asyncio.get_running_loop().run_in_executor(_RESOLVING, asking)
+        addresses = await asyncio.get_running_loop().run_in_executor(_RESOLVING, asking)
     except (OSError, UnicodeError):
         raise AddressRefused(f"{host} cannot be resolved") from None
-    return list(dict.fromkeys(ipaddress.ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found))
+    return list(dict.fromkeys(ipaddress.ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in addresses))

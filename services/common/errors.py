@@ -170,6 +170,11 @@ _BY_NUMBER: dict[int, type[LociError]] = {code.value[0]: cls for code, cls in _C
 _LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL})
 
 
+def cursor_not_found(field: str, cursor: str) -> NotFound:
+    """Returns the error for a cursor that names no object of the list. `field`: of PageRequest, `after` or `before`."""
+    return NotFound(f"The cursor {cursor} was not found", reason="CURSOR_NOT_FOUND", metadata={"field": field})
+
+
 def to_status(error: LociError) -> status_pb2.Status:
     """Returns the google.rpc.Status of an error: code, message, ErrorInfo first, then its own details.
 

@@ -47,7 +47,7 @@ class Field:
 
     @property
     def empty_json(self) -> str:
-        """The JSON that an empty text of a `*_json` field stands for."""
+        """Returns the JSON that an empty text of a `*_json` field stands for."""
         return _EMPTY_JSON.get(self.rule.json, "null")
 
     @property
@@ -58,7 +58,7 @@ class Field:
 
     @property
     def type_name(self) -> str:
-        """The full name of its message; empty where it is none."""
+        """Returns the full name of its message; empty where it is none."""
         message = self.descriptor.message_type
         return message.full_name if message is not None else ""
 

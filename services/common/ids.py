@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Iterable
 from uuid import UUID
 
 from services.common.errors import InvalidArgument
@@ -63,3 +64,13 @@ def from_public(prefix: str, text: str) -> UUID:
         reason="INVALID_ID",
         metadata={"prefix": prefix},
     )
+
+
+def optional_id(prefix: str, text: str) -> UUID | None:
+    """Returns the UUID in an id; None for an empty text. Raises as `from_public`."""
+    return from_public(prefix, text) if text else None
+
+
+def ids_in(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
+    """Returns the UUIDs of a list. Raises as `from_public`."""
+    return tuple(from_public(prefix, text) for text in texts)

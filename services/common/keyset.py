@@ -13,48 +13,45 @@ from sqlalchemy import ColumnElement, FromClause, Row, Select, collate, select, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.core.paging import Moment, Page, PageBy, PageOf, cut, moment_of, moment_token
-from services.common.errors import NotFound
+from services.common.errors import cursor_not_found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keyset:
-    """The order of a list: by `time` (default: the table's created_at), then by id.
-
-    `noun` is for cursors that name no row: the reason is <NOUN>_NOT_FOUND. `prefix`: of ids, where it is not the noun.
-    `sentence` has a {} for the id.
-    """
+    """The order of a list: by `time` (default: the table's created_at), then by id. `prefix`: of ids."""
 
     table: FromClause
-    noun: str
-    prefix: str = ""
+    prefix: str
     time: ColumnElement[Any] | None = None
-    sentence: str = "The cursor {} was not found"
 
     @property
     def times(self) -> ColumnElement[Any]:
-        """The column that the list is ordered by."""
+        """Returns the column that the list is ordered by."""
         return self.table.c.created_at if self.time is None else self.time
 
     async def page(
-        self, connection: AsyncConnection, query: Select[Any], page: Page, organization_id: UUID
+        self, connection: AsyncConnection, query: Select[Any], page: Page, organization_id: UUID | None
     ) -> PageOf[Row[Any]]:
-        """Returns the rows of `query` on one page; `query` selects the id and the time. Raises as `bounds`."""
+        """Returns the rows of `query` on one page; `query` selects the id and the time. Raises as `bounds`.
+
+        organization_id: the tenant whose objects may be cursors; None: of all tenants.
+        """
         query = self.order_by_scan(query.where(*await self.bounds(connection, page, organization_id)), page)
         return self.cut((await connection.execute(query)).all(), page)
 
     async def bounds(
-        self, connection: AsyncConnection, page: Page, organization_id: UUID, *within: ColumnElement[bool]
+        self, connection: AsyncConnection, page: Page, organization_id: UUID | None, *within: ColumnElement[bool]
     ) -> list[ColumnElement[bool]]:
         """Returns conditions for where the page begins and ends; cursors are looked for `within` some.
 
-        A token goes on from where its page was. Raises NotFound (<NOUN>_NOT_FOUND), Refused (PAGE_TOKEN_INVALID).
+        A token goes on from where its page was. Raises NotFound (CURSOR_NOT_FOUND), Refused (PAGE_TOKEN_INVALID).
         """
         start = moment_of(page.token) if page.token else None
         end = start if page.backwards else None
         if page.after is not None:
-            start = start or await self._moment(connection, page.after, organization_id, within)
+            start = start or await self._moment(connection, "after", page.after, organization_id, within)
         if page.before is not None:
-            end = end or await self._moment(connection, page.before, organization_id, within)
+            end = end or await self._moment(connection, "before", page.before, organization_id, within)
         place, bounds = tuple_(self.times, self.table.c.id), []
         if start is not None and not page.backwards:
             bounds.append(place > tuple_(*start) if page.ascending else place < tuple_(*start))
@@ -74,16 +71,18 @@ class Keyset:
     async def _moment(
         self,
         connection: AsyncConnection,
+        field: str,
         object_id: UUID,
-        organization_id: UUID,
+        organization_id: UUID | None,
         within: Sequence[ColumnElement[bool]],
     ) -> Moment:
         columns = self.table.c
-        own = columns.organization_id == organization_id, columns.id == object_id
+        own = [columns.id == object_id]
+        if organization_id is not None:
+            own.append(columns.organization_id == organization_id)
         row = (await connection.execute(select(self.times, columns.id).where(*own, *within).limit(1))).first()
         if row is None:
-            sentence = self.sentence.format(f"{self.prefix or self.noun}-{object_id}")
-            raise NotFound(sentence, reason=f"{self.noun.upper()}_NOT_FOUND")
+            raise cursor_not_found(field, f"{self.prefix}-{object_id}")
         return Moment(*row)
 
 

@@ -60,7 +60,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The program's process id."""
+        """Returns the program's process id."""
         return self._process.pid
 
     async def send(self, data: bytes) -> None:

@@ -5,7 +5,6 @@ to one of those: whoever answers differently the next time gains nothing. Redire
 through the transport again and are checked like the first address. Proxies of the environment are not used.
 """
 
-import ipaddress
 import re
 import ssl
 from collections.abc import Sequence
@@ -14,7 +13,15 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, unmap
+from services.common.core.addresses import (
+    ALLOW,
+    Address,
+    AddressRefused,
+    is_metadata,
+    is_public,
+    literal_address,
+    unmap,
+)
 from services.common.dns import resolve
 
 LONGEST_URL = 2_048
@@ -39,7 +46,7 @@ def check_url(url: str, *, allow_private: bool) -> httpx.URL:
         raise AddressRefused("the URL must begin with https:// and name a host")
     if parsed.userinfo:
         raise AddressRefused("the URL must not hold a user name or password")
-    literal = _literal(host)
+    literal = literal_address(host)
     if literal is None and not _NAME.fullmatch(host):
         raise AddressRefused(f"{host[:80]!r} is not the name of a host")
     if port is not None and not 0 < port < 65_536:
@@ -91,10 +98,10 @@ class SafeTransport(httpx.AsyncBaseTransport):
 
     async def _addresses(self, url: httpx.URL) -> Sequence[Address]:
         checked = check_url(str(url), allow_private=self._allow_private)
-        found = await resolve(_host(checked))
-        for address in found:
+        addresses = await resolve(_host(checked))
+        for address in addresses:
             _check_address(checked, address, allow_private=self._allow_private)
-        return found[:_MOST_TRIED]
+        return addresses[:_MOST_TRIED]
 
 
 def safe_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
@@ -124,6 +131,8 @@ def _trusted() -> ssl.SSLContext:
 def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> None:
     if url.scheme == "http" and not unmap(address).is_loopback:
         raise AddressRefused(f"{url.host} is not this machine, so the URL must begin with https://")
+    if is_metadata(address):
+        raise AddressRefused(f"{url.host} is at {address}, which nobody may call")
     if not allow_private and not is_public(address):
         raise _private(url.host)
 
@@ -137,13 +146,6 @@ def _private(host: str) -> AddressRefused:
     return AddressRefused(f"{host} is not a public address; set {ALLOW}=1 on the server to allow it")
 
 
-def _literal(host: str) -> Address | None:
-    try:
-        return ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return None
-
-
 def _names_this_machine(host: str) -> bool:
-    literal = _literal(host)
+    literal = literal_address(host)
     return host.rstrip(".").lower() == "localhost" if literal is None else unmap(literal).is_loopback

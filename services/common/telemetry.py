@@ -139,10 +139,10 @@ def current_trace_id() -> str:
 
 
 def _parse(header: str | None) -> SpanContext | None:
-    found = _TRACEPARENT.fullmatch(header or "")
-    if found is None:
+    match = _TRACEPARENT.fullmatch(header or "")
+    if match is None:
         return None
-    trace_id, span_id, flags = (int(part, 16) for part in found.groups())
+    trace_id, span_id, flags = (int(part, 16) for part in match.groups())
     ids = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags & TraceFlags.SAMPLED))
     return ids if ids.is_valid else None
 

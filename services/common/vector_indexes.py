@@ -55,7 +55,7 @@ class VectorIndex:
 
     @property
     def name(self) -> str:
-        """The index's name within the table's schema."""
+        """Returns the index's name within the table's schema."""
         return f"{self.table.rpartition('.')[2]}_model_{self.model_id}"
 
     @property
@@ -70,7 +70,7 @@ class VectorIndex:
 
     @property
     def condition(self) -> str:
-        """The condition on its rows, in literals: a parameter in their place would hide the index from the planner."""
+        """Returns the condition on its rows, in literals: a parameter would hide the index from the planner."""
         return f"model_id = {self.model_id} AND NOT waiting"
 
     def sql(self, statement: str, **more: object) -> str:

@@ -23,7 +23,7 @@ from services.common.database import open_pool
 from services.common.ids import uuid7
 from services.common.server import Server, make_server
 from services.common.statement_counter import StatementCounter
-from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.adapters.embedder import RepeatingEmbedder
 from services.memory.adapters.parser import ChildParser
 from services.memory.agent_files.store.agent_files import PostgresAgentFiles
 from services.memory.agent_tools.edit_queues import EditQueues
@@ -143,7 +143,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
 
 def gateway_embedder(channel: grpc.aio.Channel) -> Embedder:
     """Returns the llm gateway as the peer that embeds texts."""
-    return GatewayEmbedder(channel)
+    return RepeatingEmbedder(channel)
 
 
 def vector_indexing(pool: asyncpg.Pool, direct_url: str, *, memory_mib: int) -> VectorIndexing:

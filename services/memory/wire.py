@@ -1,7 +1,7 @@
 """The parts of messages that servicers share: ids, settings, texts and times."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -12,7 +12,8 @@ from services.common.codec import Codec
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public
+from services.common.ids import from_public, optional_id
+from services.common.timestamps import moment_in
 from services.memory.core.rules import JsonObject
 
 D = TypeVar("D")
@@ -60,7 +61,7 @@ def needed_conversation_id(text: str) -> UUID:
 
 def run_id(text: str) -> UUID | None:
     """Returns the UUID of `run-<uuid>`; None where none is given."""
-    return from_public("run", text) if text else None
+    return optional_id("run", text)
 
 
 def settings(of: type[D], message: Any, reason: str, *, leave: Iterable[str] = ()) -> Codec[D, Any]:
@@ -76,7 +77,8 @@ def settings(of: type[D], message: Any, reason: str, *, leave: Iterable[str] = (
 
 def changes(codec: Codec[Any, Any], message: Any, paths: Iterable[str]) -> dict[str, Any]:
     """Returns new values of the fields that a mask names. Raises InvalidArgument (UPDATE_MASK_INVALID), Refused."""
-    names, values = codec.mask(paths), codec.decode(message)
+    names = codec.mask(paths)
+    values = codec.check(codec.decode(message), names)
     return {name: getattr(values, name) for name in names}
 
 
@@ -97,10 +99,8 @@ def text(request: Any, name: str) -> str | None:
 
 def moment(message: Any, name: str) -> datetime | None:
     """Returns an optional time of a message. Raises InvalidArgument (TIME_INVALID)."""
-    if not message.HasField(name):
-        return None
-    try:
-        moment: datetime = getattr(message, name).ToDatetime(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise InvalidArgument(f"{name} is not a time between the years 1 and 9999", reason="TIME_INVALID") from None
-    return moment
+    return moment_in(message, name, _invalid_time)
+
+
+def _invalid_time(name: str, problem: str) -> InvalidArgument:
+    return InvalidArgument(f"{name} {problem}", reason="TIME_INVALID")

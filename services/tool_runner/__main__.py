@@ -8,13 +8,13 @@ from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
-from services.tool_runner.bootstrap import AUDIENCE, build, build_mcp, gateway_embedder, postgres_lists, postgres_stores
+from services.tool_runner.bootstrap import AUDIENCE, build, build_mcp, gateway_embedder, postgres_stores
 from services.tool_runner.builtin.runner import BuiltinRunner
 from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
-from services.tool_runner.environments.rules.configs import type_of
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.sandbox_configs.rules.configs import type_of
 from services.tool_runner.sandboxes.choose import SandboxChoice
 from services.tool_runner.settings import Settings, read_database
 from services.tool_runner.web.lazy import Web
@@ -29,14 +29,14 @@ async def serve(env: Env) -> None:
     database = settings.database
     await wait_for_database(database.url)
     pool = await open_pool(database.url, pgbouncer=database.pgbouncer)
-    lists = postgres_lists(database.url, pgbouncer=database.pgbouncer)
     sandboxes = SandboxChoice(settings.sandbox, remote=settings.remote_sandbox)
     models = make_channel(settings.llm_gateway_address) if settings.llm_gateway_address else None
     web = Web(settings.search, allow_private=settings.allow_private_urls)
     egress = Egress(settings.egress)
     layers = Layers(settings.layers, sandboxes, egress)
-    stores = postgres_stores(pool, lists, settings.sealer)
-    mcp = build_mcp(settings.mcp, stores, SandboxPrograms(sandboxes, egress, layers, settings.limits))
+    stores = postgres_stores(pool, settings.sealer)
+    programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host_folders)
+    mcp = build_mcp(settings.mcp, stores, programs)
     runner = build(
         listen=settings.listen,
         verifier=settings.verifier,
@@ -54,6 +54,7 @@ async def serve(env: Env) -> None:
         limits=settings.limits,
         at_once=settings.at_once,
         receipt_days=settings.receipt_days,
+        shows_secrets=settings.shows_secrets,
     )
 
     async def prepare() -> None:
@@ -66,7 +67,7 @@ async def serve(env: Env) -> None:
         sandboxes.close,
         web.close,
     ]
-    closing += [runner.search.close, lists.close, pool.close]
+    closing += [runner.search.close, pool.close]
     if models is not None:
         closing.append(models.close)
     await serve_until_signal(runner.server, background=(prepare, runner.sweeper.run), on_stop=closing)

@@ -6,30 +6,23 @@ from dataclasses import dataclass
 import asyncpg
 import grpc
 
-from loci.tool.v1 import environment_service_pb2 as environment_pb
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import mcp_service_pb2 as mcp_pb
+from loci.tool.v1 import sandbox_config_service_pb2 as sandbox_config_pb
 from loci.tool.v1 import tool_service_pb2 as tool_pb
-from loci.tool.v1.environment_service_pb2_grpc import add_EnvironmentServiceServicer_to_server
 from loci.tool.v1.execution_service_pb2_grpc import add_ExecutionServiceServicer_to_server
 from loci.tool.v1.mcp_service_pb2_grpc import add_McpServiceServicer_to_server
+from loci.tool.v1.sandbox_config_service_pb2_grpc import add_SandboxConfigServiceServicer_to_server
 from loci.tool.v1.tool_service_pb2_grpc import add_ToolServiceServicer_to_server
 from services.common.context import Verifier
+from services.common.embedder import GatewayEmbedder
 from services.common.encryption import Sealer
 from services.common.server import Server, make_server
-from services.tool_runner.adapters.embedder import GatewayEmbedder
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.job import Limits
 from services.tool_runner.core.model import ToolType
 from services.tool_runner.core.ports import Layers, Runner, Sandboxes
 from services.tool_runner.egress.egress import Egress, EgressSettings
-from services.tool_runner.environments.call_environments import TenantEnvironments
-from services.tool_runner.environments.packages import Packages
-from services.tool_runner.environments.ports import EnvironmentStore
-from services.tool_runner.environments.service import EnvironmentService
-from services.tool_runner.environments.servicer import EnvironmentServicer
-from services.tool_runner.environments.store import PostgresEnvironments
-from services.tool_runner.environments.vault import Vault
 from services.tool_runner.executions.files.inputs import Inputs
 from services.tool_runner.executions.files.service import Files
 from services.tool_runner.executions.files.store import PostgresFiles
@@ -47,7 +40,14 @@ from services.tool_runner.mcp_servers.servicer import McpServicer
 from services.tool_runner.mcp_servers.store import PostgresMcpServers
 from services.tool_runner.mcp_servers.token_store import PostgresMcpTokens
 from services.tool_runner.mcp_servers.wiring import Mcp, McpSettings, wire_mcp
-from services.tool_runner.tools.late_lists import LateLists
+from services.tool_runner.sandbox_configs.call_environments import TenantEnvironments
+from services.tool_runner.sandbox_configs.packages import Packages
+from services.tool_runner.sandbox_configs.ports import SandboxConfigStore
+from services.tool_runner.sandbox_configs.service import SandboxConfigService
+from services.tool_runner.sandbox_configs.servicer import SandboxConfigServicer
+from services.tool_runner.sandbox_configs.store import PostgresSandboxConfigs
+from services.tool_runner.sandbox_configs.vault import Vault
+from services.tool_runner.tools.list_store import PostgresToolLists
 from services.tool_runner.tools.ports import Lists, ToolStore
 from services.tool_runner.tools.search.ports import Embedder, SearchStore
 from services.tool_runner.tools.search.service import ToolSearch
@@ -73,7 +73,7 @@ class Stores:
     tools: ToolStore
     lists: Lists
     search: SearchStore
-    environments: EnvironmentStore
+    sandbox_configs: SandboxConfigStore
     mcp_servers: McpStore
     mcp_tokens: TokenStore
     receipts: ReceiptStore
@@ -93,13 +93,13 @@ class ToolRunner:
     search: ToolSearch
 
 
-def postgres_stores(pool: asyncpg.Pool, lists: Lists, sealer: Sealer) -> Stores:
-    """Returns the stores on one pool, but for the lists, which have connections of their own."""
+def postgres_stores(pool: asyncpg.Pool, sealer: Sealer) -> Stores:
+    """Returns the stores on one pool."""
     return Stores(
         tools=PostgresTools(pool),
-        lists=lists,
+        lists=PostgresToolLists(pool),
         search=PostgresToolSearch(pool),
-        environments=PostgresEnvironments(pool),
+        sandbox_configs=PostgresSandboxConfigs(pool),
         mcp_servers=PostgresMcpServers(pool, sealer),
         mcp_tokens=PostgresMcpTokens(pool, sealer),
         receipts=PostgresReceipts(pool),
@@ -108,11 +108,6 @@ def postgres_stores(pool: asyncpg.Pool, lists: Lists, sealer: Sealer) -> Stores:
         files=PostgresFiles(pool),
         retention=PostgresRetention(pool),
     )
-
-
-def postgres_lists(url: str, *, pgbouncer: bool = False) -> Lists:
-    """Returns the lists of tools on a database, whose engine is made with the first list."""
-    return LateLists(url, pgbouncer=pgbouncer)
 
 
 def gateway_embedder(channel: grpc.aio.Channel) -> Embedder:
@@ -143,13 +138,14 @@ def build(
     limits: Limits | None = None,
     at_once: int = 8,
     receipt_days: int = 0,
+    shows_secrets: bool = False,
 ) -> ToolRunner:
     """Returns the service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
     limited, vault = SourceParser(), Vault(sealer)
     sandboxed = SandboxRunner(sandboxes, egress or Egress(EgressSettings()), layers, sessions=sessions)
     preparation = CallPreparation(
         stores.tools,
-        TenantEnvironments(stores.environments, vault, sandbox_type),
+        TenantEnvironments(stores.sandbox_configs, vault, sandbox_type),
         Inputs(stores.files),
         limited,
         limits or Limits(),
@@ -174,15 +170,17 @@ def build(
                 ExecutionServicer(executor, stores.receipt_lists, Files(stores.files), catalogue),
             ),
             (
-                add_EnvironmentServiceServicer_to_server,
-                EnvironmentServicer(EnvironmentService(stores.environments, vault, Packages(layers))),
+                add_SandboxConfigServiceServicer_to_server,
+                SandboxConfigServicer(
+                    SandboxConfigService(stores.sandbox_configs, vault, Packages(layers), shows_values=shows_secrets)
+                ),
             ),
-            (add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue)),
+            (add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue, shows_secrets=shows_secrets)),
         ],
         service_names=[
             tool_pb.DESCRIPTOR.services_by_name["ToolService"].full_name,
             execution_pb.DESCRIPTOR.services_by_name["ExecutionService"].full_name,
-            environment_pb.DESCRIPTOR.services_by_name["EnvironmentService"].full_name,
+            sandbox_config_pb.DESCRIPTOR.services_by_name["SandboxConfigService"].full_name,
             mcp_pb.DESCRIPTOR.services_by_name["McpService"].full_name,
         ],
         audience=AUDIENCE,

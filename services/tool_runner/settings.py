@@ -22,6 +22,7 @@ from services.tool_runner.mcp.client import Times
 from services.tool_runner.mcp_servers.wiring import McpSettings
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings
+from services.tool_runner.sandboxes.host_folders import parse_host_folders
 from services.tool_runner.sandboxes.remote import REMOTE_KINDS, RemoteSandbox
 from services.tool_runner.web.engines import ENGINES
 from services.tool_runner.web.rules import SearchSettings
@@ -39,6 +40,9 @@ _PARTS = (
     "LOCI_DATABASE_DIRECT_URL",
     "DOCKER_HOST",
 )
+# Where Loci's data and keys are, if nothing else is said; what of that a program must not see.
+_DATA = ("/var/lib/loci", os.path.expanduser("~/.loci"))
+_KEYS = ("LOCI_CONTEXT_PUBLIC_KEYS", "LOCI_CONTEXT_SIGNING_KEY", "LOCI_ENCRYPTION_KEY")
 _KINDS = ("auto", "docker", "bubblewrap", *REMOTE_KINDS)
 # All that the launcher's environment holds: how to reach the engine, and how to start Python there.
 _LAUNCHER_VARIABLES = (
@@ -57,6 +61,7 @@ class Settings:
     """listen: the address to serve on; at_once: how many calls run at the same time, the others wait.
 
     sessions: whether calls of a run may share a worker. receipt_days: how long receipts are kept; 0: for ever.
+    shows_secrets: whether values of variables are shown to whoever may read them.
 
     llm_gateway_address: who embeds texts, by `embedding`; empty: tools are found by words alone.
     """
@@ -71,6 +76,7 @@ class Settings:
     at_once: int
     sessions: bool
     receipt_days: int
+    shows_secrets: bool
     mcp: McpSettings
     search: SearchSettings
     allow_private_urls: bool
@@ -102,6 +108,7 @@ class Settings:
             at_once=env.integer("LOCI_TOOL_CONCURRENCY", default=8, least=1, most=256, example="8"),
             sessions=env.flag("LOCI_TOOL_SESSIONS"),
             receipt_days=env.integer("LOCI_RECEIPT_DAYS", default=RECEIPT_DAYS, least=0, most=36_500, example="30"),
+            shows_secrets=env.flag("LOCI_SHOW_SECRETS"),
             mcp=_mcp(env),
             search=_search(env),
             allow_private_urls=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
@@ -118,10 +125,11 @@ def read_database(env: Env) -> DatabaseSettings:
 
 
 def _mcp(env: Env) -> McpSettings:
-    usual = Times()
+    usual, host_folders = Times(), _host_folders(env)
     return McpSettings(
-        # The second is the reference's.
-        stdio=env.flag("LOCI_MCP_STDIO", default=not env.flag("MCP_DISABLE_STDIO", default=True)),
+        # The second is the reference's. Who names folders for programs wants programs.
+        stdio=env.flag("LOCI_MCP_STDIO", default=bool(host_folders) or not env.flag("MCP_DISABLE_STDIO", default=True)),
+        host_folders=host_folders,
         allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
         times=Times(
             connect=env.seconds("LOCI_MCP_CONNECT_SECONDS", default=usual.connect),
@@ -130,6 +138,17 @@ def _mcp(env: Env) -> McpSettings:
             idle=env.seconds("LOCI_MCP_IDLE_SECONDS", default=usual.idle),
         ),
     )
+
+
+def _host_folders(env: Env) -> tuple[str, ...]:
+    text = env.text("LOCI_MCP_STDIO_PATHS", default="", expected="folders with colons", example="/opt/mcp:/usr/local")
+    if text and env.text("LOCI_SANDBOX", default="auto") in REMOTE_KINDS:
+        raise SettingsError("LOCI_MCP_STDIO_PATHS: only docker and bubblewrap can show folders of this machine")
+    keys = (value for name in _KEYS if (value := env.text(name, default="")).startswith("/"))
+    try:
+        return parse_host_folders(text, [env.text("LOCI_HOME", default=""), *_DATA, *keys])
+    except ValueError as error:
+        raise SettingsError(f"LOCI_MCP_STDIO_PATHS: {error}") from None
 
 
 def _search(env: Env) -> SearchSettings:

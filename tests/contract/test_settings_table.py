@@ -14,7 +14,7 @@ from services.tool_runner.web.engines import ENGINES
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "docs" / "settings.md").read_text()
 _NAME = re.compile(
-    r"(?:LOCI|OTEL|DOCKER|LETTA_SERVER|LETTA_API|LETTA_ENCRYPTION|MCP_DISABLE|E2B|MODAL)_[A-Z0-9_]*[A-Z]"
+    r"(?:LOCI|OTEL|DOCKER|LETTA_(?:SERVER|API|BASE|OLD|ENCRYPTION)|MCP_DISABLE|E2B|MODAL)_[A-Z0-9_]*[A-Z]"
 )
 # Read by names that are put together.
 COMPOSED = {f"LOCI_{service.upper()}_{what}" for service in SERVICES for what in ("ADDR", "DATABASE_URL")} | {

@@ -10,9 +10,16 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.helpers import skip_without_sandbox
 from tests.e2e.stack import Stack, running
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips what runs tool code where nothing can."""
+    if item.get_closest_marker("sandbox"):
+        skip_without_sandbox()
 
 
 @dataclass

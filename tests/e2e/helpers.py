@@ -1,7 +1,13 @@
 """Agents, and results that come in the background, as many modules need them; `running` is in stack.py."""
 
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from letta_client import Letta
 
 from tests.polling import wait_until
@@ -25,6 +31,25 @@ BLOCKS: list[Any] = [
     {"label": "human", "value": "Nothing is known yet."},
     {"label": "persona", "value": "I am a helpful agent."},
 ]
+
+
+def skip_without_sandbox() -> None:
+    """Skips a test that runs tool code, where nothing can."""
+    if not _has_sandbox():
+        pytest.skip("needs bubblewrap, or a Docker engine")
+
+
+@functools.cache
+def _has_sandbox() -> bool:
+    return shutil.which("bwrap") is not None or docker_answers(os.environ)
+
+
+def docker_answers(environment: Mapping[str, str]) -> bool:
+    """Returns whether a Docker engine answers to who has this environment."""
+    if shutil.which("docker") is None:
+        return False
+    version = subprocess.run(["docker", "version"], env=environment, capture_output=True, check=False, timeout=20)
+    return version.returncode == 0
 
 
 def create(client: Letta, model: str, **options: Any) -> str:

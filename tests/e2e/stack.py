@@ -19,6 +19,7 @@ import psutil
 from letta_client import Letta
 
 from services.llm_gateway.core.provider_types import TYPES
+from tests.e2e.prepared_home import copy_prepared_home
 from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,10 +163,15 @@ class Stack:
 
 
 @contextmanager
-def running(environment: Mapping[str, str] | None = None) -> Iterator[Stack]:
-    """A stack in a folder of its own; afterwards neither processes nor folder are left."""
+def running(environment: Mapping[str, str] | None = None, *, first_start: bool = False) -> Iterator[Stack]:
+    """A stack in a folder of its own; afterwards neither processes nor folder are left.
+
+    first_start: with nothing in LOCI_HOME; otherwise there are keys and a database already.
+    """
     folder = Path(tempfile.mkdtemp(prefix="loci-e2e-"))
     stack = Stack(folder / "home", environment or {})
+    if not first_start:
+        copy_prepared_home(stack.home)
     try:
         stack.start()
         yield stack

@@ -1,5 +1,6 @@
 """Files of agents through the official client: a folder attached, tools that come with it, what the model is shown."""
 
+from functools import partial
 from typing import Any
 
 import httpx
@@ -7,7 +8,7 @@ import orjson
 import pytest
 from letta_client import APIStatusError
 
-from tests.e2e.helpers import BLOCKS
+from tests.e2e.helpers import BLOCKS, finished_file
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
@@ -40,7 +41,8 @@ def test_an_agent_reads_the_files_of_a_folder(stack: Stack, openai_fake: OpenAIS
     folder = folder_with(client, "bureau", handbook=HANDBOOK, notes=NOTES)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, max_files_open=1, include_base_tools=False)
     assert (agent.sources, agent.tools) == ([], [])
-    agent = client.agents.folders.attach(folder.id, agent_id=agent.id)
+    assert client.agents.folders.attach(folder.id, agent_id=agent.id) is None
+    agent = client.agents.retrieve(agent.id, include=["agent.tools", "agent.sources", "agent.blocks"])
     assert [tool.name for tool in agent.tools] == TOOLS
     assert {tool.tool_type for tool in agent.tools} == {"letta_files_core"}
     assert [(source.id, source.name) for source in agent.sources] == [(folder.id, "bureau")]
@@ -48,16 +50,23 @@ def test_an_agent_reads_the_files_of_a_folder(stack: Stack, openai_fake: OpenAIS
     assert list(client.folders.agents.list(folder.id)) == [agent.id]
 
     # The first is open at once, and in view.
+    blocks = {block.label: block for block in agent.memory.file_blocks}
+    assert {label: block.is_open for label, block in blocks.items()} == {
+        "bureau/handbook.md": True,
+        "bureau/notes.md": False,
+    }
     opened = list(client.agents.files.list(agent.id, is_open=True))
     assert [(file.file_name, file.folder_name, file.start_line, file.end_line) for file in opened] == [
-        ("bureau/handbook.md", "bureau", 1, 7)
+        ("bureau/handbook.md", "bureau", None, None)
     ]
-    assert "3: Everybody has 30 days off." in opened[0].visible_content
+    assert blocks["bureau/handbook.md"].value == opened[0].visible_content
+    assert (blocks["bureau/handbook.md"].read_only, blocks["bureau/notes.md"].value) == (True, "")
+    assert "2: Everybody has 30 days off." in opened[0].visible_content
     openai_fake.reply(Reply(text="30 days."))
     client.agents.messages.create(agent.id, input="How many days do I have off?")
     assert '<file status="open" name="bureau/handbook.md">' in system(openai_fake)
-    assert "3: Everybody has 30 days off." in system(openai_fake)
-    assert '<file status="closed" name="bureau/notes.md"></file>' in system(openai_fake)
+    assert "2: Everybody has 30 days off." in system(openai_fake)
+    assert '<file status="closed" name="bureau/notes.md">' in system(openai_fake)
 
     # The model looks for something, opens another file, and sees it in the answer; the prompt follows in the next turn.
     look = ToolCall("grep_files", {"pattern": "note 5[67]$", "context_lines": 0})
@@ -70,12 +79,12 @@ def test_an_agent_reads_the_files_of_a_folder(stack: Stack, openai_fake: OpenAIS
     returned = [one.tool_return for one in reply.messages if one.message_type == "tool_return_message"]
     assert "> 56: note 56\n> 57: note 57" in returned[0]
     assert orjson.loads(returned[1])["results"][0]["file_name"] == "bureau/handbook.md"
-    assert "[Lines 51 to 59 of 100 are in view.]\n51: note 51" in returned[2]
+    assert "[Viewing lines 51 to 59 (out of 100 lines)]\n51: note 51" in returned[2]
     assert "Closed: bureau/handbook.md." in returned[2]
     assert "bureau/handbook.md" in system(openai_fake).partition('<file status="open"')[2].partition("<metadata>")[0]
     openai_fake.reply(Reply(text="Still here."))
     client.agents.messages.create(agent.id, input="And now?")
-    assert "[Lines 51 to 59 of 100 are in view.]\n51: note 51" in system(openai_fake)
+    assert "[Viewing lines 51 to 59 (out of 100 lines)]\n51: note 51" in system(openai_fake)
     assert "30 days off" not in system(openai_fake).partition("<directories>")[2]
 
     # By hand.
@@ -86,7 +95,8 @@ def test_an_agent_reads_the_files_of_a_folder(stack: Stack, openai_fake: OpenAIS
     assert client.agents.files.close_all(agent.id) == ["bureau/handbook.md"]
     assert list(client.agents.files.list(agent.id, is_open=True)) == []
 
-    agent = client.agents.folders.detach(folder.id, agent_id=agent.id)
+    assert client.agents.folders.detach(folder.id, agent_id=agent.id) is None
+    agent = client.agents.retrieve(agent.id, include=["agent.tools", "agent.sources"])
     assert (agent.tools, agent.sources) == ([], [])
     openai_fake.reply(Reply(text="Gone."))
     client.agents.messages.create(agent.id, input="What is left?")
@@ -98,7 +108,7 @@ def test_folders_are_named_when_an_agent_is_made_and_changed(stack: Stack) -> No
     client = stack.client()
     first, second = (folder_with(client, name) for name in ("first", "second"))
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, folder_ids=[first.id])
-    assert [source.id for source in client.agents.retrieve(agent.id).sources] == [first.id]
+    assert [source.id for source in client.agents.retrieve(agent.id, include=["agent.sources"]).sources] == [first.id]
     assert set(TOOLS) <= {tool.name for tool in agent.tools}
     agent = client.agents.update(agent.id, folder_ids=[second.id])
     assert [source.id for source in agent.sources] == [second.id]
@@ -109,7 +119,7 @@ def test_folders_are_named_when_an_agent_is_made_and_changed(stack: Stack) -> No
     listed = {one.id: one for one in client.agents.list(include=["agent.sources"])}
     assert listed[agent.id].sources == []
     older = httpx.patch(f"{stack.url}/v1/agents/{agent.id}/sources/attach/{first.id}")
-    assert [source["id"] for source in older.json()["sources"]] == [first.id]
+    assert (older.status_code, older.json()) == (200, None)
     assert [one["id"] for one in httpx.get(f"{stack.url}/v1/agents/{agent.id}/sources").json()] == [first.id]
     other = client.agents.create(model=MODEL, memory_blocks=BLOCKS, folder_ids=[second.id])
     client.folders.delete(second.id)
@@ -119,14 +129,33 @@ def test_folders_are_named_when_an_agent_is_made_and_changed(stack: Stack) -> No
     wait_until(lambda: not list(client.folders.agents.list(first.id)), pause=0.1)
 
 
+def test_a_file_is_in_view_when_it_is_there(stack: Stack) -> None:
+    client = stack.client()
+    folder = folder_with(client, "inbox", old="old")
+    agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, folder_ids=[folder.id], max_files_open=2)
+    assert [(block.label, block.is_open) for block in agent.memory.file_blocks] == [("inbox/old.md", True)]
+    upload = partial(client.folders.files.upload, folder.id, duplicate_handling="replace")
+
+    def views() -> dict[str, str]:
+        files = client.agents.retrieve(agent.id, include=["agent.blocks"]).memory.file_blocks
+        return {block.label: block.value.partition("\n")[2] for block in files}
+
+    for text in ("one", "two"):
+        finished_file(client, folder.id, upload(file=("new.md", text.encode())).id)
+        assert views() == {"inbox/old.md": "1: old", "inbox/new.md": f"1: {text}"}
+    finished_file(client, folder.id, upload(file=("a.md", b"three"), name="a/b.md").id)
+    assert views() == {"inbox/old.md": "", "inbox/new.md": "1: two", "inbox/a/b.md": "1: three"}
+    client.agents.folders.detach(folder.id, agent_id=agent.id)
+    assert views() == {}
+
+
 @pytest.mark.parametrize(
     ("call", "status"),
     [
         (lambda client, agent, folder: client.agents.folders.attach(folder, agent_id=f"agent-{'0' * 8}"), 422),
         (lambda client, agent, folder: client.agents.folders.attach(NOWHERE, agent_id=agent), 404),
-        (lambda client, agent, folder: client.agents.folders.detach(folder, agent_id=agent), 400),
+        (lambda client, agent, folder: client.agents.folders.detach(NOWHERE, agent_id=agent), 404),
         (lambda client, agent, folder: client.agents.files.open(NO_FILE, agent_id=agent), 404),
-        (lambda client, agent, folder: client.agents.files.list(agent, after=NO_FILE), 404),
         (lambda client, agent, folder: client.agents.create(model=MODEL, folder_ids=[NOWHERE]), 404),
         (lambda client, agent, folder: client.agents.create(model=MODEL, folder_ids=["x"]), 422),
     ],

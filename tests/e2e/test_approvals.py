@@ -53,7 +53,7 @@ def ask(stack: Stack, openai_fake: OpenAIServer) -> Callable[..., tuple[Any, str
 
     def asking(*calls: ToolCall, rule: dict[str, Any] = INSERT) -> tuple[Any, str, Any]:
         client = stack.client()
-        agent_id = create(client, MODEL, tool_rules=[rule])
+        agent_id = create(client, MODEL, tool_rules=[rule], parallel_tool_calls=True)
         openai_fake.reply(Reply(text="May I?", calls=calls or (note("Name: Ada"),)))
         reply = client.agents.messages.create(agent_id, input="I am Ada.")
         assert reply.stop_reason.stop_reason == "requires_approval"
@@ -108,8 +108,8 @@ def test_an_older_client_that_repeats_its_answer_does_not_approve_the_next_call(
     openai_fake.reply(Reply(calls=(note("Likes: Haskell"),)))
     first = client.agents.messages.create(agent_id, messages=[older])
     another = asked_for(first.messages)
-    again = client.agents.messages.create(agent_id, messages=[older])
-    assert [one.id for one in again.messages] == [one.id for one in first.messages]
+    with pytest.raises(BadRequestError, match="Invalid tool call IDs"):
+        client.agents.messages.create(agent_id, messages=[older])
     assert "Haskell" not in human(client, agent_id)
     openai_fake.reply(Reply(text="Noted."))
     client.agents.messages.create(agent_id, messages=[older | {"approval_request_id": another.id}])
@@ -121,7 +121,7 @@ def test_an_older_client_that_repeats_its_answer_does_not_approve_the_next_call(
 
 def test_streams_show_requests_and_end(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client()
-    agent_id = create(client, MODEL, tool_rules=[INSERT])
+    agent_id = create(client, MODEL, tool_rules=[INSERT], parallel_tool_calls=True)
     search = ToolCall("conversation_search", {"query": "Ada"}, "call_free")
     openai_fake.reply(Reply(calls=(search, note("Name: Ada", "call_gated"))), Reply(text="Both done."))
     messages: list[Any] = [{"role": "user", "content": "I am Ada."}]
@@ -133,7 +133,7 @@ def test_streams_show_requests_and_end(stack: Stack, openai_fake: OpenAIServer) 
     go: list[Any] = [answer("call_gated")]
     chunks = list(client.agents.messages.create(agent_id, messages=go, streaming=True, stream_tokens=True))
     returned = [one for chunk in chunks if chunk.message_type == "tool_return_message" for one in chunk.tool_returns]
-    assert [(one.tool_call_id, one.status) for one in returned] == [("call_free", "success"), ("call_gated", "success")]
+    assert [(one.tool_call_id, one.status) for one in returned] == [("call_gated", "success"), ("call_free", "success")]
 
 
 def test_nothing_else_can_be_said_meanwhile(ask: Callable[..., Any], openai_fake: OpenAIServer) -> None:
@@ -149,10 +149,12 @@ def test_nothing_else_can_be_said_meanwhile(ask: Callable[..., Any], openai_fake
         list(client.agents.messages.create(agent_id, input="Hello?", streaming=True))
     with pytest.raises(BadRequestError, match="Invalid tool call IDs"):
         client.agents.messages.create(agent_id, messages=[answer("another")])
-    openai_fake.reply(Reply(text="Noted."), Reply(text="Hello."))
+    openai_fake.reply(Reply(text="Noted."), Reply(text="It is done."), Reply(text="Hello."))
     first = client.agents.messages.create(agent_id, messages=[answer(request.tool_call.tool_call_id)])
     again = client.agents.messages.create(agent_id, messages=[answer(request.tool_call.tool_call_id, approve=False)])
-    assert [one.id for one in again.messages] == [one.id for one in first.messages]
+    # A new run goes on; what was answered stays answered.
+    assert [one.message_type for one in again.messages] == ["assistant_message"]
+    assert again.messages[0].run_id != first.messages[0].run_id
     assert client.agents.messages.create(agent_id, input="Hello?").messages[0].content == "Hello."
     with pytest.raises(BadRequestError, match="awaiting approval"):
         client.agents.messages.create(agent_id, messages=[answer("another")])
@@ -241,7 +243,7 @@ def test_a_rule_answers_when_nobody_does(ask: Callable[..., Any], openai_fake: O
 
 def test_as_the_terminal_client_runs_its_tools(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client()
-    agent_id = create(client, MODEL)
+    agent_id = create(client, MODEL, parallel_tool_calls=True)
     conversation = client.conversations.create(agent_id=agent_id)
 
     def turn(**message: Any) -> list[Any]:
@@ -309,9 +311,8 @@ def test_an_agent_service_that_is_killed_after_the_answer_lets_each_call_act_onc
 ) -> None:
     client = own_stack.client()
     tool = client.tools.upsert(source_code=SLOW)
-    agent_id = create(
-        client, MODEL, tool_ids=[tool.id], tool_rules=[{"type": "requires_approval", "tool_name": "slow"}]
-    )
+    rules: Any = [{"type": "requires_approval", "tool_name": "slow"}]
+    agent_id = create(client, MODEL, tool_ids=[tool.id], tool_rules=rules, parallel_tool_calls=True)
     openai_fake.reply(Reply(calls=(ToolCall("slow", {"seconds": 2.0}, "call_slow"), note("Name: Ada", "call_note"))))
     client.agents.messages.create(agent_id, input="I am Ada.")
     openai_fake.reply(Reply(text="All done."))

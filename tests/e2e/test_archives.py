@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from letta_client import NotFoundError, UnprocessableEntityError
+from letta_client import BadRequestError, NotFoundError, UnprocessableEntityError
 
 from tests.e2e.stack import Stack
 
@@ -25,7 +25,7 @@ def test_archives_and_their_passages(stack: Stack) -> None:
     renamed = client.archives.update(archive.id, name="Journeys")
     assert (renamed.name, renamed.description) == ("Journeys", "Who went where.")
     assert [one.id for one in client.archives.list(name="Journeys")] == [archive.id]
-    with pytest.raises(NotFoundError, match="nothing/here"):
+    with pytest.raises(BadRequestError, match="nothing/here"):
         client.archives.create(name="x", embedding="nothing/here")
 
     ada, bob = (client.agents.create(model="loci/demo", embedding="loci/hash") for _ in range(2))
@@ -38,7 +38,7 @@ def test_archives_and_their_passages(stack: Stack) -> None:
     assert (mine.archive_id, mine.embedding_config.handle) == (archive.id, "loci/hash")
     assert client.agents.passages.search(bob.id, query="Who crossed Greenland?").results[0].id == mine.id
     one = client.archives.passages.create(archive.id, text="Gertrude Bell rode to Hail.", metadata={"year": 1914})
-    assert (one.metadata, one.tags) == ({"year": 1914}, [])
+    assert (one.metadata, one.tags) == ({"year": 1914}, None)
     many = client.archives.passages.create_many(
         archive.id,
         passages=[

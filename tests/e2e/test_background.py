@@ -129,28 +129,33 @@ def test_begun_without_waiting(client: Any, agent_id: str, openai_fake: OpenAISe
 
 def test_the_same_otids_are_the_same_request(client: Any, agent_id: str, openai_fake: OpenAIServer) -> None:
     talks(openai_fake, pause=0.02)
+    conversation_id = client.conversations.create(agent_id=agent_id).id
     said: list[Any] = [{"role": "user", "content": "Talk.", "otid": str(uuid4())}]
-    first = first_of(client.agents.messages.create(agent_id, messages=said, **TOKENS), 5)
-    again = list(client.agents.messages.create(agent_id, messages=said, **TOKENS))
+    first = first_of(client.conversations.messages.create(conversation_id, messages=said, **TOKENS), 5)
+    again = list(client.conversations.messages.create(conversation_id, messages=said, **TOKENS))
     assert again[0].run_id == first[0].run_id
     assert text(again).endswith(WORDS)
-    later = client.agents.messages.create_async(agent_id, messages=said)
-    assert (later.id, later.status) == (first[0].run_id, "completed")
-    history = client.agents.messages.list(agent_id, order="asc", limit=50)
+    history = client.conversations.messages.list(conversation_id, order="asc", limit=50)
     assert types(history).count("user_message") == 1
+    # Elsewhere, or in the foreground, it is another turn.
+    anew = list(client.conversations.messages.create(conversation_id, messages=said))
+    assert anew[0].run_id != first[0].run_id
+    one, other = (client.agents.messages.create_async(agent_id, messages=said).id for _ in range(2))
+    assert one != other
+    assert finished_run(client, other).status == "completed"
 
 
 def test_what_cannot_be_joined(client: Any, agent_id: str, openai_fake: OpenAIServer) -> None:
     openai_fake.rules(*by_step(Reply(text="Hello.")))
     conversation_id = client.conversations.create(agent_id=agent_id).id
     foreground = list(client.conversations.messages.create(conversation_id, messages=INPUT))
-    with pytest.raises(BadRequestError, match="No active background runs"):
+    with pytest.raises(BadRequestError, match="No active runs found"):
         list(client.conversations.messages.stream(conversation_id))
     with pytest.raises(NotFoundError, match="otid"):
         list(client.conversations.messages.stream(conversation_id, otid="never-sent"))
-    with pytest.raises(BadRequestError, match="not a background run"):
+    with pytest.raises(BadRequestError, match="not created in background mode"):
         list(client.conversations.messages.stream(conversation_id, run_id=foreground[0].run_id))
-    with pytest.raises(NotFoundError):
+    with pytest.raises(BadRequestError, match="No active runs found"):
         list(client.conversations.messages.stream(f"conv-{uuid4()}"))
     # A run can be joined by its own route whatever it is.
     assert text(client.runs.messages.stream(foreground[0].run_id)) == "Hello."

@@ -26,7 +26,7 @@ def test_requests_that_cannot_be_right(stack: Stack) -> None:
         (post(stack, f"/v1/agents/{MISSING}/messages", {"messages": []}), 422, "messages"),
         (post(stack, f"/v1/agents/{MISSING}/messages", {}), 422, "messages"),
         (post(stack, "/v1/agents/", {"model": "openai/no-such-model"}), 404, "no-such-model"),
-        (post(stack, "/v1/agents/", {"model": "gpt"}), 422, "provider"),
+        (post(stack, "/v1/agents/", {"model": "gpt"}), 400, "provider"),
         (post(stack, "/v1/agents/", {"name": "<script>"}), 422, "name"),
         (post(stack, "/v1/tools/", {"source_code": "def broken(:\n  pass"}), 400, "line"),
         (post(stack, "/v1/tools/", {"source_code": "def silent():\n    return 1"}), 400, "docstring"),
@@ -87,7 +87,7 @@ def test_tools_that_misbehave(short_stack: Stack, openai_fake: OpenAIServer, nam
 def test_arguments_that_break_the_schema_go_to_the_model(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client()
     tool = client.tools.upsert(source_code=ADD)
-    agent_id = create(client, "openai/gpt-4o-mini", tool_ids=[tool.id])
+    agent_id = create(client, "openai/gpt-4o-mini", tool_ids=[tool.id], parallel_tool_calls=True)
     openai_fake.rules(
         *by_step(
             Reply(calls=(ToolCall("add", {"a": 1, "b": "two"}), ToolCall("add", raw_arguments='{"a": 1,'))),

@@ -86,7 +86,7 @@ def test_a_deployment_of_a_template(parts: Parts, client: Any) -> None:
     file["groups"] = [{"id": "group-0", "agent_ids": ["agent-1"], "description": "Both", "manager_config": config}]
     template = client.templates.create(type="agent_file", agent_file=file, name="deployed")
     made = client.templates.agents.create("deployed:1")
-    group = client.agents.retrieve(made.agent_ids[0]).managed_group
+    group = client.agents.retrieve(made.agent_ids[0], include=["agent.managed_group"]).managed_group
     ids = (group.template_id, group.base_template_id, group.deployment_id)
     assert ids == (f"{template.id}:1", template.id, made.deployment_id)
     [block, *others] = parts.listed(made.deployment_id)

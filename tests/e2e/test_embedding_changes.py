@@ -47,7 +47,7 @@ def test_an_archive_is_moved_and_back_while_it_is_searched(stack: Stack, openai_
         with pytest.raises(UnprocessableEntityError, match="embedding-change"):
             client.archives.update(archive.id, extra_body={"embedding": SMALL})
         missing = http.post(path, json={"embedding": "openai/no-such-model"})
-        assert (missing.status_code, "openai/no-such-model" in missing.text) == (404, True)
+        assert (missing.status_code, "openai/no-such-model" in missing.text) == (400, True)
         # The key is refused when the first batch is made; that passes.
         openai_fake.reply(Reply(), Reply(error="authentication"))
         begun = http.post(path, json={"embedding": SMALL}).json()

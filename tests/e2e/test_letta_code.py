@@ -145,7 +145,7 @@ def test_a_plain_turn(first: dict[str, Any], stack: Stack) -> None:
     assert first["result"] == "heard: hello there"
     assert first["num_turns"] == 1
     assert first["usage"]["total_tokens"] > 0
-    agent = stack.client().agents.retrieve(first["agent_id"])
+    agent = stack.client().agents.retrieve(first["agent_id"], include=["agent.tags"])
     assert agent.model == MODEL
     assert "origin:letta-code" in agent.tags
 
@@ -219,6 +219,22 @@ def test_what_a_provider_refuses_is_shown(first: dict[str, Any], terminal: Termi
     done = terminal.run("-p", "hello", "--output-format", "json", "--conversation", first["conversation_id"])
     assert done.returncode == 1
     assert "that key opens nothing" in done.stdout + done.stderr
+
+
+def test_memory_as_a_repository(stack: Stack, tmp_path: Path) -> None:
+    """`--memfs`: the agent's memory is cloned, and what is pushed from there is its memory."""
+    terminal = Terminal(tmp_path, stack.url)
+    terminal.environment |= {"LETTA_MEMFS_LOCAL": "1", "LETTA_MEMFS_BASE_URL": stack.url}
+    agent_id = terminal.ask("hello there", "--new-agent", "--memfs", "--model", MODEL)["agent_id"]
+    [head] = terminal.home.glob(f".letta/**/{agent_id}/**/.git/HEAD")
+    folder = head.parents[1]
+    note = folder / "system" / "human.md"
+    note.write_text(note.read_text().rstrip() + "\nLikes tea.\n")
+    author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    environment = os.environ | {"HOME": str(terminal.home)}
+    for command in (("add", "-A"), (*author, "commit", "-m", "tea"), ("push",)):
+        subprocess.run(["git", *command], cwd=folder, env=environment, check=True, capture_output=True, timeout=30)
+    assert stack.client().agents.blocks.retrieve("human", agent_id=agent_id).value.endswith("Likes tea.")
 
 
 @pytest.mark.parametrize(

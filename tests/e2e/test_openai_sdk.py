@@ -101,13 +101,58 @@ def test_a_tool_of_the_client(stack: Stack, sdk: OpenAI, openai_fake: OpenAIServ
         choice = sdk.chat.completions.create(model=agent_id, messages=messages, tools=TOOLS).choices[0]
     [call] = choice.message.tool_calls
     assert (choice.finish_reason, call.function.name, call.function.arguments) == ("tool_calls", "ls", '{"path":"/"}')
-    with pytest.raises(openai.ConflictError) as pending:
-        sdk.chat.completions.create(model=agent_id, messages=said("Hello?"))
-    assert pending.value.code == "approval_pending"
     assistant = {"role": "assistant", "tool_calls": [{"id": call.id, "type": "function", "function": {}}]}
     messages += [assistant, {"role": "tool", "tool_call_id": call.id, "content": "a.txt"}]
     done = sdk.chat.completions.create(model=agent_id, messages=messages, tools=TOOLS)
     assert done.choices[0].message.content == "There is a.txt."
+
+
+def test_the_form_of_one_answer(stack: Stack, sdk: OpenAI, openai_fake: OpenAIServer) -> None:
+    agent_id = create(stack.client(), MODEL)
+    form: Any = {"type": "json_schema", "json_schema": {"name": "person", "schema": {"type": "object"}}}
+    openai_fake.reply(Reply(text='{"name": "Ada"} END and more'), Reply(text="Hello."))
+    answer = sdk.chat.completions.create(
+        model=agent_id, messages=said("Who am I?"), response_format=form, stop=["END"], parallel_tool_calls=False,
+        tools=TOOLS,
+    )  # fmt: skip
+    assert answer.choices[0].message.content == '{"name": "Ada"} '
+    sdk.chat.completions.create(model=agent_id, messages=said("Hello"))
+    first, second = openai_fake.bodies("/chat/completions")
+    assert (first["response_format"], first["stop"], first["parallel_tool_calls"]) == (form, ["END"], False)
+    assert not {"response_format", "stop"} & second.keys()
+    stored = stack.client().agents.messages.list(agent_id).items
+    assert [one.content for one in stored if one.message_type == "assistant_message"].count('{"name": "Ada"} ') == 1
+
+
+def test_a_call_that_is_the_answer(stack: Stack, sdk: OpenAI, openai_fake: OpenAIServer) -> None:
+    """Structured output by a call: nobody returns it, and the chat goes on."""
+    agent_id = create(stack.client(), MODEL)
+    openai_fake.reply(*(Reply(calls=(ToolCall("ls", {"path": path}),)) for path in "ab"), Reply(text="Gladly."))
+    choice: Any = {"type": "function", "function": {"name": "ls"}}
+    for path in "ab":
+        answer: Any = sdk.chat.completions.create(
+            model=agent_id, messages=said(f"List {path}."), tools=TOOLS, tool_choice=choice
+        )
+        [call] = answer.choices[0].message.tool_calls
+        assert call.function.arguments == f'{{"path":"{path}"}}'
+    assert openai_fake.bodies("/chat/completions")[0]["tool_choice"] == choice
+    stream = sdk.chat.completions.create(model=agent_id, messages=said("Thank you."), stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Gladly."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_title_is_no_memory(stack: Stack, sdk: OpenAI, openai_fake: OpenAIServer, stream: bool) -> None:
+    agent_id = create(stack.client(), MODEL)
+    openai_fake.reply(Reply(text="Sailing"))
+    prompt = "### Task:\nGenerate a concise title.\n<chat_history>\nUSER: I sail.\n</chat_history>"
+    answer: Any = sdk.chat.completions.create(model=agent_id, messages=said(prompt), stream=stream)
+    if stream:
+        title = "".join(chunk.choices[0].delta.content or "" for chunk in answer)
+    else:
+        title = answer.choices[0].message.content
+    assert title == "Sailing"
+    assert types(stack.client().agents.messages.list(agent_id).items) == ["system_message"]
+    assert [message["content"] for message in openai_fake.bodies("/chat/completions")[0]["messages"]] == [prompt]
 
 
 def test_an_older_agent_speaks(stack: Stack, sdk: OpenAI, openai_fake: OpenAIServer) -> None:

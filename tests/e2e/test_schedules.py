@@ -59,6 +59,7 @@ def test_what_is_shown_is_what_was_given(stack: Stack) -> None:
     messages: list[Any] = [
         {"role": "system", "content": "Be short.", "otid": "mine", "name": "ada"},
         {"role": "user", "content": [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]},
+        {"role": "assistant", "content": "Three."},
     ]
     types: Any = ["assistant_message", "reasoning_message"]
     made = client.agents.schedule.create(
@@ -70,9 +71,10 @@ def test_what_is_shown_is_what_was_given(stack: Stack) -> None:
         include_return_message_types=types,
     )
     found = client.agents.schedule.retrieve(made.id, agent_id=agent_id)
-    first, second = found.message.messages
+    first, second, third = found.message.messages
     assert (first.role, first.content, first.otid, first.name) == ("system", "Be short.", "mine", "ada")
     assert [part.text for part in second.content] == ["One.", "Two."]
+    assert (third.role, third.content) == ("assistant", "Three.")
     assert (found.message.max_steps, found.message.include_return_message_types) == (7, types)
     assert found.message.callback_url == "https://example.com/told"
     assert (found.schedule.type, found.schedule.cron_expression) == ("recurring", "30 2 * * *")
@@ -87,6 +89,9 @@ def test_pages(stack: Stack) -> None:
     assert ([each.id for each in first.scheduled_messages], first.has_next_page) == (made[:2], True)
     rest = client.agents.schedule.list(agent_id, limit="3", after=made[1])
     assert ([each.id for each in rest.scheduled_messages], rest.has_next_page) == (made[2:], False)
+    # As in every list but those of messages, a cursor that names nothing is ignored.
+    unknown = client.agents.schedule.list(agent_id, after="schedule-00000000-0000-4000-8000-0000000000aa")
+    assert [each.id for each in unknown.scheduled_messages] == made
 
 
 @pytest.mark.parametrize(
@@ -103,7 +108,7 @@ def test_pages(stack: Stack) -> None:
         ({"schedule": None}, "schedule"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "user", "content": ""}]}, "content"),
-        ({"messages": [{"role": "assistant", "content": "I"}]}, "role"),
+        ({"messages": [{"role": "tool", "content": "I"}]}, "role"),
         ({"messages": [{"type": "approval", "approve": True}]}, "messages"),
         ({"max_steps": 0}, "max_steps"),
         ({"max_steps": 1.5}, "max_steps"),
@@ -132,7 +137,6 @@ def test_agents_and_schedules_that_are_not_there(stack: Stack, agent_id: str) ->
     calls: list[Callable[[], Any]] = [
         lambda: client.agents.schedule.create(nobody, messages=HELLO, schedule=DAILY),
         lambda: client.agents.schedule.list(nobody),
-        lambda: client.agents.schedule.list(agent_id, after=nothing),
         lambda: client.agents.schedule.retrieve(nothing, agent_id=agent_id),
         lambda: client.agents.schedule.delete(nothing, agent_id=agent_id),
     ]

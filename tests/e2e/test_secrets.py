@@ -1,5 +1,6 @@
 """Secrets of agents: a tool finds them, and nobody else does, whatever the tool says of them."""
 
+import ast
 import hashlib
 from typing import Any
 
@@ -51,18 +52,21 @@ def test_a_tool_finds_them_and_nobody_else(stack: Stack, openai_fake: OpenAIServ
     agent = client.agents.create(
         model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id for tool in tools], secrets={"API_KEY": SECRET}
     )
-    assert [(secret.key, secret.value) for secret in agent.secrets] == [("API_KEY", MASK)]
+    # Nobody logs in here, so whoever may read them sees the values.
+    [secret] = client.get(f"/v1/agents/{agent.id}/secrets", cast_to=list[dict[str, Any]])
+    assert (secret["key"], secret["value"], secret["agent_id"]) == ("API_KEY", SECRET, agent.id)
+    assert [(secret.key, secret.value) for secret in agent.secrets] == [("API_KEY", SECRET)]
     openai_fake.reply(
         Reply(calls=(ToolCall("reveal", {}),)), Reply(calls=(ToolCall("fail", {}),)), Reply(text="I saw a mask.")
     )
     reply = client.agents.messages.create(agent.id, input="Reveal it.", extra_body={"include_trace": True})
     revealed, failed = (one for one in reply.messages if one.message_type == "tool_return_message")
-    answer = orjson.loads(revealed.tool_return)
+    answer = ast.literal_eval(revealed.tool_return)
     assert answer["hash"] == hashlib.sha256(SECRET.encode()).hexdigest()
     assert answer["key"] == MASK
     assert MASK in answer["basic"]
     assert revealed.stdout == [MASK]
-    assert revealed.stderr == [f"\"{MASK}\" '{MASK}'"]
+    assert revealed.stderr == [f"\"{MASK}\" '{MASK}'\n"]
     assert failed.status == "error"
     assert f"ValueError: the key {MASK} is no good" in str(failed.tool_return)
     assert not told(openai_fake.bodies("/chat/completions"))
@@ -89,24 +93,24 @@ def test_what_is_nearer_to_the_call_holds(stack: Stack, openai_fake: OpenAIServe
             made = client.post(
                 f"{path}/environment-variable", body={"key": key, "value": value}, cast_to=dict[str, Any]
             )
-            assert made["value"] == MASK
+            assert made["value"] == value
         tool = client.tools.upsert(
             source_code=REVEAL, extra_body={"environment": {"LEVEL": "tool!", "API_KEY": "tool!"}}
         )
-        assert tool.environment == {"LEVEL": MASK, "API_KEY": MASK}
+        assert tool.environment == {"LEVEL": "tool!", "API_KEY": "tool!"}
         agent = client.agents.create(
             model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id], secrets={"API_KEY": "agent"}
         )
         openai_fake.reply(Reply(calls=(ToolCall("reveal", {}),)), Reply(text="Done."))
         reply = client.agents.messages.create(agent.id, input="Reveal it.")
         [revealed] = (one for one in reply.messages if one.message_type == "tool_return_message")
-        answer = orjson.loads(revealed.tool_return)
+        answer = ast.literal_eval(revealed.tool_return)
         # Values of fewer than 6 characters are not hidden.
         assert (answer["REGION"], answer["LEVEL"], answer["key"]) == (MASK, "tool!", "agent")
         client.agents.update(agent.id, secrets={})
         openai_fake.reply(Reply(calls=(ToolCall("reveal", {}),)), Reply(text="Done."))
         reply = client.agents.messages.create(agent.id, input="Again.")
         [revealed] = (one for one in reply.messages if one.message_type == "tool_return_message")
-        assert orjson.loads(revealed.tool_return)["key"] == "tool!"
+        assert ast.literal_eval(revealed.tool_return)["key"] == "tool!"
     finally:
         client.delete(path, cast_to=object)

@@ -48,20 +48,30 @@ def test_messages_of_all_agents_and_one_of_them(stack: Stack) -> None:
         client.agents.messages.create(ada.id, input=f"ada {number}")
         client.agents.messages.create(bob.id, input=f"bob {number}")
     spoken = [f"{name} {number}" for number in range(3) for name in ("ada", "bob")]
-    assert said(client.messages.list(limit=24))[:6] == spoken[::-1]
+    assert said(client.messages.list(limit=24))[-6:] == spoken
     only = client.messages.list(limit=6, include_return_message_types=["user_message"])
-    assert [one.content for one in only] == spoken[::-1]
+    assert [one.content for one in only] == spoken
     after = client.messages.list(limit=2, after=only[1].id, include_return_message_types=["user_message"])
-    assert [one.content for one in after] == spoken[::-1][2:4]
-    rising = client.messages.list(order="asc", after=only[5].id, limit=20)
+    assert [one.content for one in after] == spoken[-2:]
+    rising = client.messages.list(order="asc", after=only[0].id, limit=20)
     assert said(rising) == spoken[1:]
     before = client.messages.list(before=only[3].id, limit=1, include_return_message_types=["user_message"])
-    assert [one.content for one in before] == [spoken[::-1][2]]
+    assert [one.content for one in before] == [spoken[2]]
     conversation = client.conversations.create(agent_id=ada.id)
     list(client.conversations.messages.create(conversation.id, input="apart"))
     assert said(client.messages.list(conversation_id=conversation.id)) == ["apart"]
-    [found] = client.messages.retrieve(only[0].id)
-    assert (found.id, found.content) == (only[0].id, "bob 2")
+    everything = client.agents.messages.list(ada.id, limit=100).items
+    assert said(everything) == ["ada 0", "ada 1", "ada 2", "apart"]
+    assert [one.message_type for one in everything].count("system_message") == 2
+    default = client.agents.messages.list(ada.id, limit=100, conversation_id="default").items
+    assert said(default) == ["ada 0", "ada 1", "ada 2"]
+    for junk in (f"message-{NOBODY}", "junk"):
+        assert said(client.conversations.messages.list(conversation.id, after=junk).items) == ["apart"]
+        with pytest.raises(NotFoundError, match="No message found"):
+            client.agents.messages.list(ada.id, after=junk)
+    assert client.agents.messages.list(ada.id, limit=0).items == []
+    [found] = client.messages.retrieve(only[-1].id)
+    assert (found.id, found.content) == (only[-1].id, "bob 2")
     prompt = client.agents.retrieve(ada.id).message_ids[0]
     [shown] = client.messages.retrieve(prompt)
     assert (shown.id, shown.message_type) == (prompt, "system_message")
@@ -140,7 +150,7 @@ def test_what_a_model_would_be_sent(stack: Stack, ask: Asking) -> None:
     assert [one["role"] for one in alone["messages"]] == ["system", "user"]
     said_once = ask("POST", f"/agents/{agent.id}/generate", json={"prompt": "Say hello.", "system_prompt": "Be brief."})
     assert said_once["content"]
-    assert (said_once["model"], said_once["usage"]["step_count"]) == ("loci/demo", 1)
+    assert (said_once["model"], said_once["usage"]["step_count"]) == ("demo", 0)
     view = ask("GET", f"/agents/{agent.id}/context")
     assert view["num_messages"] == len(client.agents.retrieve(agent.id).message_ids)
     assert "Ada" in view["core_memory"]

@@ -104,13 +104,15 @@ def test_a_reader_that_does_not_read_holds_nobody_up(stack: Stack, agent_id: str
     with socket.create_connection(("127.0.0.1", stack.port)) as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         silent.settimeout(30)
-        request = f"GET /v1/runs/{run_id}/stream HTTP/1.1\r\nhost: loci\r\nconnection: close\r\n\r\n"
+        request = f"GET /v1/runs/{run_id}/stream HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
         silent.sendall(request.encode())
         assert finished_run(client, run_id).status == "completed"
         # It reads at last, a little, and is cut off.
         head = b""
         while len(head) < 100_000:
-            head += silent.recv(65_536)
+            more = silent.recv(65_536)
+            assert more, head[:1_000]
+            head += more
     seen = list(frames(_body(head).decode().splitlines()))
     last = next(frame.id for frame in reversed(seen) if frame.id is not None)
     while seen[-1].id != last:

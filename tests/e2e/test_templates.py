@@ -46,7 +46,7 @@ def test_agents_of_a_template(client: Any) -> None:
         ],
     )
     [agent_id] = answer.agent_ids
-    agent = client.agents.retrieve(agent_id)
+    agent = client.agents.retrieve(agent_id, include=["agent.tags", "agent.secrets"])
     assert (agent.name, agent.tags, agent.system) == ("Ada", ["a", "b"], "You serve Loci. {{unknown}}")
     assert persona(client, agent_id) == "I work for Loci."
     assert [each.key for each in agent.secrets] == ["TOKEN"]
@@ -87,9 +87,9 @@ def test_a_template_of_an_agent_has_nothing_of_what_was_said(client: Any) -> Non
     client.agents.messages.create(agent.id, input="My name is Ada.")
     template = client.templates.create(type="agent", agent_id=agent.id)
     [agent_id] = client.templates.agents.create(template.name).agent_ids
-    copy = client.agents.retrieve(agent_id)
+    copy, model = (client.agents.retrieve(each, include=["agent.tools"]) for each in (agent_id, agent.id))
     assert (copy.name, len(copy.message_ids), copy.id == agent.id) == ("model", 1, False)
-    assert {tool.name for tool in copy.tools} == {tool.name for tool in client.agents.retrieve(agent.id).tools}
+    assert {tool.name for tool in copy.tools} == {tool.name for tool in model.tools}
     client.templates.delete(template.name)
 
 
@@ -101,7 +101,8 @@ def test_a_template_of_a_group(client: Any) -> None:
     client.templates.create(type="agent_file", agent_file=file, name="groups")
     answer = client.templates.agents.create("groups:latest", agent_name="boss")
     assert [client.agents.retrieve(each).name for each in answer.agent_ids] == ["boss", "helper"]
-    assert client.agents.retrieve(answer.agent_ids[0]).managed_group.id == answer.group_id
+    boss = client.agents.retrieve(answer.agent_ids[0], include=["agent.managed_group"])
+    assert boss.managed_group.id == answer.group_id
     client.templates.delete("groups")
 
 

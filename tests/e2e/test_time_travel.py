@@ -134,7 +134,7 @@ def test_what_is_wrong_is_said(stack: Stack) -> None:
         (f"/agents/{agent.id}/fork", {"checkpoint_id": unknown}, 404),
         (f"/agents/{agent.id}/rewind", {"checkpoint_id": "block-1"}, 422),
         (f"/agents/{agent.id}/rewind", {}, 422),
-        ("/conversations/default/rewind", {"checkpoint_id": unknown}, 422),
+        ("/conversations/default/rewind", {"checkpoint_id": unknown}, 404),
     ):
         response = post(stack, path, body)
         assert (response.status_code, "detail" in response.json()) == (status, True), response.text

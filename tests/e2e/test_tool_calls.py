@@ -107,17 +107,18 @@ def test_tools_are_run_without_a_turn(stack: Stack) -> None:
     assert client.agents.tools.run(memory, agent_id=agent.id, args={}).status == "error"
     with pytest.raises(NotFoundError):
         client.agents.tools.run("run_code", agent_id=agent.id, args={})
-    assert client.agents.tools.run("rename", agent_id=agent.id, args={}).func_return.startswith("Nothing was run")
+    refused = client.agents.tools.run("rename", agent_id=agent.id, args={})
+    assert (refused.status, refused.func_return) == ("error", None)
+    assert refused.stderr[0].startswith("Nothing was run")
 
 
 def test_source_is_run_once(http: httpx.Client) -> None:
     answer = http.post("/v1/tools/run", json={"source_code": ADD, "args": {"a": 1}, "env_vars": {"WHO": "me"}})
     told = answer.json()
-    assert (told["status"], told["tool_return"], told["stdout"]) == ("success", "3", ["me"])
+    assert (told["status"], told["tool_return"], told["stdout"]) == ("success", "3", ["me\n"])
     told = http.post("/v1/tools/run", json={"source_code": ADD, "args": {"a": "x"}}).json()
     assert (told["status"], "a: must be an integer" in told["tool_return"]) == ("error", True)
-    told = http.post("/v1/tools/run", json={"source_code": "not python", "args": {}}).json()
-    assert told["status"] == "error"
+    assert http.post("/v1/tools/run", json={"source_code": "not python", "args": {}}).status_code == 400
 
 
 def test_files_go_in_and_come_out(stack: Stack, http: httpx.Client) -> None:

@@ -1,6 +1,6 @@
 """Tools that call Loci with the injected client, through the proxy of their sandbox."""
 
-import json
+import ast
 import ssl
 import threading
 from collections.abc import Iterator
@@ -144,7 +144,7 @@ def test_a_tool_calls_loci_with_the_token_of_its_run(guarded_stack: Stack, opena
     tool = client.tools.upsert(source_code=LOOK)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id])
     openai_fake.reply(Reply(calls=(ToolCall("look", {}),)), Reply(text="Done."))
-    told = json.loads(returned(client.agents.messages.create(agent.id, input="Look around.")))
+    told = ast.literal_eval(returned(client.agents.messages.create(agent.id, input="Look around.")))
     # Of the token the sandbox has nothing.
     assert (told["agent"], told["key"]) == ("200", "loci-run")
     assert told["providers"].startswith('403 {"detail":"a tool may not GET /v1/providers')
@@ -187,7 +187,7 @@ def test_a_secret_that_never_enters_the_sandbox(
         agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id], secrets=secrets)
         call = ToolCall("fetch", {"url": f"https://localhost:{port}/"})
         openai_fake.reply(Reply(calls=(call,)), Reply(text="Done."))
-        told = json.loads(returned(client.agents.messages.create(agent.id, input="Fetch it.")))
+        told = ast.literal_eval(returned(client.agents.messages.create(agent.id, input="Fetch it.")))
     # The host was shown the value; the tool has a placeholder, and what it was given in the open.
     assert told["answer"].replace(" ", "") == "sk-secret-value"
     assert told["key"].startswith("loci-secret-")

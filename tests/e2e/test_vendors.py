@@ -38,7 +38,7 @@ def of_agent(agent_id: str) -> dict[str, Any]:
 
 
 def stored(stack: Stack, agent_id: str) -> list[tuple[str, Any]]:
-    found = reversed(stack.client().agents.messages.list(agent_id).items)
+    found = stack.client().agents.messages.list(agent_id).items
     return [(one.message_type, one.content) for one in found if one.message_type != "system_message"]
 
 

@@ -82,7 +82,8 @@ def model(request: pytest.FixtureRequest, openai_fake: OpenAIServer, anthropic_f
 def test_vendor_models(stack: Stack, model: tuple[str, OpenAIServer | AnthropicServer]) -> None:
     handle, fake = model
     client = stack.client()
-    agent_id = create(client, handle)
+    # Several calls at once are allowed where an agent asks for them.
+    agent_id = create(client, handle, model_settings={"parallel_tool_calls": True})
     insert = ToolCall("memory_insert", {"label": "human", "new_string": "Name: Ada"})
     search = ToolCall("conversation_search", {"query": "Ada"})
     fake.rules(*by_step(Reply(text="Noting that.", calls=(insert,)), Reply(text="I will remember, Ada.")))

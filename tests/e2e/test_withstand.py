@@ -1,9 +1,7 @@
 """Troubles that Loci must withstand: providers that hang, readers that stop reading, crowds, messages of megabytes."""
 
 import asyncio
-import shutil
 import socket
-import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,7 +20,7 @@ from cli.names import DATABASE
 from cli.postgres import SUPERUSER, url
 from cli.secrets import passwords
 from services.common.ids import from_public
-from tests.e2e.helpers import create
+from tests.e2e.helpers import create, docker_answers
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, RequestView, ToolCall, by_step
@@ -95,10 +93,7 @@ def processes_named(name: str) -> list[int]:
 
 def uses_containers(stack: Stack) -> bool:
     """Returns whether an engine answers, which then has the tools of this stack."""
-    if stack.environment.get("LOCI_SANDBOX") == "bubblewrap" or shutil.which("docker") is None:
-        return False
-    version = subprocess.run(["docker", "version"], env=stack.environment, capture_output=True, check=False, timeout=20)
-    return version.returncode == 0
+    return stack.environment.get("LOCI_SANDBOX") != "bubblewrap" and docker_answers(stack.environment)
 
 
 @pytest.mark.sandbox
@@ -140,7 +135,7 @@ def memory(stack: Stack) -> dict[str, int]:
 def silent_reader(stack: Stack, path: str, body: Any) -> Iterator[socket.socket]:
     """A client that asks for a stream and does not read it."""
     content = orjson.dumps(body)
-    head = f"POST {path} HTTP/1.1\r\nhost: loci\r\ncontent-type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with closing(socket.socket()) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         connection.connect(("127.0.0.1", stack.port))

@@ -1,5 +1,7 @@
 """Agents and their other conversations. No I/O."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,9 +24,13 @@ _RULES = {
     "conditional",
     "max_count_per_step",
 }
+_RULE = re.compile(r"tool_rules\[(\d+)\]")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _MODES = ("all", "sliding_window", "self_compact_all", "self_compact_sliding_window")
 _FORMATS = ("text", "json_object", "json_schema")
 _MOST_FILES = 1_000
+# Columns that mean something to clients alone.
+_ECHOES = ("project_id", "template_id", "base_template_id", "deployment_id", "entity_id")
 _LONGEST_TEXT = 100_000
 
 
@@ -42,7 +48,7 @@ class Attachments:
 
 def agent(row: Row, its: Attachments) -> tuple[pb.ImportedAgent, list[str]]:
     """Returns an agent, and the changes that it had to take."""
-    changed = list[str]()
+    changes = list[str]()
     kind = as_text(row["agent_type"])
     draft = agent_pb2.Agent(
         name=as_text(row["name"]) or "agent",
@@ -50,28 +56,33 @@ def agent(row: Row, its: Attachments) -> tuple[pb.ImportedAgent, list[str]]:
         agent_type=_TYPES.get(kind, agent_pb2.AGENT_TYPE_LETTA_V1_AGENT),
         system=storable(as_text(row["system"])),
         tags=list(its.tags),
-        metadata_json=dump(as_object(row["metadata_"])),
-        timezone=_timezone(row, changed),
-        hidden=bool(row["hidden"]),
+        metadata_json=None if row["metadata_"] is None else dump(as_object(row["metadata_"])),
+        timezone=_timezone(row, changes),
+        hidden=row["hidden"],
         tool_ids=list(its.tool_ids),
-        tool_rules_json=dump(_rules(row, changed)),
+        tool_rules_json=dump(_rules(row, changes)),
         model_settings_json=dump(models.model_settings(row["llm_config"], _format(row["response_format"]))),
         response_format_json=dump(_format(row["response_format"])),
         message_buffer_autoclear=bool(row["message_buffer_autoclear"]),
-        enable_sleeptime=bool(row["enable_sleeptime"]),
+        enable_sleeptime=row["enable_sleeptime"],
         secrets=dict(its.secrets),
+        **{name: row[name] for name in _ECHOES},
     )
     if kind not in _TYPES:
-        changed.append(f"its type {kind!r} is not known here; it is a letta_v1_agent now")
+        changes.append(f"its type {kind!r} is not known here; it is a letta_v1_agent now")
+    if as_object(row["response_format"]) and not _format(row["response_format"]):
+        changes.append(
+            f"its response_format is of a type that is not known here: {row['response_format'].get('type')!r}"
+        )
     if model := models.chat_handle(row["llm_config"]):
         draft.model = model
     else:
-        changed.append("it names no model; it has the default one")
+        changes.append("it names no model; it has the default one")
     if embedding := models.embedding_handle(row["embedding_config"]):
         draft.embedding = embedding
     if window := models.context_window(row["llm_config"]):
         draft.context_window_limit = window
-    if compaction := _compaction(row["compaction_settings"], changed):
+    if compaction := _compaction(row["compaction_settings"], changes):
         draft.compaction_settings_json = dump(compaction)
     if type(files := row["max_files_open"]) is int and 0 <= files <= _MOST_FILES:
         draft.max_files_open = files
@@ -86,11 +97,12 @@ def agent(row: Row, its: Attachments) -> tuple[pb.ImportedAgent, list[str]]:
     )
     if isinstance(row["created_at"], datetime):
         imported.created_at.FromDatetime(row["created_at"])
-    return imported, changed
+    return imported, changes
 
 
-def conversation(row: Row, block_ids: Sequence[str]) -> pb.ImportedConversation:
-    """Returns a conversation beside the default one, with the copies of blocks that are its own."""
+def conversation(row: Row, block_ids: Sequence[str]) -> tuple[pb.ImportedConversation, list[str]]:
+    """Returns a conversation beside the default one, with the copies of blocks that are its own, and the changes that
+    it had to take."""
     settings, model = as_object(row["model_settings"]), models.handle(as_text(row["model"]))
     imported = pb.ImportedConversation(
         conversation_id=public_id("conv", row["id"]),
@@ -102,38 +114,66 @@ def conversation(row: Row, block_ids: Sequence[str]) -> pb.ImportedConversation:
     )
     if isinstance(row["created_at"], datetime):
         imported.created_at.FromDatetime(row["created_at"])
-    return imported
+    changes = ["it names no model that is known here; it has the agent's"] if row["model"] and not model else []
+    if len(row["summary"] or "") > _LONGEST_TEXT:
+        changes.append(f"its summary is cut to {_LONGEST_TEXT:,} characters")
+    return imported, changes
 
 
-def _timezone(row: Row, changed: list[str]) -> str:
+def drop_refused(draft: agent_pb2.Agent, message: str) -> str:
+    """Takes the setting that a refusal names off the agent, and returns its name; empty where that is not possible."""
+    rule = _RULE.match(message)
+    rules = json.loads(draft.tool_rules_json or "[]")
+    if rule is not None and int(rule[1]) < len(rules):
+        del rules[int(rule[1])]
+        draft.tool_rules_json = dump(rules)
+        return rule[0]
+    if message.startswith("model_settings") and draft.model_settings_json:
+        draft.ClearField("model_settings_json")
+        return "model_settings"
+    if message.startswith("response_format") and draft.response_format_json:
+        draft.ClearField("response_format_json")
+        return "response_format"
+    if message.startswith("compaction_settings") and draft.compaction_settings_json:
+        draft.ClearField("compaction_settings_json")
+        return "compaction_settings"
+    return ""
+
+
+def is_variable(name: str) -> bool:
+    """Returns whether a secret may have the name."""
+    return _VARIABLE.fullmatch(name) is not None
+
+
+def _timezone(row: Row, changes: list[str]) -> str:
     name = as_text(row["timezone"])
     try:
         ZoneInfo(name or "UTC")
     except (ValueError, OSError, KeyError):
-        changed.append(f"its timezone {name[:60]!r} is not known; it has UTC")
+        changes.append(f"its timezone {name[:60]!r} is not known; it has UTC")
         return "UTC"
     return name or "UTC"
 
 
-def _rules(row: Row, changed: list[str]) -> list[Json]:
+def _rules(row: Row, changes: list[str]) -> list[Json]:
     """Returns the rules of types that are known here; `timeout_seconds` and the like stay as they are."""
-    given = [as_object(rule) for rule in as_list(row["tool_rules"])]
-    rules = [rule for rule in given if rule.get("type") in _RULES and as_text(rule.get("tool_name"))]
-    if len(rules) < len(given):
-        changed.append("tool rules of a type that is not known here are left out")
-    return rules
+    rules = [as_object(rule) for rule in as_list(row["tool_rules"])]
+    known = [rule for rule in rules if rule.get("type") in _RULES and as_text(rule.get("tool_name"))]
+    if kinds := ", ".join(dict.fromkeys(repr(rule.get("type")) for rule in rules if rule not in known)):
+        changes.append(f"tool rules of a type that is not known here ({kinds}), or without a tool, are left out")
+    return known
 
 
-def _format(given: object) -> Json:
-    found = as_object(given)
-    return found if found.get("type") in _FORMATS else {}
+def _format(column: object) -> Json:
+    response_format = as_object(column)
+    return response_format if response_format.get("type") in _FORMATS else {}
 
 
-def _compaction(given: object, changed: list[str]) -> Json:
-    settings = dict(as_object(given))
+def _compaction(column: object, changes: list[str]) -> Json:
+    settings = dict(as_object(column))
     if settings.get("mode") not in (None, *_MODES):
-        changed.append(f"compaction in mode {settings.pop('mode')!r} is not known here; it has the default one")
+        changes.append(f"compaction in mode {settings.pop('mode')!r} is not known here; it has the default one")
     settings["model"] = models.handle(as_text(settings.get("model"))) or None
     if not isinstance(settings.get("model_settings"), dict | None):
         settings["model_settings"] = None
-    return settings if as_object(given) else {}
+    return settings if as_object(column) else {}

@@ -14,11 +14,15 @@ _LONGEST_NAME = 1_000
 _LONGEST_DESCRIPTION = 10_000
 _LONGEST_PASSAGE = 1_000_000
 _LONGEST_FOLDER, _LONGEST_FILE = 255, 255
+# Where the old server itself keeps vectors.
+_NATIVE = "NATIVE"
+# Columns that mean something to clients alone.
+_ECHOES = ("project_id", "template_id", "base_template_id", "deployment_id", "entity_id")
 
 
 def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | Skip:
     """Returns a block, and the changes that it had to take."""
-    label, value, changed = as_text(row["label"]), storable(as_text(row["value"])), list[str]()
+    label, value, changes = as_text(row["label"]), storable(as_text(row["value"])), list[str]()
     if not 1 <= len(label) <= _LONGEST_LABEL:
         return Skip(f"its label has {len(label)} characters, and may have 1 to {_LONGEST_LABEL}")
     if len(value) > _MOST_LIMIT:
@@ -26,7 +30,7 @@ def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | 
     limit = row["limit"] if type(row["limit"]) is int else _MOST_LIMIT
     if not max(1, len(value)) <= limit <= _MOST_LIMIT:
         limit = min(max(1, len(value), limit), _MOST_LIMIT)
-        changed.append("its limit was raised to the length of its value, or lowered to what there may be")
+        changes.append("its limit was raised to the length of its value, or lowered to what there may be")
     draft = block_pb2.Block(
         id=public_id("block", row["id"]),
         label=label,
@@ -34,32 +38,42 @@ def block(row: Row, tags: Sequence[str]) -> tuple[block_pb2.Block, list[str]] | 
         limit=limit,
         description=row["description"],
         read_only=bool(row["read_only"]),
-        hidden=bool(row["hidden"]),
+        hidden=row["hidden"],
         metadata_json=dump(as_object(row["metadata_"])),
         tags=list(dict.fromkeys(tags)),
         template_name=row["template_name"],
         is_template=bool(row["is_template"]),
         preserve_on_migration=bool(row["preserve_on_migration"]),
+        **{name: row[name] for name in _ECHOES},
     )
-    return draft, changed
+    return draft, changes
 
 
-def archive(row: Row) -> passage_pb2.Archive:
-    """Returns an archive with the model of its vectors, whoever serves that."""
+def archive(row: Row) -> tuple[passage_pb2.Archive, list[str]]:
+    """Returns an archive with the model of its vectors, whoever serves that, and the changes that it had to take."""
     name, description = as_text(row["name"]).strip(), row["description"]
-    embedding = models.embedding_handle(row["embedding_config"])
-    return passage_pb2.Archive(
+    embedding, size = models.embedding_handle(row["embedding_config"]), models.dimensions(row["embedding_config"])
+    draft = passage_pb2.Archive(
         id=public_id("archive", row["id"]),
         name=name[:_LONGEST_NAME] or "archive",
         description=None if description is None else description[:_LONGEST_DESCRIPTION],
-        embedding=embedding,
+        embedding=embedding if size else "",
         metadata_json=dump(as_object(row["metadata_"])),
-        dimensions=models.dimensions(row["embedding_config"]) if embedding else 0,
+        dimensions=size if embedding else 0,
     )
+    changes = _text_changes(row, draft.name, draft.description)
+    if as_object(row["embedding_config"]) and not draft.dimensions:
+        changes.append("its embedding names no model, or vectors without numbers: it is searched by words")
+    if row["vector_db_provider"] not in (None, _NATIVE):
+        changes.append(f"its vectors are kept in {row['vector_db_provider']}, and are made anew here")
+    return draft, changes
 
 
-def passage(row: Row, archive: Row) -> passage_service_pb2.PassageDraft | Skip:
-    """Returns a passage, with its date, and with its vector if that is one of the archive's model."""
+def passage(
+    row: Row, archive: Row, tags: Sequence[str] = ()
+) -> tuple[passage_service_pb2.PassageDraft, list[str]] | Skip:
+    """Returns a passage, with its date, and with its vector if that is one of the archive's model; `tags`: those that
+    it has in rows of their own."""
     text = storable(as_text(row["text"]))
     if not text.strip():
         return Skip("it has no text")
@@ -68,18 +82,19 @@ def passage(row: Row, archive: Row) -> passage_service_pb2.PassageDraft | Skip:
     draft = passage_service_pb2.PassageDraft(
         id=public_id("passage", row["id"]),
         text=text,
-        tags=list(dict.fromkeys(tag for tag in as_list(row["tags"]) if isinstance(tag, str) and tag)),
+        tags=list(dict.fromkeys(tag for tag in (*as_list(row["tags"]), *tags) if isinstance(tag, str) and tag)),
         metadata_json=dump(as_object(row["metadata_"])),
         embedding=vector(row["embedding"], row["embedding_config"], archive["embedding_config"]),
     )
     if isinstance(row["created_at"], datetime):
         draft.created_at.FromDatetime(row["created_at"])
-    return draft
+    unusable = bool(row["embedding"]) and not draft.embedding
+    return draft, ["its vector is not one of its archive's model, and is made anew"] if unusable else []
 
 
-def folder(row: Row) -> folder_pb2.Folder:
-    """Returns a folder."""
-    return folder_pb2.Folder(
+def folder(row: Row) -> tuple[folder_pb2.Folder, list[str]]:
+    """Returns a folder, and the changes that it had to take."""
+    draft = folder_pb2.Folder(
         id=public_id("source", row["id"]),
         name=as_text(row["name"]).replace("/", "_")[:_LONGEST_FOLDER] or "folder",
         description=row["description"],
@@ -87,26 +102,37 @@ def folder(row: Row) -> folder_pb2.Folder:
         metadata_json=dump(as_object(row["metadata_"])),
         embedding=models.embedding_handle(row["embedding_config"]),
     )
+    return draft, _text_changes(row, draft.name, row["description"])
 
 
-def file(row: Row, text: str | None) -> folder_service_pb2.UploadHeader | Skip:
-    """Returns the header of a file's text, which the old server has extracted already."""
+def _text_changes(row: Row, name: str, description: str | None) -> list[str]:
+    changes = [] if name == row["name"] else [f"its name is {name!r} now"]
+    return changes + ([] if (description or "") == (row["description"] or "") else ["its description is cut"])
+
+
+def file(row: Row, text: str | None) -> tuple[folder_service_pb2.UploadHeader, list[str]] | Skip:
+    """Returns the header of a file's text, which the old server has extracted already, and the changes that the file
+    had to take."""
     if text is None or not text.strip():
         return Skip(f"its text is not there (it is {row['processing_status'] or 'unread'}); upload it again")
     name = as_text(row["file_name"]).rpartition("/")[2] or as_text(row["original_file_name"]).rpartition("/")[2]
-    return folder_service_pb2.UploadHeader(
+    kind = as_text(row["file_type"])
+    header = folder_service_pb2.UploadHeader(
         file_id=public_id("file", row["id"]),
         folder_id=public_id("source", row["source_id"]),
         name=name[-_LONGEST_FILE:] or "file.txt",
-        media_type=as_text(row["file_type"]),
+        media_type=kind,
         on_duplicate=folder_service_pb2.ON_DUPLICATE_SUFFIX,
         is_text=True,
     )
+    is_text = not kind or kind.startswith("text/")
+    return header, [] if is_text else [f"it was {kind}; its text comes, the original bytes are not in the database"]
 
 
-def vector(values: Sequence[float] | None, own: Any, wanted: Any) -> Sequence[float]:
-    """Returns a vector without its padding of zeros; empty where it is of another model than `wanted`."""
+def vector(values: Sequence[float] | None, own: Any, archives: Any) -> Sequence[float]:
+    """Returns a vector without its padding of zeros; empty where `own` names another model than `archives`, the
+    embedding_config of the archive."""
     size = models.dimensions(own)
-    if not values or size == 0 or size != models.dimensions(wanted) or len(values) < size or any(values[size:]):
+    if not values or size == 0 or size != models.dimensions(archives) or len(values) < size or any(values[size:]):
         return ()
-    return values[:size] if models.embedding_handle(own) == models.embedding_handle(wanted) else ()
+    return values[:size] if models.embedding_handle(own) == models.embedding_handle(archives) else ()

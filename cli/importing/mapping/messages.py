@@ -8,6 +8,7 @@ so it gets the id after the old one, and is shown under that.
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from cli.importing.mapping import parts
@@ -47,14 +48,20 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The place of a row. `number`: in the window; `copied_to`: the conversation for which it is copied, if it is."""
+    """The place of a row. `number`: in the window; `copy_for`: the conversation for which it is copied, if it is."""
 
     in_context: bool
     number: int = -1
-    copied_to: UUID | None = None
+    copy_for: UUID | None = None
 
 
-Conversion = tuple[Row, Position, pb.StoredMessage | Skip]
+class Absorbed(NamedTuple):
+    """A row that is a part of another message here, for people."""
+
+    reason: str
+
+
+Conversion = tuple[Row, Position, pb.StoredMessage | Skip | Absorbed]
 
 
 def client_answers(rows: Iterable[Row]) -> tuple[frozenset[str], frozenset[str]]:
@@ -71,9 +78,11 @@ def to_message(row: Row, position: Position, agent_info: AgentInfo) -> pb.Stored
     role = as_text(row["role"])
     if role not in _ROLES:
         return Skip(f"there are no messages of role {role!r} here")
-    said = list(_parts(row, role, position, agent_info))
-    if not said:
-        return Skip("it is empty")
+    if _is_system_prompt(row, position, agent_info):
+        return Skip("it is a compiled system prompt; this server compiles its own")
+    contents = list(_parts(row, role, position, agent_info))
+    if not contents:
+        return Skip("; ".join(["it is empty", *parts.losses(row["content"])]))
     if role == "user" and position.in_context and position.number == 1 and _is_summary(row):
         role = "summary"
     if requests_approval(row):
@@ -82,17 +91,35 @@ def to_message(row: Row, position: Position, agent_info: AgentInfo) -> pb.Stored
     message = pb.StoredMessage(
         id=f"message-{message_id}",
         role=_ROLES[role],
-        parts=said,
+        parts=contents,
         in_context=position.in_context,
         name=row["name"] if role == "user" and row["name"] else None,
-        otid=row["otid"] if position.copied_to is None and not requests_approval(row) and row["otid"] else None,
+        otid=row["otid"] if position.copy_for is None and not requests_approval(row) and row["otid"] else None,
         sender_id=row["sender_id"] or None,
     )
     message.created_at.FromDatetime(row["created_at"] if isinstance(row["created_at"], datetime) else agent_info.since)
     return message
 
 
-def is_system_prompt(row: Row, position: Position, agent_info: AgentInfo) -> bool:
+def changes(row: Row, message: pb.StoredMessage | Absorbed) -> Iterator[str]:
+    """Yields what became different in a message."""
+    yield from parts.losses(row["content"])
+    if isinstance(message, Absorbed):
+        return
+    if any(part.text.text == parts.UNREADABLE for part in message.parts):
+        yield "an image in it could not be read"
+    if row["role"] == "user" and message.role == message_pb2.MESSAGE_ROLE_SUMMARY:
+        yield "it is a summary, and is kept as one"
+    if row["role"] == "function":
+        yield "it has the role 'tool' now"
+
+
+def prompt_text(row: Row) -> str:
+    """Returns the compiled prompt in the first message of a window; empty where it is none."""
+    return storable(_text(row)) if row["role"] == "system" else ""
+
+
+def _is_system_prompt(row: Row, position: Position, agent_info: AgentInfo) -> bool:
     """Returns whether the row is a compiled prompt: those are made anew."""
     if row["role"] != "system":
         return False
@@ -109,22 +136,23 @@ def requests_approval(row: Row) -> bool:
 def new_id(row: Row, position: Position) -> UUID:
     """Returns the row's id here; see above. A copy for another conversation has one of its own, always the same."""
     old = uuid_of(row["id"])
-    shown = old if position.copied_to is None else uuid5(position.copied_to, str(old))
-    return UUID(int=shown.int + 1) if requests_approval(row) else shown
+    visible = old if position.copy_for is None else uuid5(position.copy_for, str(old))
+    return UUID(int=visible.int + 1) if requests_approval(row) else visible
 
 
 async def merge_calls(conversions: AsyncIterator[Conversion]) -> AsyncIterator[Conversion]:
     """Yields the same, with calls of one reply, those that wait and those that do not, in one message."""
-    held: Conversion | None = None
+    last: Conversion | None = None
     async for one in conversions:
-        if held is not None:
-            if _belong_together(held, one):
-                one = (one[0], one[1], _merge(held[2], one[2]))
+        if last is not None:
+            if _belong_together(last, one):
+                yield last[0], last[1], Absorbed(f"its calls are in the message of {one[0]['id']}")
+                one = (one[0], one[1], _merge(last[2], one[2]))
             else:
-                yield held
-        held = one
-    if held is not None:
-        yield held
+                yield last
+        last = one
+    if last is not None:
+        yield last
 
 
 def _belong_together(before: Conversion, after: Conversion) -> bool:
@@ -203,9 +231,9 @@ def _answers(row: Row, position: Position) -> Iterator[pb.StoredPart]:
 def _request(row: Row, position: Position) -> str:
     """Returns the id under which the answered calls are shown."""
     old = as_text(row["approval_request_id"])
-    if not old or position.copied_to is None:
+    if not old or position.copy_for is None:
         return public_id("message", old) if old else ""
-    return f"message-{uuid5(position.copied_to, str(uuid_of(old)))}"
+    return f"message-{uuid5(position.copy_for, str(uuid_of(old)))}"
 
 
 def _returns(row: Row) -> Iterator[pb.StoredPart]:
@@ -216,15 +244,15 @@ def _returns(row: Row) -> Iterator[pb.StoredPart]:
         yield parts.tool_return_part(as_text(row["tool_call_id"]), _text(row), name=as_text(row["name"]))
 
 
-def _return(given: Row, call_id: str, name: str) -> pb.StoredPart:
-    said = given.get("func_response", given.get("tool_return"))
+def _return(answer: Row, call_id: str, name: str) -> pb.StoredPart:
+    text = answer.get("func_response", answer.get("tool_return"))
     return parts.tool_return_part(
-        as_text(given.get("tool_call_id")) or call_id,
-        said if isinstance(said, str) else "" if said is None else str(said),
-        failed=given.get("status") == "error",
+        as_text(answer.get("tool_call_id")) or call_id,
+        text if isinstance(text, str) else "" if text is None else str(text),
+        failed=answer.get("status") == "error",
         name=name,
-        stdout=given.get("stdout"),
-        stderr=given.get("stderr"),
+        stdout=answer.get("stdout"),
+        stderr=answer.get("stderr"),
     )
 
 

@@ -10,13 +10,20 @@ from loci.agent.v1 import transfer_service_pb2 as pb
 from services.common.core.base64_text import canonical, decoded_size
 
 _LARGEST_IMAGE = 20 * 1024 * 1024
-_UNREADABLE = "[an image that could not be read]"
+_KINDS = {"text", "image", "reasoning", "summarized_reasoning", "redacted_reasoning", "tool_call", "tool_return"}
+UNREADABLE = "[an image that could not be read]"
 
 
-def content_parts(given: Any, *, text: str | None = None, thinks: bool = False) -> Iterator[pb.StoredPart]:
+def content_parts(content: Any, *, text: str | None = None, thinks: bool = False) -> Iterator[pb.StoredPart]:
     """Yields the parts of a row's content. `text`: its older form; `thinks`: its texts are thoughts, not speech."""
-    for part in as_list(given) or ([{"type": "text", "text": text}] if text else []):
+    for part in as_list(content) or ([{"type": "text", "text": text}] if text else []):
         yield from _part(as_object(part), thinks=thinks)
+
+
+def losses(content: Any) -> list[str]:
+    """Returns a sentence for each type of part that is left out, for people."""
+    kinds = dict.fromkeys(as_object(part).get("type") for part in as_list(content))
+    return [f"a part of type {kind!r} is left out" for kind in kinds if kind not in _KINDS]
 
 
 def _part(part: Json, *, thinks: bool) -> Iterator[pb.StoredPart]:
@@ -60,15 +67,15 @@ def call_part(call_id: str, name: str, arguments: Any, gate: str = "") -> pb.Sto
     return pb.StoredPart(call=pb.StoredCall(id=call_id, name=name, arguments=storable(written), gate=gate))
 
 
-def openai_calls(given: Any) -> list[Json]:
+def openai_calls(calls: Any) -> list[Json]:
     """Returns the calls of a row, in the form of OpenAI's API."""
-    return [as_object(one) for one in as_list(given)]
+    return [as_object(one) for one in as_list(calls)]
 
 
-def openai_call_part(given: Json, gate: str = "") -> pb.StoredPart:
+def openai_call_part(call: Json, gate: str = "") -> pb.StoredPart:
     """Returns one of `openai_calls` as a part."""
-    function = as_object(given.get("function"))
-    return call_part(as_text(given.get("id")), as_text(function.get("name")), function.get("arguments"), gate)
+    function = as_object(call.get("function"))
+    return call_part(as_text(call.get("id")), as_text(function.get("name")), function.get("arguments"), gate)
 
 
 def tool_return_part(
@@ -134,6 +141,6 @@ def _image(source: Json) -> pb.StoredPart:
     except ValueError:
         data = ""
     if not 0 < decoded_size(data) <= _LARGEST_IMAGE:
-        return pb.StoredPart(text=pb.StoredText(text=_UNREADABLE))
+        return pb.StoredPart(text=pb.StoredText(text=UNREADABLE))
     media_type = as_text(source.get("media_type")) or "image/png"
     return pb.StoredPart(image=message_pb2.ImageContent(data_base64=data, media_type=media_type))

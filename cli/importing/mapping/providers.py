@@ -15,10 +15,10 @@ def is_byok(row: Row) -> bool:
 
 def provider(row: Row, api_key: str, access_key: str) -> provider_service_pb2.CreateProviderRequest | Skip:
     """Returns a provider with its keys in the clear."""
-    told = as_text(row["provider_type"])
-    provider_type = _TYPES.get(told, told)
+    old_type = as_text(row["provider_type"])
+    provider_type = _TYPES.get(old_type, old_type)
     if provider_type not in TYPES:
-        return Skip(f"there is no provider of type {told!r} here")
+        return Skip(f"there is no provider of type {old_type!r} here")
     message = provider_pb2.Provider(
         name=as_text(row["name"]),
         provider_type=provider_type,

@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 
 from cli.importing.values import Json, Row, Skip, as_list, as_object, as_text, dump, public_id, storable
-from loci.tool.v1 import environment_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2, tool_service_pb2
+from loci.tool.v1 import mcp_pb2, mcp_service_pb2, sandbox_config_service_pb2, tool_pb2, tool_service_pb2
 
-OWN = "letta_"
+OWN, CUSTOM = "letta_", "custom"
 MCP = "external_mcp"
 _MOST_CHARS = 1_000_000
 _PYTHON = re.compile(r"^\s*(async\s+)?def\s+\w+\s*\(", re.MULTILINE)
@@ -29,8 +29,8 @@ def server_of(row: Row) -> str:
     return as_text(as_object(as_object(row["metadata_"]).get("mcp")).get("server_name"))
 
 
-def tool(row: Row) -> tool_service_pb2.CreateToolRequest | Skip:
-    """Returns a tool of the tenant's own source."""
+def tool(row: Row) -> tuple[tool_service_pb2.CreateToolRequest, list[str]] | Skip:
+    """Returns a tool of the tenant's own source, and the changes it had to take."""
     source = storable(as_text(row["source_code"]))
     language = source_type(source, as_text(row["source_type"]))
     if not source.strip():
@@ -48,28 +48,34 @@ def tool(row: Row) -> tool_service_pb2.CreateToolRequest | Skip:
         default_requires_approval=bool(row["default_requires_approval"]),
         enable_parallel_execution=bool(row["enable_parallel_execution"]),
         metadata_json=dump(as_object(row["metadata_"])),
+        project_id=row["project_id"],
     )
+    changes = list[str]()
     if type(chars := row["return_char_limit"]) is int:
         draft.return_char_limit = min(max(chars, 1), _MOST_CHARS)
+        if draft.return_char_limit != chars:
+            changes.append(f"its returns may have 1 to {_MOST_CHARS:,} characters, not {chars:,}")
+    if row["tool_type"] != CUSTOM:
+        changes.append(f"it was of type {row['tool_type']!r}; it is a custom tool now")
     if pip := packages(row["pip_requirements"]):
         draft.pip_requirements_json = dump(pip)
     if npm := packages(row["npm_requirements"]):
         draft.npm_requirements_json = dump(npm)
-    return tool_service_pb2.CreateToolRequest(tool_id=public_id("tool", row["id"]), tool=draft)
+    return tool_service_pb2.CreateToolRequest(tool_id=public_id("tool", row["id"]), tool=draft), changes
 
 
-def source_type(source: str, told: str) -> str:
+def source_type(source: str, declared: str) -> str:
     """Returns the language by the text, because rows declare much Python as "json"; empty where neither tells."""
     if _PYTHON.search(source):
         return "python"
     if _SCRIPT.search(source):
         return "typescript"
-    return told if told in ("python", "typescript") else ""
+    return declared if declared in ("python", "typescript") else ""
 
 
-def packages(given: object) -> list[Json]:
+def packages(requirements: object) -> list[Json]:
     """Returns requirements with a name each."""
-    entries = (as_object(entry) for entry in as_list(given))
+    entries = map(as_object, as_list(requirements))
     return [
         {"name": entry["name"], **({"version": entry["version"]} if entry.get("version") else {})}
         for entry in entries
@@ -89,10 +95,10 @@ def mcp_server(row: Row, token: str, headers: Mapping[str, str]) -> mcp_service_
                 http.auth_token = token if token.startswith("Bearer ") else f"Bearer {token}"
             http.custom_headers.update(headers)
         case "stdio":
-            given = as_object(row["stdio_config"])
-            transport.stdio.command = as_text(given.get("command"))
-            transport.stdio.args.extend(str(one) for one in as_list(given.get("args")))
-            transport.stdio.env.update({name: str(value) for name, value in as_object(given.get("env")).items()})
+            config = as_object(row["stdio_config"])
+            transport.stdio.command = as_text(config.get("command"))
+            transport.stdio.args.extend(str(one) for one in as_list(config.get("args")))
+            transport.stdio.env.update({name: str(value) for name, value in as_object(config.get("env")).items()})
         case kind:
             return Skip(f"there is no way to reach an MCP server that is called {kind!r}")
     return mcp_service_pb2.CreateMcpServerRequest(
@@ -112,8 +118,8 @@ def headers_of(text: str) -> dict[str, str] | None:
     return {name: str(one) for name, one in value.items()} if isinstance(value, dict) else None
 
 
-def sandbox_config(row: Row) -> environment_service_pb2.CreateSandboxConfigRequest:
+def sandbox_config(row: Row) -> sandbox_config_service_pb2.CreateSandboxConfigRequest:
     """Returns the settings of a kind of sandbox."""
-    return environment_service_pb2.CreateSandboxConfigRequest(
+    return sandbox_config_service_pb2.CreateSandboxConfigRequest(
         type=as_text(row["type"]).lower(), config_json=dump(as_object(row["config"]))
     )

@@ -1,12 +1,14 @@
 """The job that every step works on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from cli.importing.encryption import Keyring
+from cli.importing.message_source import MessageSource
 from cli.importing.report import Report
+from cli.importing.schema import Join
 from cli.importing.source import Source
 from cli.importing.target import Loci, describe
 from services.common.errors import (
@@ -28,11 +30,8 @@ REFUSALS = (InvalidArgument, NotFound, AlreadyExists, FailedPrecondition, Permis
 
 @dataclass
 class Import:
-    """An import under way.
-
-    tools: ids here by the old ones, tool_names: by the old ones. agents: ids of those that are here. lost: old ids of
-    what is not taken, so that nothing refers to it.
-    """
+    """An import under way. tools: ids here by the old ones; tool_names, block_labels: by the old ids; agents: ids of
+    those that are here."""
 
     source: Source
     loci: Loci
@@ -42,30 +41,36 @@ class Import:
     progress: Callable[[str], None] = lambda line: None
     tools: dict[str, str] = field(default_factory=dict)
     tool_names: dict[str, str] = field(default_factory=dict)
+    block_labels: dict[str, str] = field(default_factory=dict)
     agents: set[str] = field(default_factory=set)
-    lost: set[str] = field(default_factory=set)
 
-    async def create(self, entity: str, rpc: Any, request: Any, *, id: str, name: str = "") -> Any:
+    @property
+    def messages(self) -> MessageSource:
+        """Returns the messages of the old server's database."""
+        return MessageSource(self.source)
+
+    async def create(self, table: str, rpc: Any, request: Any, *, id: str, name: str = "") -> Any:
         """Sends a request that creates something; returns the answer, or None after a refusal, which it reports."""
         if self.dry_run:
-            self.report.count_taken(entity)
+            self.report.take(table, id)
             return None
         try:
-            made = await self.loci.call(rpc, request)
+            answer = await self.loci.call(rpc, request)
         except REFUSALS as error:
-            self.skip(entity, describe(error), id=id, name=name)
+            self.report.leave(table, id, describe(error), name)
             return None
-        self.report.count_taken(entity)
-        return made
+        self.report.take(table, id)
+        return answer
 
-    def skip(self, entity: str, reason: str, *, id: str, name: str = "") -> None:
-        """Records a row that is not taken."""
-        self.report.skip(entity, reason, id=id, name=name)
-        self.lost.add(id)
+    async def links(self, join: Join, owner: str) -> list[str]:
+        """Returns the others of an owner whose rows are here now, oldest first."""
+        linked = await self.source.existing_ids(join.other[1], await self.source.linked_ids(join, owner))
+        return [one for one in linked if self.report.is_here(join.other[1], one)]
 
-    async def imported_ids(self, table: str, ids: Sequence[str]) -> list[str]:
-        """Returns those of the old ids whose rows are here now, oldest first."""
-        return [one for one in await self.source.existing_ids(table, ids) if one not in self.lost]
+    def take_links(self, join: Join, owner: str, others: Iterable[str]) -> None:
+        """Records what an owner has got."""
+        for other in others:
+            self.report.take(join.name, f"{owner}/{other}")
 
 
 async def run_concurrently(rows: AsyncIterator[T], work: Callable[[T], Awaitable[None]]) -> None:

@@ -3,16 +3,7 @@
 from collections.abc import Sequence
 
 from cli.importing.mapping import groups as mapping
-from cli.importing.schema import (
-    AGENTS,
-    BLOCKS,
-    GROUP_AGENTS,
-    GROUP_BLOCKS,
-    GROUPS,
-    IDENTITIES,
-    IDENTITY_AGENTS,
-    IDENTITY_BLOCKS,
-)
+from cli.importing.schema import GROUP_AGENTS, GROUP_BLOCKS, GROUPS, IDENTITIES, IDENTITY_AGENTS, IDENTITY_BLOCKS
 from cli.importing.steps.common import Import
 from cli.importing.values import Skip, as_text, public_id
 from loci.agent.v1 import group_service_pb2, identity_service_pb2
@@ -22,21 +13,27 @@ _MOST_LINKS = 1_000
 
 async def identities(job: Import) -> None:
     """Imports identities with their agents and blocks."""
-    rpcs, source = job.loci.identities, job.source
-    async for row in source.rows(IDENTITIES):
-        where = {"id": row["id"], "name": as_text(row["identifier_key"])}
-        asked = identity_service_pb2.GetIdentityRequest(identity_id=public_id("identity", row["id"]))
-        if await job.loci.exists(rpcs.GetIdentity, asked):
-            job.report.count_present("identities")
+    rpcs, report = job.loci.identities, job.report
+    async for row in job.source.rows(IDENTITIES):
+        old_id, name = row["id"], as_text(row["identifier_key"])
+        query = identity_service_pb2.GetIdentityRequest(identity_id=public_id("identity", old_id))
+        if await job.loci.exists(rpcs.GetIdentity, query):
+            report.keep(IDENTITIES.name, old_id)
             continue
-        agents = await job.imported_ids(AGENTS.name, await source.linked_ids(IDENTITY_AGENTS, row["id"]))
-        blocks = await job.imported_ids(BLOCKS.name, await source.linked_ids(IDENTITY_BLOCKS, row["id"]))
-        request = mapping.identity(row, agents[:_MOST_LINKS], blocks[:_MOST_LINKS])
-        made = await job.create("identities", rpcs.CreateIdentity, request, **where)
-        if made is not None:
+        agents = await job.links(IDENTITY_AGENTS, old_id)
+        blocks = await job.links(IDENTITY_BLOCKS, old_id)
+        request, changes = mapping.identity(row, agents[:_MOST_LINKS], blocks[:_MOST_LINKS])
+        answer = await job.create(IDENTITIES.name, rpcs.CreateIdentity, request, id=old_id, name=name)
+        if answer is None and not job.dry_run:
+            continue
+        if not job.dry_run:
             await _attach(job, request.identity_id, agents[_MOST_LINKS:])
-        if len(blocks) > _MOST_LINKS:
-            job.report.note_change("identities", f"only {_MOST_LINKS} of its {len(blocks)} blocks are taken", **where)
+        job.take_links(IDENTITY_AGENTS, old_id, agents)
+        job.take_links(IDENTITY_BLOCKS, old_id, blocks[:_MOST_LINKS])
+        for one in blocks[_MOST_LINKS:]:
+            report.leave(IDENTITY_BLOCKS.name, f"{old_id}/{one}", f"an identity has {_MOST_LINKS} blocks at most")
+        for change in changes:
+            report.change(IDENTITIES.name, old_id, change, name)
 
 
 async def _attach(job: Import, identity_id: str, agents: Sequence[str]) -> None:
@@ -47,16 +44,23 @@ async def _attach(job: Import, identity_id: str, agents: Sequence[str]) -> None:
 
 async def groups(job: Import) -> None:
     """Imports groups with their members in order."""
-    rpcs, source = job.loci.groups, job.source
+    rpcs, source, report = job.loci.groups, job.source, job.report
     async for row in source.rows(GROUPS):
-        asked = group_service_pb2.GetGroupRequest(group_id=public_id("group", row["id"]))
-        if await job.loci.exists(rpcs.GetGroup, asked):
-            job.report.count_present("groups")
+        old_id = row["id"]
+        query = group_service_pb2.GetGroupRequest(group_id=public_id("group", old_id))
+        if await job.loci.exists(rpcs.GetGroup, query):
+            report.keep(GROUPS.name, old_id)
             continue
-        members = await source.linked_ids(GROUP_AGENTS, row["id"])
-        blocks = await job.imported_ids(BLOCKS.name, await source.linked_ids(GROUP_BLOCKS, row["id"]))
-        request = mapping.group(row, members, blocks, frozenset(job.agents))
-        if isinstance(request, Skip):
-            job.skip("groups", request.reason, id=row["id"])
-        else:
-            await job.create("groups", rpcs.CreateGroup, request, id=row["id"])
+        members = await source.linked_ids(GROUP_AGENTS, old_id)
+        blocks = await job.links(GROUP_BLOCKS, old_id)
+        mapped = mapping.group(row, members, blocks, frozenset(job.agents))
+        if isinstance(mapped, Skip):
+            report.leave(GROUPS.name, old_id, mapped.reason)
+            continue
+        request, changes = mapped
+        if await job.create(GROUPS.name, rpcs.CreateGroup, request, id=old_id) is None and not job.dry_run:
+            continue
+        job.take_links(GROUP_BLOCKS, old_id, blocks)
+        job.take_links(GROUP_AGENTS, old_id, [one for one in members if public_id("agent", one) in job.agents])
+        for change in changes:
+            report.change(GROUPS.name, old_id, change)

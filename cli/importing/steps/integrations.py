@@ -8,53 +8,58 @@ from cli.importing.target import describe
 from cli.importing.values import Row, Skip, as_text, public_id
 from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import provider_service_pb2
-from loci.tool.v1 import environment_service_pb2, mcp_service_pb2
+from loci.tool.v1 import mcp_service_pb2, sandbox_config_service_pb2
 from services.common.errors import AlreadyExists
 
-_SECRETS = "secrets"
 _MOST_CONFIGS = 1_000
+_CONFIGS, _VARIABLES = SANDBOX_CONFIGS.name, SANDBOX_VARIABLES.name
 
 
 async def providers(job: Import) -> None:
     """Imports the providers that users brought. Each is asked for its models once it is stored."""
-    loci, report = job.loci, job.report
+    loci, report, table = job.loci, job.report, PROVIDERS.name
     async for row in job.source.rows(PROVIDERS):
-        where = {"id": row["id"], "name": as_text(row["name"])}
+        old_id, name = row["id"], as_text(row["name"])
         if not mapping.is_byok(row):
-            report.skip("providers", "it came of the old server's settings; set the same ones here", **where)
+            report.leave(table, old_id, "it came of the old server's settings; set the same ones here", name)
             continue
-        wanted = provider_service_pb2.GetProviderRequest(id=public_id("provider", row["id"]))
-        if await loci.exists(loci.providers.GetProvider, wanted):
-            report.count_present("providers")
+        query = provider_service_pb2.GetProviderRequest(id=public_id("provider", old_id))
+        if await loci.exists(loci.providers.GetProvider, query):
+            report.keep(table, old_id)
             continue
-        keys = [_secret(job, row, name, "providers") for name in ("api_key", "access_key")]
-        request = mapping.provider(row, keys[0], keys[1])
+        (api_key, first), (access_key, second) = (_secret(job, row, one) for one in ("api_key", "access_key"))
+        request = mapping.provider(row, api_key, access_key)
         if isinstance(request, Skip):
-            report.skip("providers", request.reason, **where)
-        else:
-            await job.create("providers", loci.providers.CreateProvider, request, **where)
+            report.leave(table, old_id, request.reason, name)
+            continue
+        answer = await job.create(table, loci.providers.CreateProvider, request, id=old_id, name=name)
+        if answer is not None or job.dry_run:
+            for problem in (*first, *second):
+                report.change(table, old_id, problem, name)
 
 
 async def mcp_servers(job: Import) -> None:
     """Imports MCP servers, whose tools are read anew."""
-    loci, report = job.loci, job.report
+    loci, report, table = job.loci, job.report, MCP_SERVERS.name
     async for row in job.source.rows(MCP_SERVERS):
-        where = {"id": row["id"], "name": as_text(row["server_name"])}
-        wanted = mcp_service_pb2.GetMcpServerRequest(id=public_id("mcp_server", row["id"]))
-        if await loci.exists(loci.servers.GetMcpServer, wanted):
-            report.count_present("mcp servers")
+        old_id, name = row["id"], as_text(row["server_name"])
+        query = mcp_service_pb2.GetMcpServerRequest(id=public_id("mcp_server", old_id))
+        if await loci.exists(loci.servers.GetMcpServer, query):
+            report.keep(table, old_id)
             continue
-        token = _secret(job, row, "token", "mcp servers")
-        headers = tools.headers_of(_secret(job, row, "custom_headers", "mcp servers"))
-        if headers is None:
-            report.skip(_SECRETS, "custom_headers of an mcp server: they are no JSON object", **where)
+        (token, problems), (text, more) = (_secret(job, row, one) for one in ("token", "custom_headers"))
+        headers = tools.headers_of(text)
+        changes = [*problems, *more, *(["custom_headers: they are no JSON object"] if headers is None else [])]
         request = tools.mcp_server(row, token, headers or {})
         if isinstance(request, Skip):
-            report.skip("mcp servers", request.reason, **where)
+            report.leave(table, old_id, request.reason, name)
             continue
-        made = await job.create("mcp servers", loci.servers.CreateMcpServer, request, **where)
-        if made is not None and made.server.problem:
-            report.note_change("mcp servers", f"it does not answer: {made.server.problem}", **where)
+        answer = await job.create(table, loci.servers.CreateMcpServer, request, id=old_id, name=name)
+        if answer is not None and answer.server.problem:
+            changes.append(f"it does not answer: {answer.server.problem}")
+        if answer is not None or job.dry_run:
+            for change in changes:
+                report.change(table, old_id, change, name)
 
 
 async def sandboxes(job: Import) -> None:
@@ -68,51 +73,48 @@ async def sandboxes(job: Import) -> None:
             await _variable(job, config_id or "", variable)
 
 
-async def _sandbox(job: Import, request: environment_service_pb2.CreateSandboxConfigRequest, old_id: str) -> str | None:
+async def _sandbox(
+    job: Import, request: sandbox_config_service_pb2.CreateSandboxConfigRequest, old_id: str
+) -> str | None:
     loci = job.loci
-    asked = environment_service_pb2.ListSandboxConfigsRequest(
+    query = sandbox_config_service_pb2.ListSandboxConfigsRequest(
         page=PageRequest(page_size=_MOST_CONFIGS), type=request.type
     )
     try:
-        there = (await loci.call(loci.environments.ListSandboxConfigs, asked)).sandbox_configs
+        configs = (await loci.call(loci.sandbox_configs.ListSandboxConfigs, query)).sandbox_configs
     except REFUSALS as error:
-        job.report.skip("sandbox configs", describe(error), id=old_id, name=request.type)
+        job.report.leave(_CONFIGS, old_id, describe(error), request.type)
         return None
-    if there:
-        job.report.count_present("sandbox configs")
-        config_id: str = there[0].id
+    if configs:
+        job.report.keep(_CONFIGS, old_id)
+        config_id: str = configs[0].id
         return config_id
-    rpc = loci.environments.CreateSandboxConfig
-    made = await job.create("sandbox configs", rpc, request, id=old_id, name=request.type)
-    return None if made is None else made.sandbox_config.id
+    create = loci.sandbox_configs.CreateSandboxConfig
+    answer = await job.create(_CONFIGS, create, request, id=old_id, name=request.type)
+    return None if answer is None else answer.sandbox_config.id
 
 
 async def _variable(job: Import, config_id: str, row: Row) -> None:
-    where = {"id": row["id"], "name": as_text(row["key"])}
+    old_id, name = row["id"], as_text(row["key"])
     value = job.keyring.read(row["value_enc"], row["value"])
     if value.problem:
-        job.report.skip("sandbox variables", value.problem, **where)
+        job.report.leave(_VARIABLES, old_id, value.problem, name)
         return
-    draft = environment_service_pb2.VariableDraft(
+    draft = sandbox_config_service_pb2.Variable(
         key=as_text(row["key"]), value=value.value, description=as_text(row["description"])
     )
-    request = environment_service_pb2.CreateVariableRequest(sandbox_config_id=config_id, variable=draft)
-    if job.dry_run:
-        job.report.count_taken("sandbox variables")
-        return
+    request = sandbox_config_service_pb2.CreateVariableRequest(sandbox_config_id=config_id, variable=draft)
     try:
-        await job.loci.call(job.loci.environments.CreateVariable, request)
-        job.report.count_taken("sandbox variables")
+        if not job.dry_run:
+            await job.loci.call(job.loci.sandbox_configs.CreateVariable, request)
+        job.report.take(_VARIABLES, old_id)
     except AlreadyExists:
-        job.report.count_present("sandbox variables")
+        job.report.keep(_VARIABLES, old_id)
     except REFUSALS as error:
-        job.report.skip("sandbox variables", describe(error), **where)
+        job.report.leave(_VARIABLES, old_id, describe(error), name)
 
 
-def _secret(job: Import, row: Row, column: str, of: str) -> str:
-    """Returns a secret of a row; reports one that cannot be read, and returns ""."""
-    found = job.keyring.read(row[f"{column}_enc"], row[column])
-    if found.problem:
-        name = as_text(row.get("name") or row.get("server_name"))
-        job.report.skip(_SECRETS, f"{column} of {of}: {found.problem}", id=row["id"], name=name)
-    return found.value
+def _secret(job: Import, row: Row, column: str) -> tuple[str, list[str]]:
+    """Returns a secret of a row, and why it cannot be read; then it is empty."""
+    secret = job.keyring.read(row[f"{column}_enc"], row[column])
+    return secret.value, [f"{column}: {secret.problem}"] if secret.problem else []

@@ -4,7 +4,16 @@ from collections.abc import AsyncIterator
 
 from cli.importing.mapping import memory as mapping
 from cli.importing.mapping import models
-from cli.importing.schema import ARCHIVES, BLOCK_TAGS, BLOCKS, FILE_CONTENTS, FILES, FOLDERS, PASSAGES
+from cli.importing.schema import (
+    ARCHIVES,
+    BLOCK_TAGS,
+    BLOCKS,
+    FILE_CONTENTS,
+    FILES,
+    FOLDERS,
+    PASSAGE_TAGS,
+    PASSAGES,
+)
 from cli.importing.steps.common import REFUSALS, Import, run_concurrently
 from cli.importing.target import describe
 from cli.importing.values import Row, Skip, as_text, public_id
@@ -15,7 +24,8 @@ from services.common.errors import LociError, NotFound
 _MOST_PASSAGES, _MOST_BYTES = 200, 8 * 1024 * 1024
 _PART_BYTES = 1024 * 1024
 _BY_WORDS = "it has no vector of its archive's model, which does not answer: it is found by its words"
-Drafts = list[passage_service_pb2.PassageDraft]
+# Passages under way: each with its old id.
+Drafts = list[tuple[str, passage_service_pb2.PassageDraft]]
 
 
 async def blocks(job: Import) -> None:
@@ -23,146 +33,162 @@ async def blocks(job: Import) -> None:
     tags: dict[str, list[str]] = {}
     async for row in job.source.rows(BLOCK_TAGS):
         tags.setdefault(row["block_id"], []).append(as_text(row["tag"]))
+    await run_concurrently(job.source.rows(BLOCKS), lambda row: _block(job, row, tags.get(row["id"], [])))
 
-    async def one(row: Row) -> None:
-        where = {"id": row["id"], "name": as_text(row["label"])}
-        key = block_service_pb2.BlockKey(block_id=public_id("block", row["id"]))
-        if await job.loci.exists(job.loci.blocks.GetBlock, block_service_pb2.GetBlockRequest(key=key)):
-            job.report.count_present("blocks")
-            return
-        draft = mapping.block(row, tags.get(row["id"], []))
-        if isinstance(draft, Skip):
-            job.skip("blocks", draft.reason, **where)
-            return
-        request = block_service_pb2.CreateBlockRequest(block=draft[0])
-        await job.create("blocks", job.loci.blocks.CreateBlock, request, **where)
-        for what in draft[1]:
-            job.report.note_change("blocks", what, **where)
 
-    await run_concurrently(job.source.rows(BLOCKS), one)
+async def _block(job: Import, row: Row, tags: list[str]) -> None:
+    report, old_id, label = job.report, row["id"], as_text(row["label"])
+    job.block_labels[old_id] = label
+    key = block_service_pb2.BlockKey(block_id=public_id("block", old_id))
+    if await job.loci.exists(job.loci.blocks.GetBlock, block_service_pb2.GetBlockRequest(key=key)):
+        report.keep(BLOCKS.name, old_id)
+        return
+    mapped = mapping.block(row, tags)
+    if isinstance(mapped, Skip):
+        report.leave(BLOCKS.name, old_id, mapped.reason, label)
+        return
+    draft, changes = mapped
+    request = block_service_pb2.CreateBlockRequest(block=draft)
+    answer = await job.create(BLOCKS.name, job.loci.blocks.CreateBlock, request, id=old_id, name=label)
+    if answer is None and not job.dry_run:
+        return
+    for tag in tags:
+        report.take(BLOCK_TAGS.name, f"{old_id}/{tag}")
+    for change in changes:
+        report.change(BLOCKS.name, old_id, change, label)
 
 
 async def archives(job: Import) -> None:
     """Imports archives, each followed by its passages. Vectors stay as they are; passages without are embedded here."""
-    loci, report, seen = job.loci, job.report, 0
+    loci, report, table = job.loci, job.report, ARCHIVES.name
     async for row in job.source.rows(ARCHIVES):
-        where = {"id": row["id"], "name": as_text(row["name"])}
-        total = await job.source.count(PASSAGES.name, archive_id=row["id"])
-        seen += total
-        there = await _passages_of(job, row["id"])
-        if there is not None:
-            report.count_present("archives")
+        old_id, name = row["id"], as_text(row["name"])
+        present = await _count_passages(job, old_id)
+        draft, changes = mapping.archive(row)
+        if present is not None:
+            report.keep(table, old_id)
         else:
-            request = archive_service_pb2.CreateArchiveRequest(archive=mapping.archive(row))
-            made = await job.create("archives", loci.archives.CreateArchive, request, **where)
-            if made is None and not job.dry_run:
-                report.skip("passages", "its archive is not taken", count=total)
+            request = archive_service_pb2.CreateArchiveRequest(archive=draft)
+            answer = await job.create(table, loci.archives.CreateArchive, request, id=old_id, name=name)
+            if answer is None and not job.dry_run:
                 continue
-        await _passages(job, row, there or 0, total)
-    gone = await job.source.count(PASSAGES.name) - seen
-    report.skip("passages", "its archive is not there", count=gone)
+            for change in changes:
+                report.change(table, old_id, change, name)
+        await _passages(job, row, present or 0)
 
 
-async def _passages_of(job: Import, old_id: str) -> int | None:
+async def _count_passages(job: Import, old_id: str) -> int | None:
     """Returns the number of passages that the archive has here; None where it is not here."""
-    asked = archive_service_pb2.GetArchiveRequest(archive_id=public_id("archive", old_id))
+    query = archive_service_pb2.GetArchiveRequest(archive_id=public_id("archive", old_id))
     try:
-        count: int = (await job.loci.call(job.loci.archives.GetArchive, asked)).archive.passage_count
+        count: int = (await job.loci.call(job.loci.archives.GetArchive, query)).archive.passage_count
     except NotFound:
         return None
     return count
 
 
-async def _passages(job: Import, archive: Row, there: int, total: int) -> None:
+async def _passages(job: Import, archive: Row, present: int) -> None:
     """Sends them all unless they are all there: the same id again makes no second one."""
-    if there >= total:
-        job.report.count_present("passages", total)
+    if 0 < present >= await job.source.count(PASSAGES.name, archive_id=archive["id"]):
         return
-    sent = refused = 0
-    async for batch, problems in _batches(job, archive):
-        for passage_id, reason in problems:
-            job.report.skip("passages", reason, id=passage_id)
-        refused += len(problems)
-        sent += len(batch)
-        if batch and not job.dry_run:
-            refused += await _send(job, archive, batch)
-    taken = sent if job.dry_run else (await _passages_of(job, archive["id"]) or 0) - there
-    job.report.count_taken("passages", taken)
-    job.report.count_present("passages", max(0, total - refused - taken))
-    job.progress(f"archive {as_text(archive['name'])}: {taken:,} passages")
+    tags: dict[str, list[tuple[str, str]]] = {}
+    async for row in job.source.rows(PASSAGE_TAGS, archive_id=archive["id"]):
+        tags.setdefault(row["passage_id"], []).append((row["id"], as_text(row["tag"])))
+    record, total = job.report.take, 0
+    async for drafts in _batches(job, archive, tags):
+        stored = await _send(job, archive, drafts)
+        if present:
+            # An import before this one stopped among them: each batch was stored as a whole.
+            count = await _count_passages(job, archive["id"]) or 0
+            record, present = (job.report.take if count > present else job.report.keep), count
+        for old_id in stored:
+            record(PASSAGES.name, old_id)
+            for tag_id, _ in tags.get(old_id, []):
+                record(PASSAGE_TAGS.name, tag_id)
+        total += len(stored)
+    job.progress(f"archive {as_text(archive['name'])}: {total:,} passages")
 
 
-async def _batches(job: Import, archive: Row) -> AsyncIterator[tuple[Drafts, list[tuple[str, str]]]]:
-    """Yields passages to send together, all of them with vectors or none, and the skipped ones with their reasons."""
-    held: dict[bool, Drafts] = {True: [], False: []}
+async def _batches(job: Import, archive: Row, tags: dict[str, list[tuple[str, str]]]) -> AsyncIterator[Drafts]:
+    """Yields passages to send together, all of them with vectors or none; reports those that cannot come."""
+    batches: dict[bool, Drafts] = {True: [], False: []}
     sizes = {True: 0, False: 0}
     async for row in job.source.rows(PASSAGES, archive_id=archive["id"]):
-        draft = mapping.passage(row, archive)
-        if isinstance(draft, Skip):
-            yield [], [(row["id"], draft.reason)]
+        mapped = mapping.passage(row, archive, [tag for _, tag in tags.get(row["id"], [])])
+        if isinstance(mapped, Skip):
+            job.report.leave(PASSAGES.name, row["id"], mapped.reason)
             continue
+        draft, changes = mapped
+        for change in changes:
+            job.report.change(PASSAGES.name, row["id"], change)
         kind = bool(draft.embedding)
-        held[kind].append(draft)
+        batches[kind].append((row["id"], draft))
         sizes[kind] += draft.ByteSize()
-        if len(held[kind]) == _MOST_PASSAGES or sizes[kind] >= _MOST_BYTES:
-            yield held[kind], []
-            held[kind], sizes[kind] = [], 0
-    for rest in held.values():
-        yield rest, []
+        if len(batches[kind]) == _MOST_PASSAGES or sizes[kind] >= _MOST_BYTES:
+            yield batches[kind]
+            batches[kind], sizes[kind] = [], 0
+    for rest in batches.values():
+        if rest:
+            yield rest
 
 
-async def _send(job: Import, archive: Row, drafts: Drafts) -> int:
-    """Sends passages, reports each that is refused, and returns their number."""
+async def _send(job: Import, archive: Row, drafts: Drafts) -> list[str]:
+    """Sends passages, reports those that are refused, and returns the old ids of those that are here now."""
     try:
-        await _store(job, archive, drafts)
+        if not job.dry_run:
+            await _store(job, archive, drafts)
     except REFUSALS as error:
         if len(drafts) == 1:
-            job.report.skip("passages", describe(error), id=drafts[0].id)
-            return 1
-        return sum([await _send(job, archive, [draft]) for draft in drafts])
-    return 0
+            job.report.leave(PASSAGES.name, drafts[0][0], describe(error))
+            return []
+        return [one for draft in drafts for one in await _send(job, archive, [draft])]
+    return [old_id for old_id, _ in drafts]
 
 
 async def _store(job: Import, archive: Row, drafts: Drafts) -> None:
     """Stores passages. Those without vectors are embedded here, or stored without where that is not possible."""
-    request = passage_service_pb2.CreatePassagesRequest(archive_id=public_id("archive", archive["id"]), passages=drafts)
+    passages = [draft for _, draft in drafts]
+    request = passage_service_pb2.CreatePassagesRequest(
+        archive_id=public_id("archive", archive["id"]), passages=passages
+    )
     create = job.loci.passages.CreatePassages
     size = models.dimensions(archive["embedding_config"])
-    if drafts[0].embedding or not size or not models.embedding_handle(archive["embedding_config"]):
-        await job.loci.call(create, request)
-        return
     try:
         await job.loci.call(create, request)
     except LociError as error:
+        if passages[0].embedding or not size or not models.embedding_handle(archive["embedding_config"]):
+            raise
         # A vector without any direction stands for none.
         for draft in request.passages:
             draft.embedding.extend([0.0] * size)
         await job.loci.call(create, request)
-        for draft in drafts:
-            job.report.note_change("passages", f"{_BY_WORDS}: {error.reason}", id=draft.id)
+        for old_id, _ in drafts:
+            job.report.change(PASSAGES.name, old_id, f"{_BY_WORDS}: {error.reason}")
 
 
 async def folders(job: Import) -> None:
     """Imports folders, each followed by its files, whose texts are cut and embedded anew in the background."""
-    loci, report = job.loci, job.report
+    loci, report, table = job.loci, job.report, FOLDERS.name
     async for row in job.source.rows(FOLDERS):
-        where = {"id": row["id"], "name": as_text(row["name"])}
-        draft = mapping.folder(row)
-        if await loci.exists(loci.folders.GetFolder, folder_service_pb2.GetFolderRequest(folder_id=draft.id)):
-            report.count_present("folders")
-        elif job.dry_run:
-            report.count_taken("folders")
+        draft, changes = mapping.folder(row)
+        query = folder_service_pb2.GetFolderRequest(folder_id=draft.id)
+        if await loci.exists(loci.folders.GetFolder, query):
+            report.keep(table, row["id"])
         else:
             try:
-                await _make_folder(job, draft, where)
+                changes += [] if job.dry_run else await _create_folder(job, draft)
             except REFUSALS as error:
-                job.skip("folders", describe(error), **where)
+                report.leave(table, row["id"], describe(error), as_text(row["name"]))
                 continue
+            report.take(table, row["id"])
+            for change in changes:
+                report.change(table, row["id"], change, as_text(row["name"]))
         async for file in job.source.rows(FILES, source_id=row["id"]):
             await _file(job, file)
 
 
-async def _make_folder(job: Import, draft: folder_pb2.Folder, where: dict[str, str]) -> None:
+async def _create_folder(job: Import, draft: folder_pb2.Folder) -> list[str]:
+    """Creates a folder; returns the change it had to take. Raises LociError."""
     request = folder_service_pb2.CreateFolderRequest(folder=draft)
     create = job.loci.folders.CreateFolder
     try:
@@ -170,35 +196,35 @@ async def _make_folder(job: Import, draft: folder_pb2.Folder, where: dict[str, s
     except NotFound:
         handle, request.folder.embedding = request.folder.embedding, ""
         await job.loci.call(create, request)
-        job.report.note_change(
-            "folders", f"nobody serves {handle} here: it is searched by words, until its embedding is changed", **where
-        )
-    job.report.count_taken("folders")
+        return [f"nobody serves {handle} here: it is searched by words, until its embedding is changed"]
+    return []
 
 
 async def _file(job: Import, row: Row) -> None:
-    loci, report = job.loci, job.report
-    where = {"id": row["id"], "name": as_text(row["file_name"])}
-    asked = folder_service_pb2.GetFileRequest(
-        folder_id=public_id("source", row["source_id"]), file_id=public_id("file", row["id"])
+    loci, report, old_id, name = job.loci, job.report, row["id"], as_text(row["file_name"])
+    query = folder_service_pb2.GetFileRequest(
+        folder_id=public_id("source", row["source_id"]), file_id=public_id("file", old_id)
     )
-    if await loci.exists(loci.folders.GetFile, asked):
-        report.count_present("files")
+    if await loci.exists(loci.folders.GetFile, query):
+        report.keep(FILES.name, old_id)
         return
-    texts = [one["text"] async for one in job.source.rows(FILE_CONTENTS, file_id=row["id"])]
-    text = texts[0] if texts else None
-    header = mapping.file(row, text)
-    if isinstance(header, Skip):
-        report.skip("files", header.reason, **where)
-    elif job.dry_run:
-        report.count_taken("files")
-    else:
-        try:
+    contents = [one async for one in job.source.rows(FILE_CONTENTS, file_id=old_id)]
+    text = contents[0]["text"] if contents else None
+    mapped = mapping.file(row, text)
+    if isinstance(mapped, Skip):
+        report.leave(FILES.name, old_id, mapped.reason, name)
+        return
+    header, changes = mapped
+    try:
+        if not job.dry_run:
             await loci.send(loci.folders.UploadFile, lambda: _upload(header, (text or "").encode()))
-        except REFUSALS as error:
-            report.skip("files", describe(error), **where)
-        else:
-            report.count_taken("files")
+    except REFUSALS as error:
+        report.leave(FILES.name, old_id, describe(error), name)
+        return
+    report.take(FILES.name, old_id)
+    for change in changes:
+        report.change(FILES.name, old_id, change, name)
+    report.take(FILE_CONTENTS.name, contents[0]["id"])
 
 
 async def _upload(

@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
-from gateway.openapi.schemas import array
+from gateway.openapi.schemas import NULL, array
 from gateway.resources.agents.requests import ToolApproval
-from gateway.resources.agents.routes import answer, fetch
+from gateway.resources.agents.routes import answer, attach_to, fetch
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks import requests as bodies
 from gateway.resources.blocks.responses import block_to_rest
@@ -70,10 +70,8 @@ async def update_block(agent_id: AgentId, block_label: str, body: bodies.UpdateB
 @router.patch("/core-memory/blocks/attach/{block_id}")
 @returns(AGENT)
 async def attach_block(agent_id: AgentId, block_id: BlockId, loci: Loci) -> Response:
-    """Attaches a block and returns the agent."""
-    await fetch(loci, agent_id)
-    request = block_service_pb2.AttachBlockRequest(agent_id=agent_id, block_id=block_id)
-    await loci.peers.call(loci.peers.blocks.AttachBlock, request)
+    """Attaches a block and returns the agent. An agent that tends its memory gets the block, too."""
+    await attach_to(loci, await fetch(loci, agent_id), block_id)
     return await answer(loci, await fetch(loci, agent_id))
 
 
@@ -102,23 +100,25 @@ async def list_tools(
 
 
 @router.patch("/tools/attach/{tool_id}")
-@returns(AGENT)
+@returns(NULL)
 async def attach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Response:
-    """Attaches a tool and returns the agent."""
+    """Attaches a tool."""
     request = agent_service_pb2.AttachToolRequest(agent_id=agent_id, tool_id=tool_id)
-    return await answer(loci, (await loci.peers.call(loci.peers.agents.AttachTool, request)).agent)
+    await loci.peers.call(loci.peers.agents.AttachTool, request)
+    return json_response(None)
 
 
 @router.patch("/tools/detach/{tool_id}")
-@returns(AGENT)
+@returns(NULL)
 async def detach_tool(agent_id: AgentId, tool_id: ToolId, loci: Loci) -> Response:
-    """Detaches a tool and returns the agent."""
+    """Detaches a tool, if it is attached."""
     request = agent_service_pb2.DetachToolRequest(agent_id=agent_id, tool_id=tool_id)
-    return await answer(loci, (await loci.peers.call(loci.peers.agents.DetachTool, request)).agent)
+    await loci.peers.call(loci.peers.agents.DetachTool, request)
+    return json_response(None)
 
 
 @router.patch("/tools/approval/{tool_name}")
-@returns(AGENT)
+@returns(NULL)
 async def update_approval(
     agent_id: AgentId,
     tool_name: str,
@@ -126,14 +126,15 @@ async def update_approval(
     body: ToolApproval | None = None,
     requires_approval: Annotated[bool | None, Query(deprecated=True)] = None,
 ) -> Response:
-    """Whether calls of a tool wait for approval; returns the agent. The body counts before the parameter."""
+    """Sets whether calls of a tool wait for approval. The body counts before the parameter."""
     required = requires_approval if body is None else body.requires_approval
     if required is None:
         raise InvalidRequest("`requires_approval` is missing", "body", "requires_approval")
     request = agent_service_pb2.SetToolApprovalRequest(
         agent_id=agent_id, tool_name=tool_name, requires_approval=required
     )
-    return await answer(loci, (await loci.peers.call(loci.peers.agents.SetToolApproval, request)).agent)
+    await loci.peers.call(loci.peers.agents.SetToolApproval, request)
+    return json_response(None)
 
 
 def _key(agent_id: str, label: str) -> block_service_pb2.BlockKey:

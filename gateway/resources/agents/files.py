@@ -7,10 +7,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from gateway.openapi.answers import returns
-from gateway.openapi.schemas import NULL, TEXT, array
+from gateway.openapi.schemas import MESSAGE, NULL, TEXT, array
 from gateway.resources.agents.responses import folders_of
-from gateway.resources.agents.routes import answer, fetch
-from gateway.resources.agents.schemas import AGENT
+from gateway.resources.agents.routes import fetch
 from gateway.resources.folders.schemas import AGENT_FILES, FOLDER
 from gateway.rest import convert
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
@@ -43,24 +42,26 @@ async def list_folders(
 
 
 @_folders.patch("/attach/{folder_id}")
-@returns(AGENT)
+@returns(NULL)
 async def attach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> Response:
-    """Attaches a folder and the tools for its files, opens some of these; returns the agent."""
+    """Attaches a folder and the tools for its files, and opens as many of these as may be open."""
     request = agent_service_pb2.AttachFolderRequest(agent_id=agent_id, folder_id=folder_id)
-    return await answer(loci, (await loci.peers.call(loci.peers.agents.AttachFolder, request)).agent)
+    await loci.peers.call(loci.peers.agents.AttachFolder, request)
+    return json_response(None)
 
 
 @_folders.patch("/detach/{folder_id}")
-@returns(AGENT)
+@returns(NULL)
 async def detach_folder(agent_id: AgentId, folder_id: FolderId, loci: Loci) -> Response:
-    """Detaches a folder, with the last one the tools for files; returns the agent."""
+    """Detaches a folder, with the last one the tools for files. One that is not attached stays so."""
     request = agent_service_pb2.DetachFolderRequest(agent_id=agent_id, folder_id=folder_id)
-    return await answer(loci, (await loci.peers.call(loci.peers.agents.DetachFolder, request)).agent)
+    await loci.peers.call(loci.peers.agents.DetachFolder, request)
+    return json_response(None)
 
 
 @_files.get("")
 @returns(AGENT_FILES)
-@paged(100, names="before after cursor limit order")
+@paged(100, names="before after cursor limit order", empty={"files": [], "next_cursor": None, "has_more": False})
 async def list_files(
     agent_id: AgentId,
     loci: Loci,
@@ -74,12 +75,11 @@ async def list_files(
     _, response = await asyncio.gather(
         fetch(loci, agent_id), loci.peers.call(loci.peers.folders.ListAgentFiles, request)
     )
-    more = bool(response.next_page_token)
     return json_response(
         {
             "files": [_file(file) for file in response.files],
-            "next_cursor": response.files[-1].file_id if more else None,
-            "has_more": more,
+            "next_cursor": response.files[-1].id if response.files else None,
+            "has_more": bool(response.next_page_token),
         }
     )
 
@@ -103,13 +103,13 @@ async def open_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response:
 
 
 @_files.patch("/{file_id}/close")
-@returns(NULL)
+@returns(MESSAGE)
 async def close_file(agent_id: AgentId, file_id: FileId, loci: Loci) -> Response:
     """Closes a file."""
     await fetch(loci, agent_id)
     request = folder_service_pb2.CloseFileRequest(agent_id=agent_id, file_id=file_id)
     await loci.peers.call(loci.peers.folders.CloseFile, request)
-    return json_response(None)
+    return json_response({"message": f"File id={file_id} successfully closed"})
 
 
 router = APIRouter()

@@ -4,29 +4,35 @@ from typing import Annotated, Any, Literal
 
 from google.protobuf.field_mask_pb2 import FieldMask
 from pydantic import AfterValidator, AliasChoices, Field
+from pydantic_core import PydanticCustomError
 
 from gateway.agent_files.templates import TemplateValues
+from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.resources.blocks.requests import BlockBody
 from gateway.resources.messages.content import parts
-from gateway.resources.messages.requests import MessageCreate
+from gateway.resources.messages.requests import CompactionSettings, MessageCreate
 from gateway.rest import old_names
-from gateway.rest.body import Body, Json, Positive, deprecated, dump, refuse, sent_fields
+from gateway.rest.body import ENUM, Body, Int32, Json, Positive, deprecated, dump, refuse, sent_fields
 from gateway.rest.old_names import BodyWithOldNames
 from gateway.rest.request_model import RequestModel
 from loci.agent.v1 import agent_pb2, agent_service_pb2, message_pb2
+from services.common.errors import InvalidArgument
 from services.common.fields import When, enum_numbers, settable_fields
 from services.common.ids import to_public, uuid7
 
-AgentTypeName = Literal[
-    "memgpt_agent",
-    "memgpt_v2_agent",
-    "letta_v1_agent",
-    "react_agent",
-    "workflow_agent",
-    "split_thread_agent",
-    "sleeptime_agent",
-    "voice_convo_agent",
-    "voice_sleeptime_agent",
+AgentTypeName = Annotated[
+    Literal[
+        "memgpt_agent",
+        "memgpt_v2_agent",
+        "letta_v1_agent",
+        "react_agent",
+        "workflow_agent",
+        "split_thread_agent",
+        "sleeptime_agent",
+        "voice_convo_agent",
+        "voice_sleeptime_agent",
+    ],
+    ENUM,
 ]
 
 
@@ -62,14 +68,31 @@ _DRAFT = {field.wire for field in settable_fields(agent_pb2.Agent.DESCRIPTOR, Wh
     "agent_type",
     "model_settings_json",
 }
+_MOST_FILES_OPEN = 1_000
 # Anthropic's least budget, and the reference's default.
 _LEAST_THINKING_TOKENS = 1_024
+
+
+_RESPONSE_FORMATS = ("text", "json_object", "json_schema")
+
+
+def _known_form(value: Json) -> Json:
+    if value and value.get("type") not in _RESPONSE_FORMATS:
+        context = {"expected": ", ".join(_RESPONSE_FORMATS)}
+        raise PydanticCustomError("union_tag_invalid", "Input should have a type among: {expected}", context)
+    return value
+
+
+ResponseFormat = Annotated[Json, AfterValidator(_known_form)]
+BlockIdInBody = Annotated[
+    str, Field(min_length=len(f"block-{EXAMPLE_UUID}"), pattern="^block-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+]
 
 
 class ModelConfig(Body):
     """The deprecated llm_config and embedding_config, of which the handle counts, and little besides."""
 
-    handle: Handle | None = None
+    handle: str | None = None
     context_window: Positive | None = None
     temperature: float | None = None
     max_tokens: int | None = None
@@ -82,17 +105,20 @@ class AgentSettings(
     when=When.CHANGE,
     leave=("deployment_id", "entity_id"),
 ):
-    """What creation and change have in common: what an agent declares, and what is beside it or read here."""
+    """Fields that creation and change share: those that an agent declares, and those beside it or read here."""
 
     old_names = old_names.AGENT
     name: str | None = None
-    model: Handle | None = None
-    embedding: Handle | None = None
+    model: str | None = None
+    embedding: str | None = None
     model_settings: Json | None = None
+    response_format: ResponseFormat | None = None
+    compaction_settings: CompactionSettings | None = None
+    max_files_open: Int32 | None = Field(None, description="At most 1,000.")
     tags: list[str] | None = None
     project_id: str | None = None
     tool_ids: list[str] | None = None
-    block_ids: list[str] | None = None
+    block_ids: list[BlockIdInBody] | None = None
     llm_config: ModelConfig | None = deprecated()
     embedding_config: ModelConfig | None = deprecated()
     max_tokens: Positive | None = deprecated()
@@ -141,7 +167,7 @@ class ToolApproval(Body):
 
 
 class ResetMessages(Body):
-    """Body of agents.messages.reset. Agents of every type begin without messages, so there are none to add."""
+    """Body of agents.messages.reset. The messages that older types begin with are not added again."""
 
     add_default_initial_messages: bool = False
 
@@ -156,8 +182,6 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
     draft = settings_draft(body, {})
     if "agent_type" in body.model_fields_set:
         draft.agent_type = enum_numbers(agent_pb2.AgentType.DESCRIPTOR)[body.agent_type]  # type: ignore[assignment]
-    if "role:subagent" in draft.tags:
-        draft.hidden = True
     return agent_service_pb2.CreateAgentRequest(
         agent_id=to_public("agent", uuid7()),
         agent=draft,
@@ -168,6 +192,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
         include_base_tools=body.include_base_tools is not False,
         include_base_tool_rules=body.include_base_tool_rules,
         initial_messages=map(_first_message, body.initial_message_sequence or ()),
+        include_default_messages=body.initial_message_sequence is None,
     )
 
 
@@ -223,6 +248,10 @@ def settings_draft(body: AgentSettings, settings: Json) -> agent_pb2.Agent:
     """Returns the settings in `body`; what deprecated fields say of the model is laid over `settings`."""
     sent = sent_fields(body)
     fields: Json = {name: value for name, value in sent.items() if name in _DRAFT}
+    if (body.max_files_open or 0) > _MOST_FILES_OPEN:
+        raise InvalidArgument(f"max_files_open cannot exceed {_MOST_FILES_OPEN}.", reason="FILES_OPEN_TOO_MANY")
+    if body.compaction_settings is not None:
+        sent["compaction_settings"] = body.compaction_settings.model_dump(exclude_unset=True)
     fields |= {f"{name}_json": dump(value) for name, value in sent.items() if f"{name}_json" in _DRAFT}
     if variables := secrets(body):
         fields["secrets"] = variables
@@ -235,7 +264,9 @@ def settings_draft(body: AgentSettings, settings: Json) -> agent_pb2.Agent:
         fields.setdefault("embedding", embedding.handle)
     extra = _deprecated_settings(body)
     if body.model_settings is not None or extra:
-        fields["model_settings_json"] = dump({**settings, **extra, **(body.model_settings or {})})
+        fields["model_settings_json"] = dump(
+            {**settings, **_shape(body.model_settings), **extra, **(body.model_settings or {})}
+        )
     return agent_pb2.Agent(agent_type=agent_pb2.AGENT_TYPE_UNSPECIFIED, **fields)
 
 
@@ -263,6 +294,17 @@ def _deprecated_settings(body: AgentSettings) -> Json:
         budget = body.max_reasoning_tokens or _LEAST_THINKING_TOKENS
         settings["thinking"] = {"type": "enabled", "budget_tokens": budget} if wants else {"type": "disabled"}
     return settings
+
+
+def _shape(settings: Json | None) -> Json:
+    """Returns what settings of a provider's shape say where a client leaves it out; an agent without any has others."""
+    match (settings or {}).get("provider_type"):
+        case None:
+            return {}
+        case "openai":
+            return {"parallel_tool_calls": True, "temperature": 0.7}
+        case _:
+            return {"parallel_tool_calls": True}
 
 
 def _present(**fields: Any) -> Json:

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.access.run_tokens import SECRET_MEMBERS, sees_secrets
 from gateway.resources.blocks.responses import block_to_rest
-from gateway.resources.folders.responses import folder_to_rest
+from gateway.resources.folders.responses import file_block, folder_to_rest
 from gateway.resources.groups.responses import group
 from gateway.resources.messages.responses import message
 from gateway.resources.tools.responses import tool_to_rest
@@ -30,7 +30,7 @@ RELATIONS = {
     "agent.tags": ("tags",),
     "agent.tools": ("tools",),
 }
-_ATTACHED = ("blocks", "tools", "folders", "identities", "managed_group", "pending_approval")
+_ATTACHED = ("blocks", "tools", "folders", "files", "identities", "managed_group", "pending_approval")
 _MADE_BY_HAND = frozenset({"version", "context_window_limit", *_ATTACHED})
 _THINKING_IN_ARGUMENTS = (
     agent_pb2.AGENT_TYPE_MEMGPT_AGENT,
@@ -38,7 +38,12 @@ _THINKING_IN_ARGUMENTS = (
     agent_pb2.AGENT_TYPE_SPLIT_THREAD_AGENT,
     agent_pb2.AGENT_TYPE_REACT_AGENT,
     agent_pb2.AGENT_TYPE_WORKFLOW_AGENT,
+    agent_pb2.AGENT_TYPE_SLEEPTIME_AGENT,
 )
+# Of a reply, however much the model could write.
+_USUAL_OUTPUT = 16_384
+# The default of a client's own settings, as the reference shows it.
+_DECLARED_OUTPUT = 4_096
 _LLM_CONFIG_NULLS = (
     "model_wrapper",
     "compatibility_type",
@@ -86,23 +91,18 @@ def agent_state(
         agent.context_window_limit, rest["max_files_open"], rest["per_file_view_window_char_limit"]
     )
     settings = model_settings(agent.model, rest["model_settings"] or {}, models.chat.get(agent.model))
-    response_format = rest["response_format"] or settings.get("response_format")
-    if response_format is not None:
-        settings["response_format"] = response_format
     blocks = [block_to_rest(attached) for attached in agent.blocks]
     managed = group(agent.managed_group) if agent.HasField("managed_group") else None
     rest |= {name: list(secrets) for name in SECRET_MEMBERS}
     rest |= {
         "embedding": agent.embedding or None,
-        "metadata": rest["metadata"] or {},
         "model_settings": settings,
-        "response_format": response_format,
         "tool_rules": rest["tool_rules"] or [],
         "recall_passages": agent.recall_passages,
-        "llm_config": llm_config(agent, models.chat.get(agent.model), settings),
+        "llm_config": llm_config(agent, models.chat.get(agent.model)),
         "embedding_config": embedding_config(agent.embedding, models),
         "blocks": blocks,
-        "memory": _memory(blocks, rest["agent_type"]),
+        "memory": _memory(rest["agent_type"], blocks, [file_block(one, file_chars) for one in agent.files]),
         "tools": [as_tool(attached) for attached in agent.tools],
         "sources": folders_of(agent.folders, models),
         "pending_approval": _pending_approval(agent) if agent.HasField("pending_approval") else None,
@@ -129,25 +129,30 @@ def folders_of(folders: Iterable[folder_pb2.Folder], models: Models) -> list[Res
 
 
 def model_settings(handle: str, settings: Rest, model: model_pb2.Model | None) -> Rest:
-    """Returns the agent's `settings` over the defaults of its provider's shape."""
+    """Returns the agent's `settings` over the defaults of its provider's shape, which are others where a client
+    declared the shape itself.
+    """
     provider_type = settings.get("provider_type") or _provider_type(handle, model)
     defaults: Rest = {
         "provider_type": provider_type,
-        "max_output_tokens": model.max_output_tokens if model and model.max_output_tokens else None,
+        "max_output_tokens": _DECLARED_OUTPUT if _declares(settings) else model and usual_output_tokens(model),
+        # Shown so by the reference, although its calls come one by one where nobody asks for more: see llm_config.
         "parallel_tool_calls": True,
         "temperature": 1.0,
     }
     match provider_type:
         case "openai":
+            declared = _declares(settings)
+            usual = (model.usual_reasoning_effort if model else "") or "minimal"
             defaults |= {
-                "strict": False,
-                "reasoning": {"reasoning_effort": "minimal"},
+                "strict": declared,
+                "reasoning": {"reasoning_effort": "high" if declared else usual},
                 "response_format": None,
             }
         case "anthropic":
             defaults |= {
                 "strict": False,
-                "thinking": {"type": "disabled"},
+                "thinking": _usual_thinking(model),
                 "effort": None,
                 "verbosity": None,
                 "response_format": None,
@@ -155,15 +160,35 @@ def model_settings(handle: str, settings: Rest, model: model_pb2.Model | None) -
     return defaults | settings
 
 
-def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: Rest) -> Rest:
+def usual_output_tokens(model: model_pb2.Model) -> int | None:
+    """Returns the limit of a reply where the settings do not say; None where nobody knows it."""
+    return min(model.max_output_tokens, _USUAL_OUTPUT) or None
+
+
+def _declares(settings: Rest) -> bool:
+    """Returns whether a client declared the shape of its settings, as `model_settings` of the API does."""
+    return "provider_type" in settings
+
+
+def _usual_thinking(model: model_pb2.Model | None) -> Rest:
+    if model is None or not model.usual_thinking_budget:
+        return {"type": "disabled"}
+    return {"type": "enabled", "budget_tokens": model.usual_thinking_budget}
+
+
+def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None) -> Rest:
     """Returns the deprecated description of the agent's model."""
+    sent: Rest = from_json(agent.model_settings_json) or {}
+    settings = model_settings(agent.model, sent, model)
     provider, _, name = agent.model.partition("/")
     thinking = settings.get("thinking") or {}
+    thinks = bool(model and model.usual_reasoning_effort)
+    effort = (settings.get("reasoning") or {}).get("reasoning_effort")
     return {
         **dict.fromkeys(_LLM_CONFIG_NULLS),
         "handle": agent.model,
         "model": model.name if model else name,
-        "display_name": (model.display_name if model else name) or None,
+        "display_name": None,
         "model_endpoint_type": _provider_type(agent.model, model),
         "model_endpoint": (model.endpoint or None) if model else None,
         "provider_name": model.provider_name if model else provider,
@@ -171,11 +196,11 @@ def llm_config(agent: agent_pb2.Agent, model: model_pb2.Model | None, settings: 
         "context_window": agent.context_window_limit,
         "temperature": settings.get("temperature"),
         "max_tokens": settings.get("max_output_tokens"),
-        "parallel_tool_calls": settings.get("parallel_tool_calls"),
+        "parallel_tool_calls": bool(sent.get("parallel_tool_calls", _declares(sent))),
         "response_format": settings.get("response_format"),
         "strict": settings.get("strict", False),
-        "enable_reasoner": bool(model and model.capabilities.reasoning) or thinking.get("type") == "enabled",
-        "reasoning_effort": (settings.get("reasoning") or {}).get("reasoning_effort"),
+        "enable_reasoner": thinks or thinking.get("type") == "enabled",
+        "reasoning_effort": effort if thinks or _declares(sent) else None,
         "max_reasoning_tokens": thinking.get("budget_tokens", 0),
         "effort": settings.get("effort"),
         "verbosity": settings.get("verbosity"),
@@ -198,7 +223,7 @@ def embedding_config(handle: str, models: Models) -> Rest | None:
         "embedding_endpoint": (model.endpoint or None) if model else None,
         "embedding_dim": model.dimensions if model else 0,
         "embedding_chunk_size": 300,
-        "batch_size": model.batch_size if model else 32,
+        "batch_size": 32,
         **dict.fromkeys(("azure_endpoint", "azure_version", "azure_deployment")),
     }
 
@@ -228,10 +253,10 @@ def _pending_approval(agent: agent_pb2.Agent) -> Rest:
     )
 
 
-def _memory(blocks: list[Rest], agent_type: Any) -> Rest:
+def _memory(agent_type: Any, blocks: Sequence[Rest] = (), file_blocks: Sequence[Rest] = ()) -> Rest:
     return {
         "blocks": blocks,
-        "file_blocks": [],
+        "file_blocks": file_blocks,
         "agent_type": agent_type,
         "git_enabled": False,
         "prompt_template": "",
@@ -244,4 +269,4 @@ def _leave_out(rest: Rest, include: frozenset[str]) -> None:
             for name in names:
                 rest[name] = [] if isinstance(rest[name], list) else None
     if "agent.blocks" not in include:
-        rest["memory"] = _memory([], rest["agent_type"])
+        rest["memory"] = _memory(rest["agent_type"])

@@ -11,13 +11,14 @@ from starlette.responses import Response
 from gateway.access.run_tokens import check_members
 from gateway.agent_files.instantiation import make_agents
 from gateway.openapi.answers import returns
-from gateway.openapi.schemas import NULL, array
+from gateway.openapi.schemas import MESSAGE, array
 from gateway.resources.agents import requests as bodies
-from gateway.resources.agents.responses import RELATIONS, agent_state, tools_once
+from gateway.resources.agents.relations import Include, relations_of
+from gateway.resources.agents.responses import agent_state, tools_once
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.sandbox_configs.responses import agent_secrets
 from gateway.resources.templates.requests import named_version
-from gateway.rest.body import Json
+from gateway.rest.body import ENUM, Json
 from gateway.rest.convert import Rest, from_json
 from gateway.rest.paging import FIRST_PAGE, Order, descending, one_page, paged, set_order
 from gateway.rest.params import AgentId, IdentityFilter, Names, UserFilter, unsupported
@@ -26,39 +27,31 @@ from gateway.rest.services import Loci, Services
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import block_service_pb2
-from services.common.errors import NotFound
+from services.common.errors import InvalidArgument, NotFound
 from services.common.fields import enum_numbers
 
 T = TypeVar("T")
 
 router = APIRouter(prefix="/agents", tags=["agents"])
 
-Relation = Literal[
-    "agent.blocks",
-    "agent.identities",
-    "agent.managed_group",
-    "agent.pending_approval",
-    "agent.secrets",
-    "agent.sources",
-    "agent.tags",
-    "agent.tools",
+StopReasonName = Annotated[
+    Literal[
+        "end_turn",
+        "error",
+        "llm_api_error",
+        "invalid_llm_response",
+        "invalid_tool_call",
+        "max_steps",
+        "max_tokens_exceeded",
+        "no_tool_call",
+        "tool_rule",
+        "cancelled",
+        "insufficient_credits",
+        "requires_approval",
+        "context_window_overflow_in_system_prompt",
+    ],
+    ENUM,
 ]
-StopReasonName = Literal[
-    "end_turn",
-    "error",
-    "llm_api_error",
-    "invalid_llm_response",
-    "invalid_tool_call",
-    "max_steps",
-    "max_tokens_exceeded",
-    "no_tool_call",
-    "tool_rule",
-    "cancelled",
-    "insufficient_credits",
-    "requires_approval",
-    "context_window_overflow_in_system_prompt",
-]
-Include = Annotated[list[Relation] | None, Query(description="Relations to show; the others are left empty.")]
 _ORDERS = {
     "created_at": agent_service_pb2.AGENT_ORDER_CREATED_AT,
     "updated_at": agent_service_pb2.AGENT_ORDER_UPDATED_AT,
@@ -66,8 +59,6 @@ _ORDERS = {
 }
 _STOP_REASONS = enum_numbers(agent_pb2.StopReason.DESCRIPTOR)
 _AGENTS_AT_ONCE = 16
-# The older spelling of `include`.
-_OLD_RELATIONS = {name.removeprefix("agent."): name for name in RELATIONS} | {"memory": "agent.blocks"}
 
 
 @router.post("")
@@ -84,7 +75,13 @@ async def create_agent(body: bodies.CreateAgent, loci: Loci) -> Response:
         made = await make_agents(loci, name, version, bodies.filling(body))
         return await answer(loci, await fetch(loci, made.agent_ids[0]))
     request = bodies.create_request(body)
-    created = await loci.peers.call(loci.peers.agents.CreateAgent, request)
+    try:
+        created = await loci.peers.call(loci.peers.agents.CreateAgent, request)
+    except NotFound as error:
+        if error.reason != "TOOL_NOT_FOUND":
+            raise
+        # The body is wrong, and nothing of the path is missing.
+        raise InvalidArgument(error.message, reason="TOOLS_INVALID") from None
     return await answer(loci, created.agent)
 
 
@@ -117,9 +114,7 @@ async def list_agents(
     """A page of agents, newest first."""
     order_name = order_by or sort_by or "created_at"
     unsupported(order_by=None if order_name in _ORDERS else order_name)
-    relations = _relations(include, include_relationships)
-    if relations is None and "x-stainless-package-version" in request.headers:
-        relations = frozenset()  # what the SDK documents for its lists
+    relations = relations_of(request, include, include_relationships)
     set_order(page, ascending=ascending if order is None else order == "asc")
     response = await loci.peers.call(
         loci.peers.agents.ListAgents,
@@ -148,10 +143,10 @@ async def list_agents(
 @router.get("/{agent_id}")
 @returns(AGENT)
 async def retrieve_agent(
-    agent_id: AgentId, loci: Loci, include: Include = None, include_relationships: Names = None
+    request: Request, agent_id: AgentId, loci: Loci, include: Include = None, include_relationships: Names = None
 ) -> Response:
-    """One agent, with everything unless `include` chooses."""
-    relations = _relations(include, include_relationships)
+    """One agent. SDKs of release 1.0 or later get the relations that they name in `include`, other clients all."""
+    relations = relations_of(request, include, include_relationships)
     # At once: one more call behind the other would be felt.
     agent, models, secrets = await asyncio.gather(
         fetch(loci, agent_id), loci.catalogue.models(), _secrets(loci, [agent_id], relations)
@@ -181,12 +176,12 @@ async def update_agent(agent_id: AgentId, body: bodies.UpdateAgent, loci: Loci) 
 
 
 @router.delete("/{agent_id}")
-@returns(NULL)
+@returns(MESSAGE)
 async def delete_agent(agent_id: AgentId, loci: Loci) -> Response:
     """Deletes an agent and its messages; its blocks stay."""
     request = agent_service_pb2.DeleteAgentRequest(agent_id=agent_id)
     await loci.peers.call(loci.peers.agents.DeleteAgent, request)
-    return json_response(None)
+    return json_response({"message": f"Agent id={agent_id} successfully deleted"})
 
 
 @router.patch("/{agent_id}/reset-messages")
@@ -219,14 +214,13 @@ async def attached_page(
     loci: Services,
     agent_ids: Sequence[str],
     page: PageRequest,
-    include: Sequence[str] | None,
+    relations: frozenset[str] | None,
 ) -> Response:
     """Returns a page of the agents that something is attached to, whose ids are in the order of attachment."""
     ids = list(agent_ids)
     if descending(page):
         ids.reverse()
     ids = one_page(ids, page, key=str)
-    relations = None if include is None else frozenset(include)
     return json_response(await states(loci, await fetch_all(loci, ids), relations))
 
 
@@ -264,14 +258,6 @@ def stop_reason_number(name: StopReasonName | None) -> agent_pb2.StopReason.Valu
     return agent_pb2.StopReason.ValueType(_STOP_REASONS[name] if name else 0)
 
 
-def _relations(include: Sequence[str] | None, older: Sequence[str] | None) -> frozenset[str] | None:
-    if include is not None:
-        return frozenset(include)
-    if older is not None:
-        return frozenset(_OLD_RELATIONS.get(name, name) for name in older)
-    return None
-
-
 async def _set_blocks(loci: Services, agent: agent_pb2.Agent, block_ids: Sequence[str]) -> None:
     """Makes `block_ids` the attached blocks. Detaches first: a new block may have the label of one that goes."""
     peers = loci.peers
@@ -281,8 +267,16 @@ async def _set_blocks(loci: Services, agent: agent_pb2.Agent, block_ids: Sequenc
         await peers.call(peers.blocks.DetachBlock, detach)
     for block_id in block_ids:
         if block_id not in attached:
-            attach = block_service_pb2.AttachBlockRequest(agent_id=agent.id, block_id=block_id)
-            await peers.call(peers.blocks.AttachBlock, attach)
+            await attach_to(loci, agent, block_id)
+
+
+async def attach_to(loci: Services, agent: agent_pb2.Agent, block_id: str) -> None:
+    """Attaches a block to the agent, and before it to those that tend its memory."""
+    group = agent.managed_group
+    tending = group.agent_ids if group.manager_type == "sleeptime" else ()
+    for agent_id in (*tending, agent.id):
+        attach = block_service_pb2.AttachBlockRequest(agent_id=agent_id, block_id=block_id)
+        await loci.peers.call(loci.peers.blocks.AttachBlock, attach)
 
 
 async def _set_folders(loci: Services, agent: agent_pb2.Agent, folder_ids: Sequence[str]) -> agent_pb2.Agent:

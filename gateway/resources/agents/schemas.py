@@ -3,7 +3,7 @@
 from gateway.openapi.schemas import ANY, FLAG, NUMBER, OBJECT, TEXT, WHOLE, array, choice, maybe, members_of, of, record
 from gateway.resources.archives.schemas import EMBEDDING_CONFIG
 from gateway.resources.blocks.schemas import BLOCK
-from gateway.resources.folders.schemas import FOLDER
+from gateway.resources.folders.schemas import FILE_BLOCK, FOLDER
 from gateway.resources.groups.schemas import GROUP
 from gateway.resources.identities.schemas import IDENTITY
 from gateway.resources.messages.schemas import APPROVAL_REQUEST
@@ -37,13 +37,13 @@ MEMORY = record(
     "Memory",
     {
         "blocks": array(BLOCK),
-        "file_blocks": array(OBJECT),
+        "file_blocks": array(FILE_BLOCK),
         "agent_type": maybe(TEXT),
         "git_enabled": FLAG,
         "prompt_template": TEXT,
     },
 )
-_LEFT = ("version", "context_window_limit", "folders")
+_LEFT = ("version", "context_window_limit", "folders", "files")
 _OLDER = ("llm_config", "embedding_config", "memory", "sources", "tool_exec_environment_variables")
 AGENT = of(
     "AgentState",
@@ -52,10 +52,11 @@ AGENT = of(
     deprecated=(*_OLDER, "identity_ids", "multi_agent_group"),
     # Optional in the message, so that a change can leave them out; an agent has them all.
     **dict.fromkeys(("name", "system", "model", "timezone"), TEXT),
-    **dict.fromkeys(("hidden", "message_buffer_autoclear"), FLAG),
+    message_buffer_autoclear=FLAG,
+    **dict.fromkeys(("hidden", "enable_sleeptime"), maybe(FLAG)),
     recall_passages=WHOLE,
     embedding=maybe(TEXT),
-    metadata=OBJECT,
+    metadata=maybe(OBJECT),
     model_settings=OBJECT,
     compaction_settings=maybe(OBJECT),
     response_format=maybe(OBJECT),
@@ -74,7 +75,6 @@ AGENT = of(
     multi_agent_group=maybe(GROUP),
     **dict.fromkeys(("template_id", "base_template_id", "deployment_id", "entity_id"), maybe(TEXT)),
     pending_approval=maybe(APPROVAL_REQUEST),
-    enable_sleeptime=FLAG,
     max_files_open=WHOLE,
     per_file_view_window_char_limit=WHOLE,
 )

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.openapi.answers import returns
-from gateway.openapi.schemas import NULL, array
+from gateway.openapi.schemas import MESSAGE, array
 from gateway.resources.agents.routes import fetch
 from gateway.resources.archives import requests as bodies
 from gateway.resources.archives.requests import MODES
@@ -23,7 +23,7 @@ from gateway.resources.archives.responses import (
 )
 from gateway.resources.archives.schemas import FOUND_PASSAGES, PASSAGE, PASSAGE_HIT
 from gateway.rest.convert import Rest
-from gateway.rest.paging import FIRST_PAGE, page_request, page_size, paged, set_order
+from gateway.rest.paging import FIRST_PAGE, descending, page_request, page_size, paged, set_order
 from gateway.rest.params import AgentId, Moment, Names, PassageId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -43,7 +43,7 @@ async def create_passage(agent_id: AgentId, body: bodies.CreatePassage, loci: Lo
     created = await loci.peers.call(
         loci.peers.passages.CreatePassages,
         passage_service_pb2.CreatePassagesRequest(
-            agent_id=agent_id, passages=[bodies.passage_draft(body)], embedding=agent.embedding
+            agent_id=agent_id, passages=[bodies.passage_draft(body)], embedding=agent.embedding, agent_name=agent.name
         ),
         timeout=EMBEDDING_SECONDS,
     )
@@ -52,7 +52,7 @@ async def create_passage(agent_id: AgentId, body: bodies.CreatePassage, loci: Lo
 
 @router.get(_OF_AGENT, tags=["agents"])
 @returns(array(PASSAGE))
-@paged(100, names="after before limit")
+@paged(100, names="after before limit", zero="all", unknown_cursor="empty")
 async def list_passages(
     agent_id: AgentId,
     loci: Loci,
@@ -60,12 +60,13 @@ async def list_passages(
     search: str | None = None,
     ascending: bool | None = True,
 ) -> Response:
-    """A page of the agent's passages, oldest first."""
+    """A page of the agent's passages, oldest first; `after` means later in time in either order.
+
+    An agent that is not there has none.
+    """
     set_order(page, ascending=ascending is not False)
-    request = passage_service_pb2.ListPassagesRequest(agent_id=agent_id, page=page, search=search)
-    _, response = await asyncio.gather(
-        fetch(loci, agent_id), loci.peers.call(loci.peers.passages.ListPassages, request)
-    )
+    request = passage_service_pb2.ListPassagesRequest(agent_id=agent_id, page=_in_time(page), search=search)
+    response = await loci.peers.call(loci.peers.passages.ListPassages, request)
     return await passage_answers(loci, response.passages)
 
 
@@ -83,7 +84,10 @@ async def search_passages(
     search_mode: bodies.Mode | None = None,
     mode: bodies.Mode | None = None,
 ) -> Response:
-    """The passages that answer best to `query`, by meaning and by words, or as `search_mode` says."""
+    """The passages that answer best to `query`, by meaning and by words, or as `search_mode` says; none to a blank."""
+    if not query.strip():
+        await fetch(loci, agent_id)
+        return json_response({"results": [], "count": 0})
     request = passage_service_pb2.SearchPassagesRequest(
         agent_id=agent_id,
         query=query,
@@ -113,12 +117,12 @@ async def update_passage(agent_id: AgentId, memory_id: PassageId, body: bodies.U
 
 
 @router.delete(f"{_OF_AGENT}/{{memory_id}}", tags=["agents"])
-@returns(NULL)
+@returns(MESSAGE)
 async def delete_passage(agent_id: AgentId, memory_id: PassageId, loci: Loci) -> Response:
     """Deletes one passage."""
     request = passage_service_pb2.DeletePassageRequest(agent_id=agent_id, passage_id=memory_id)
     await loci.peers.call(loci.peers.passages.DeletePassage, request)
-    return json_response(None)
+    return json_response({"message": f"Memory id={memory_id} successfully deleted"})
 
 
 @router.post("/passages/search", tags=["passages"])
@@ -127,11 +131,11 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
     """The passages of an agent, else of an archive, else of the tenant, each with its scores."""
     if body.agent_id is not None:
         await fetch(loci, body.agent_id)
-    if not body.query:
+    if not (body.query or "").strip():
         return await _newest(loci, body)
     request = passage_service_pb2.SearchPassagesRequest(
         **_place(body),
-        query=body.query,
+        query=body.query or "",
         top_k=page_size(body.limit, 5),
         tags=body.tags,
         match_all_tags=body.tag_match_mode == "all",
@@ -143,6 +147,18 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
     passages = await passage_rests(loci, [hit.passage for hit in response.hits])
     hits = [_hit(*pair) for pair in zip(passages, response.hits, strict=True)]
     return json_response(hits, headers=without_vectors(response.without_vectors))
+
+
+def _in_time(page: PageRequest) -> PageRequest:
+    """Returns the page whose cursors mean earlier and later in time, in whatever order it is."""
+    if not descending(page):
+        return page
+    turned = PageRequest(page_size=page.page_size, page_token=page.page_token, order=page.order)
+    if page.HasField("after"):
+        turned.before = page.after
+    if page.HasField("before"):
+        turned.after = page.before
+    return turned
 
 
 async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:

@@ -70,7 +70,7 @@ class CreatePassage(PassageSettings):
 class CreatePassages(Body):
     """Body of archives.passages.create_many."""
 
-    passages: Annotated[list[CreatePassage], Field(min_length=1, max_length=_MOST_PASSAGES)]
+    passages: Annotated[list[CreatePassage], Field(max_length=_MOST_PASSAGES)]
 
 
 class UpdatePassage(PassageSettings):

@@ -54,6 +54,7 @@ def passage_to_rest(message: passage_pb2.Passage, embedding_config: Rest | None,
     """Returns the reference's Passage: 16 fields. `embedding`, the vector, is never served."""
     rest = to_rest(message, leave=frozenset({"file"}))
     return rest | {
+        "tags": rest["tags"] or None,
         "source_id": message.file.folder_id or None,
         "file_id": message.file.file_id or None,
         "file_name": message.file.file_name or None,
@@ -69,6 +70,7 @@ def archive_to_rest(message: passage_pb2.Archive, embedding_config: Rest | None,
     rest = to_rest(message, leave=frozenset({"embedding", "dimensions", "passage_count"}))
     return rest | {
         "embedding_config": embedding_config,
+        "metadata": rest["metadata"] or None,
         "vector_db_provider": "native",
         "organization_id": organization_id,
     }

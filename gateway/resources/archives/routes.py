@@ -3,11 +3,13 @@
 from typing import Literal
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
-from gateway.resources.agents.routes import Include, attached_page, fetch
+from gateway.resources.agents.relations import Include, relations_of
+from gateway.resources.agents.routes import attached_page, fetch
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.archives import requests as bodies
 from gateway.resources.archives.responses import (
@@ -92,15 +94,16 @@ async def delete_archive(archive_id: ArchiveId, loci: Loci) -> Response:
 @returns(array(AGENT))
 @paged(50)
 async def list_agents(
+    request: Request,
     archive_id: ArchiveId,
     loci: Loci,
     page: PageRequest = FIRST_PAGE,
     include: Include = None,
 ) -> Response:
     """The agents that the archive is attached to, in the order of attachment, the newest first."""
-    request = archive_service_pb2.ListArchiveAgentsRequest(archive_id=archive_id)
-    attached = await loci.peers.call(loci.peers.archives.ListArchiveAgents, request)
-    return await attached_page(loci, attached.agent_ids, page, include)
+    attachments = archive_service_pb2.ListArchiveAgentsRequest(archive_id=archive_id)
+    attached = await loci.peers.call(loci.peers.archives.ListArchiveAgents, attachments)
+    return await attached_page(loci, attached.agent_ids, page, relations_of(request, include))
 
 
 @router.patch("/agents/{agent_id}/archives/attach/{archive_id}")
@@ -134,7 +137,12 @@ async def create_passage(archive_id: ArchiveId, body: bodies.CreatePassage, loci
 @router.post("/archives/{archive_id}/passages/batch")
 @returns(array(PASSAGE))
 async def create_passages(archive_id: ArchiveId, body: bodies.CreatePassages, loci: Loci) -> Response:
-    """Stores all of the passages, or none."""
+    """Stores all of the passages, or none. An empty list is answered with one."""
+    if not body.passages:
+        await loci.peers.call(
+            loci.peers.archives.GetArchive, archive_service_pb2.GetArchiveRequest(archive_id=archive_id)
+        )
+        return json_response([])
     return await passage_answers(loci, await _create(loci, archive_id, body.passages))
 
 

@@ -1,6 +1,6 @@
 """Archives, passages and changes of their embedding models."""
 
-from gateway.openapi.schemas import FLAG, MOMENT, NUMBER, TEXT, WHOLE, Schema, array, choice, maybe, of, record
+from gateway.openapi.schemas import FLAG, MOMENT, NUMBER, OBJECT, TEXT, WHOLE, Schema, array, choice, maybe, of, record
 from loci.memory.v1 import archive_service_pb2, passage_pb2
 
 EMBEDDING_CONFIG = record(
@@ -22,6 +22,7 @@ PASSAGE = of(
     "Passage",
     passage_pb2.Passage.DESCRIPTOR,
     leave=("file",),
+    tags=maybe(array(TEXT)),
     source_id=maybe(TEXT),
     file_id=maybe(TEXT),
     file_name=maybe(TEXT),
@@ -51,6 +52,7 @@ ARCHIVE = of(
     "Archive",
     passage_pb2.Archive.DESCRIPTOR,
     leave=("embedding", "dimensions", "passage_count"),
+    metadata=maybe(OBJECT),
     vector_db_provider=choice("native"),
     **_TENANT,
 )

@@ -7,8 +7,8 @@ _NOT_IN_BLOCKS = frozenset({"created_at", "updated_at", "version"})
 
 
 def block_to_rest(message: block_pb2.Block) -> Rest:
-    """Returns the reference's Block: 19 fields."""
-    return to_rest(message, leave=_NOT_IN_BLOCKS)
+    """Returns the reference's Block: 19 fields. It never says who made or changed one; versions do."""
+    return to_rest(message, leave=_NOT_IN_BLOCKS) | {"created_by_id": None, "last_updated_by_id": None}
 
 
 def block_version_to_rest(message: block_pb2.BlockVersion) -> Rest:

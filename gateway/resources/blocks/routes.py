@@ -1,17 +1,18 @@
 """Blocks on their own."""
 
-import asyncio
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, WHOLE, array
-from gateway.resources.agents.routes import Include, attached_page
+from gateway.resources.agents.relations import Include, relations_of
+from gateway.resources.agents.routes import attached_page
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks import requests as bodies
 from gateway.resources.blocks.responses import block_to_rest
@@ -43,7 +44,7 @@ async def create_block(body: bodies.BlockBody, loci: Loci) -> Response:
 
 @router.get("")
 @returns(array(BLOCK))
-@paged(50, "asc", names="limit before after order")
+@paged(50, "asc", names="limit before after order", zero="all")
 async def list_blocks(
     loci: Loci,
     label: str | None = None,
@@ -53,6 +54,7 @@ async def list_blocks(
     identifier_keys: Names = None,
     project_id: str | None = None,
     page: PageRequest = FIRST_PAGE,
+    order_by: Literal["created_at"] = "created_at",
     label_search: str | None = None,
     description_search: str | None = None,
     value_search: str | None = None,
@@ -136,19 +138,19 @@ async def delete_block(block_id: BlockId, loci: Loci) -> Response:
 @returns(array(AGENT))
 @paged(100)
 async def list_agents(
+    request: Request,
     block_id: BlockId,
     loci: Loci,
     page: PageRequest = FIRST_PAGE,
     include: Include = None,
 ) -> Response:
-    """The agents that the block is attached to, in the order of attachment, the newest first."""
-    peers = loci.peers
-    request = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
-    get = block_service_pb2.GetBlockRequest(key=block_key(block_id))
-    attached, _ = await asyncio.gather(
-        peers.call(peers.blocks.ListBlockAgents, request), peers.call(peers.blocks.GetBlock, get)
-    )
-    return await attached_page(loci, attached.agent_ids, page, include)
+    """The agents that the block is attached to, in the order of attachment, the newest first.
+
+    A block that is not there has none.
+    """
+    attachments = block_service_pb2.ListBlockAgentsRequest(block_id=block_id)
+    attached = await loci.peers.call(loci.peers.blocks.ListBlockAgents, attachments)
+    return await attached_page(loci, attached.agent_ids, page, relations_of(request, include))
 
 
 async def _identities(loci: Services, keys: Sequence[str]) -> list[str]:

@@ -3,9 +3,9 @@
 from gateway.openapi.schemas import TEXT, WHOLE, maybe, of
 from loci.memory.v1 import block_pb2, block_service_pb2
 
-_BLOCK_LEFT = ("created_at", "updated_at", "version")
-BLOCK = of("Block", block_pb2.Block.DESCRIPTOR, leave=_BLOCK_LEFT)
-BLOCK_NOW = of("BlockNow", block_pb2.Block.DESCRIPTOR, leave=_BLOCK_LEFT, version=WHOLE)
+BLOCK_LEFT = ("created_at", "updated_at", "version")
+BLOCK = of("Block", block_pb2.Block.DESCRIPTOR, leave=BLOCK_LEFT)
+BLOCK_NOW = of("BlockNow", block_pb2.Block.DESCRIPTOR, leave=BLOCK_LEFT, version=WHOLE)
 BLOCK_VERSION = of(
     "BlockVersion",
     block_pb2.BlockVersion.DESCRIPTOR,

@@ -76,7 +76,7 @@ async def diff_versions(
     from_version: Annotated[int, Query(ge=1, le=2**63 - 1)],
     to_version: Annotated[int | None, Query(ge=1, le=2**63 - 1, description="Default: the newest.")] = None,
 ) -> Response:
-    """What changed in the value from one version to another: a unified diff, and how many lines came and went."""
+    """Returns the change of the value between two versions: a unified diff, and the lines added and removed."""
     request = wire.DiffBlockVersionsRequest(
         key=block_key(block_id), from_version=from_version, to_version=to_version or 0
     )

@@ -36,7 +36,7 @@ async def list_conversation_checkpoints(
     agent_id: AgentFilter = None,
     page: PageRequest = FIRST_PAGE,
 ) -> Response:
-    """A page of the conversation's checkpoints, newest first, each with the versions of the blocks after it."""
+    """Returns a page of the conversation's checkpoints, newest first, each with the blocks' versions after it."""
     return await _listed(loci, await loci.conversations.place(conversation_id, agent_id), page)
 
 
@@ -44,7 +44,7 @@ async def list_conversation_checkpoints(
 @returns(array(CHECKPOINT))
 @paged(50, names="after limit", cursor=CheckpointRef)
 async def list_agent_checkpoints(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
-    """The same for the agent's default conversation."""
+    """Does the same for the agent's default conversation."""
     return await _listed(loci, ConversationKey(agent_id), page)
 
 
@@ -64,7 +64,7 @@ async def rewind_conversation(conversation_id: ConversationRef, body: bodies.Rew
 @router.post("/agents/{agent_id}/rewind")
 @returns(REWIND)
 async def rewind_agent(agent_id: AgentId, body: bodies.Rewind, loci: Loci) -> Response:
-    """The same for the agent's default conversation."""
+    """Does the same for the agent's default conversation."""
     return await _rewind(loci, ConversationKey(agent_id), body)
 
 
@@ -74,7 +74,7 @@ async def rewind_agent(agent_id: AgentId, body: bodies.Rewind, loci: Loci) -> Re
 async def list_conversation_rewinds(
     conversation_id: ConversationRef, loci: Loci, agent_id: AgentFilter = None, page: PageRequest = FIRST_PAGE
 ) -> Response:
-    """The conversation's newest rewinds: who, when, from where, to where, and what became of the blocks."""
+    """Returns the newest rewinds: who, when, from where, to where, and what became of the blocks."""
     return await _rewinds(loci, await loci.conversations.place(conversation_id, agent_id), page)
 
 
@@ -82,14 +82,14 @@ async def list_conversation_rewinds(
 @returns(array(REWIND))
 @paged(50, names="limit")
 async def list_agent_rewinds(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
-    """The same for the agent's default conversation."""
+    """Does the same for the agent's default conversation."""
     return await _rewinds(loci, ConversationKey(agent_id), page)
 
 
 @router.post("/agents/{agent_id}/fork")
 @returns(FORK)
 async def fork_agent(agent_id: AgentId, body: bodies.ForkAgent, loci: Loci) -> Response:
-    """A new agent out of a checkpoint of this one's default conversation, with the settings that this one has now.
+    """Creates an agent from a checkpoint of this one's default conversation, with this one's present settings.
 
     Messages, archives and tools are shared by reference, blocks are copied as they were; the answer says which. From
     there on each goes its own way, and neither needs the other to be there.
@@ -102,7 +102,7 @@ async def fork_agent(agent_id: AgentId, body: bodies.ForkAgent, loci: Loci) -> R
 async def fork_agent_of_conversation(
     conversation_id: ConversationRef, body: bodies.ForkAgent, loci: Loci, agent_id: AgentFilter = None
 ) -> Response:
-    """The same out of a checkpoint of any conversation, which becomes the new agent's default one."""
+    """Does the same from a checkpoint of any conversation, which becomes the new agent's default one."""
     return await _fork_at(loci, await loci.conversations.place(conversation_id, agent_id), body)
 
 

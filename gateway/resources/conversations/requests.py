@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from gateway.resources.agents.requests import Handle
 from gateway.resources.messages.requests import Compact, SendMessages
 from gateway.rest.body import Body, Json
 from gateway.rest.params import AgentInBody
@@ -26,7 +25,7 @@ class CreateConversation(
 ):
     """Body of conversations.create."""
 
-    model: Handle | None = None
+    model: str | None = None
     # Of the blocks of which it gets copies of its own.
     isolated_block_labels: list[str] | None = None
 
@@ -36,7 +35,7 @@ class UpdateConversation(
 ):
     """Body of conversations.update: only what is sent changes; null takes a setting away."""
 
-    model: Handle | None = None
+    model: str | None = None
     archived: bool | None = None
 
 

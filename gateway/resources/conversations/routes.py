@@ -9,11 +9,11 @@ from starlette.responses import Response
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, TEXT, array
 from gateway.resources.conversations import requests as bodies
-from gateway.resources.conversations.responses import ConversationKey, conversation
+from gateway.resources.conversations.responses import ConversationKey, conversation, written_conversation
 from gateway.resources.conversations.schemas import CONVERSATION
+from gateway.resources.messages.pages import MessageCursor, drop_strange_cursors, filtered_page
 from gateway.resources.messages.routes import Types, fates, list_messages
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
-from gateway.rest.body import dump
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import (
     AgentFilter,
@@ -23,14 +23,17 @@ from gateway.rest.params import (
     ConversationRef,
     MessageRef,
     NeededAgent,
+    unsupported,
 )
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.turns import responses as turn_responses
 from gateway.turns.idempotency import retry_of
+from gateway.turns.speech import SpeechRenderer
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import checkpoint_service_pb2, conversation_service_pb2, message_service_pb2, run_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
+from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import to_public, uuid7
 
 router = APIRouter(tags=["conversations"])
@@ -54,8 +57,14 @@ async def create_conversation(
 ) -> Response:
     """Begins a conversation with an agent."""
     request = bodies.create_request(agent_id, body or bodies.CreateConversation())
-    created = await loci.peers.call(loci.peers.conversations.CreateConversation, request)
-    return json_response(conversation(created.conversation))
+    try:
+        created = await loci.peers.call(loci.peers.conversations.CreateConversation, request)
+    except NotFound as error:
+        if error.reason != "BLOCK_NOT_FOUND":
+            raise
+        # A label of the body, not what the request is about.
+        raise InvalidArgument(error.message, reason="BLOCK_LABEL_UNKNOWN") from error
+    return json_response(written_conversation(created.conversation, await loci.catalogue.models()))
 
 
 @router.get("/conversations")
@@ -78,7 +87,8 @@ async def list_conversations(
         summary_search=summary_search,
     )
     response = await loci.peers.call(loci.peers.conversations.ListConversations, request)
-    return json_response([conversation(one, relations=False) for one in response.conversations])
+    models = await loci.catalogue.models()
+    return json_response([conversation(one, models, relations=False) for one in response.conversations])
 
 
 @router.get("/conversations/{conversation_id}")
@@ -87,7 +97,7 @@ async def retrieve_conversation(conversation_id: ConversationId, loci: Loci) -> 
     """One conversation."""
     request = conversation_service_pb2.GetConversationRequest(conversation_id=conversation_id)
     response = await loci.peers.call(loci.peers.conversations.GetConversation, request)
-    return json_response(conversation(response.conversation))
+    return json_response(conversation(response.conversation, await loci.catalogue.models()))
 
 
 @router.patch("/conversations/{conversation_id}")
@@ -96,9 +106,11 @@ async def update_conversation(conversation_id: ConversationId, body: bodies.Upda
     """Changes what the body names. Turns under way keep the settings they began with."""
     request = bodies.update_request(conversation_id, body)
     if request is None:
-        return await retrieve_conversation(conversation_id, loci)
-    changed = await loci.peers.call(loci.peers.conversations.UpdateConversation, request)
-    return json_response(conversation(changed.conversation))
+        unchanged = conversation_service_pb2.GetConversationRequest(conversation_id=conversation_id)
+        stored = (await loci.peers.call(loci.peers.conversations.GetConversation, unchanged)).conversation
+    else:
+        stored = (await loci.peers.call(loci.peers.conversations.UpdateConversation, request)).conversation
+    return json_response(written_conversation(stored, await loci.catalogue.models()))
 
 
 @router.delete("/conversations/{conversation_id}")
@@ -137,7 +149,7 @@ async def fork_conversation(
         hidden=hidden,
     )
     forked = await loci.peers.call(loci.peers.conversations.ForkConversation, request)
-    return json_response(conversation(forked.conversation))
+    return json_response(written_conversation(forked.conversation, await loci.catalogue.models()))
 
 
 @router.post("/conversations/{conversation_id}/recompile")
@@ -179,11 +191,20 @@ async def cancel_conversation(conversation_id: ConversationRef, loci: Loci, agen
 async def send_to_conversation(
     conversation_id: ConversationRef, body: bodies.SendToConversation, request: Request, loci: Loci
 ) -> Response:
-    """Takes a turn, as server-sent events unless the body says streaming=false."""
+    """Takes a turn, as server-sent events unless the body says streaming=false.
+
+    While one is streamed by this route, another is 409 here; all others wait in line. `on_busy` and LOCI_BUSY say
+    otherwise. In the background (background=true) a request with the same otids is the same request.
+    """
     body.check(streams=body.streaming)
     place = await loci.conversations.place(conversation_id, body.agent_id)
     turn = await turn_request(
-        request, body, place.agent_id, conversation_id=place.conversation_id, background=body.background
+        request,
+        body,
+        place.agent_id,
+        conversation_id=place.conversation_id,
+        background=body.background,
+        locks=body.streaming,
     )
     return await (turn_responses.stream_turn if body.streaming else turn_responses.blocking_turn)(
         request, loci, turn, body
@@ -192,7 +213,7 @@ async def send_to_conversation(
 
 @router.get("/conversations/{conversation_id}/messages")
 @returns(array(MESSAGE))
-@paged(100, names="after before limit order")
+@paged(100, names="after before limit order", cursor=MessageCursor)
 async def list_conversation_messages(
     conversation_id: ConversationRef,
     loci: Loci,
@@ -201,16 +222,35 @@ async def list_conversation_messages(
     group_id: str | None = None,
     include_return_message_types: Types = None,
 ) -> Response:
-    """A page of the conversation's history, newest first, what it was forked with included."""
-    place = await loci.conversations.place(conversation_id, agent_id)
-    return await list_messages(
-        place.agent_id,
-        loci,
-        page=page,
-        conversation_id=place.conversation_id or None,
-        group_id=group_id,
-        include_return_message_types=include_return_message_types,
-    )
+    """A page of the conversation's history, in the order asked for, what it was forked with included.
+
+    `after` means later and `before` earlier, whatever the order; what names no message of it is ignored. `default` is
+    listed as by its agent's route.
+    """
+    try:
+        place = await loci.conversations.place(conversation_id, agent_id)
+        if not place.conversation_id:
+            return await list_messages(
+                place.agent_id,
+                loci,
+                page=page,
+                conversation_id="default",
+                group_id=group_id,
+                include_return_message_types=include_return_message_types,
+            )
+        unsupported(group_id=group_id)
+        drop_strange_cursors(page)
+        request = message_service_pb2.ListMessagesRequest(
+            agent_id=place.agent_id, conversation_id=place.conversation_id, page=page, ignore_unknown_cursors=True
+        )
+        types = None if include_return_message_types is None else frozenset(include_return_message_types)
+        rpc = loci.peers.messages.ListMessages
+        return json_response(await filtered_page(loci.peers, rpc, request, types=types, speech=SpeechRenderer()))
+    except NotFound as error:
+        if error.reason != "CONVERSATION_NOT_FOUND":
+            raise
+        # As in the reference: what is not there has no messages.
+        return json_response([])
 
 
 @router.post("/conversations/{conversation_id}/compact")
@@ -221,12 +261,11 @@ async def compact_conversation(
     """Compacts the conversation's window now. Answers with the summary and how many messages the window had and has."""
     body = body or bodies.CompactConversation()
     place = await loci.conversations.place(conversation_id, body.agent_id)
-    settings = body.compaction_settings
     rpc_request = message_service_pb2.CompactConversationRequest(
         agent_id=place.agent_id,
         conversation_id=place.conversation_id,
         run_id=to_public("run", uuid7()),
-        compaction_settings_json="" if settings is None else dump(settings),
+        compaction_settings_json=body.settings_json,
         retry=await retry_of(request),
     )
     return await turn_responses.compact(request, loci, rpc_request)
@@ -244,7 +283,7 @@ async def _fork_at(
         hidden=hidden,
     )
     forked = await loci.peers.call(loci.peers.checkpoints.ForkConversationAtCheckpoint, request)
-    return json_response(conversation(forked.conversation))
+    return json_response(written_conversation(forked.conversation, await loci.catalogue.models()))
 
 
 async def _recompile(loci: Services, place: ConversationKey, *, dry_run: bool) -> Response:

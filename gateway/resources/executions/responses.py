@@ -10,7 +10,7 @@ from gateway.rest.client_streams import call_with_stream
 from gateway.rest.convert import Rest, to_rest
 from loci.tool.v1 import execution_service_pb2 as pb
 
-_TOLD = frozenset({"result_json", "tool_return", "stdout", "stderr", "block_edits", "files"})
+_RESULT = frozenset({"result_json", "tool_return", "stdout", "stderr", "block_edits", "files"})
 _UPLOAD_SECONDS = 600.0
 
 
@@ -21,7 +21,7 @@ def receipt_rest(receipt: pb.Receipt) -> Rest:
 
 def listed_rest(receipt: pb.Receipt) -> Rest:
     """Returns a receipt in a list: without what it returned and printed."""
-    return to_rest(receipt, leave=_TOLD)
+    return to_rest(receipt, leave=_RESULT)
 
 
 async def upload(peers: Peers, name: str, pieces: AsyncIterator[bytes]) -> pb.ExecutionFile:

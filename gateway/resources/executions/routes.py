@@ -40,7 +40,7 @@ CallKey = Annotated[str, Path(description="The key of a call, as receipts have i
 
 @router.get("")
 @returns(EXECUTIONS)
-@paged(50, names="limit page_token")
+@paged(50, names="limit page_token", empty={"executions": [], "next_page_token": None})
 async def list_executions(
     loci: Loci,
     page: PageRequest = FIRST_PAGE,
@@ -52,7 +52,7 @@ async def list_executions(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Response:
-    """Receipts, newest first, without what was returned and printed."""
+    """Returns a page of receipts, newest first, without results and output."""
     request = pb.ListReceiptsRequest(
         page=page,
         agent_id=agent_id or "",
@@ -88,7 +88,7 @@ async def upload_file(
 
 @router.get("/files")
 @returns(EXECUTION_FILES)
-@paged(50, names="limit page_token")
+@paged(50, names="limit page_token", empty={"files": [], "next_page_token": None})
 async def list_files(
     loci: Loci,
     page: PageRequest = FIRST_PAGE,
@@ -105,7 +105,7 @@ async def list_files(
 @router.get("/files/{file_id}/content")
 @returns(BINARY, media_type="application/octet-stream")
 async def retrieve_content(file_id: ExecutionFileId, loci: Loci) -> Response:
-    """The content of a file, to be saved: tools may have written anything into it."""
+    """Returns the content of a file, to be saved: tools may have written anything into it."""
     file, data = await content(loci.peers, file_id)
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name.rpartition('/')[2], safe='')}",
@@ -127,7 +127,7 @@ async def delete_file(file_id: ExecutionFileId, loci: Loci) -> Response:
 async def stream_execution(
     call_key: CallKey, loci: Loci, last_event_id: Annotated[str | None, Header()] = None, after: int = 0
 ) -> Response:
-    """What a call prints, as it prints it, then its receipt. `Last-Event-ID` or `after`: go on after this number."""
+    """Streams what a call prints, then its receipt. `Last-Event-ID` or `after`: go on after this number."""
     last_number = last_event_id if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
     start = min(max(0, after if last_number is None else int(last_number[:18])), 2**62)
     ping, window = loci.settings.ping_interval, loci.settings.reattach_window
@@ -145,7 +145,7 @@ async def cancel_execution(call_key: CallKey, loci: Loci) -> Response:
 @router.get("/{call_key:path}")
 @returns(RECEIPT)
 async def retrieve_execution(call_key: CallKey, loci: Loci) -> Response:
-    """What is known of a call."""
+    """Returns the receipt of a call."""
     request = pb.GetReceiptRequest(call_key=call_key)
     return json_response(receipt_rest((await loci.peers.call(loci.peers.executions.GetReceipt, request)).receipt))
 

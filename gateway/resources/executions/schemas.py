@@ -10,8 +10,8 @@ EXECUTION_RESULT = record(
         "status": choice("success", "error"),
         "func_return": ANY,
         "agent_state": maybe(AGENT),
-        "stdout": array(TEXT),
-        "stderr": array(TEXT),
+        "stdout": maybe(array(TEXT)),
+        "stderr": maybe(array(TEXT)),
         "sandbox_config_fingerprint": maybe(TEXT),
     },
 )

@@ -38,7 +38,7 @@ async def stream_response(peers: Peers, call_key: str, after: int, *, ping: floa
 async def _events(
     peers: Peers, call_key: str, after: int, window: float
 ) -> AsyncGenerator[pb.StreamExecutionResponse, None]:
-    """Until the receipt, over as many replicas of the tool runner as it takes."""
+    """Yields the output until the receipt, over as many replicas of the tool runner as it takes."""
     patience = Patience(window)
     while True:
         call = peers.executions.StreamExecution(

@@ -20,7 +20,6 @@ from gateway.turns.idempotency import is_retry
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2
 from services.common.context import current
-from services.common.errors import LociError
 from services.common.ids import to_public, uuid7
 
 # Mounted by folders.py.
@@ -46,7 +45,10 @@ async def upload_file(
     duplicate_handling: _DuplicateHandling = "suffix",
     name: Annotated[str | None, Query(description="Instead of the name that the file is sent under.")] = None,
 ) -> Response:
-    """Takes a file in. It is stored when this is answered; its text is read and embedded in the background."""
+    """Takes a file in. It is stored when this is answered; its text is read and embedded in the background.
+
+    The answer has its name as agents see it, with the folder's.
+    """
     part = await file_part(request)
     header = folder_service_pb2.UploadHeader(
         file_id=to_public("file", uuid7()),
@@ -57,12 +59,12 @@ async def upload_file(
         is_retry=is_retry(request),
     )
     try:
-        stored = await store(loci.peers, header, part.pieces)
-    except LociError:
+        response = await store(loci.peers, header, part.pieces)
+    finally:
         await part.rest()
-        raise
-    await part.rest()
-    return json_response(_file_rest(stored))
+    skipped = duplicate_handling == "skip" and not response.is_new
+    stored = _file_rest(response.file) | {"file_name": response.file.path}
+    return json_response(stored, headers={"x-upload-result": "skipped"} if skipped else {})
 
 
 @routes.get("/{folder_id}/files")

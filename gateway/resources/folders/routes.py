@@ -26,7 +26,7 @@ from loci.agent.v1 import agent_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import folder_pb2, folder_service_pb2, passage_service_pb2
 from services.common.context import current
-from services.common.errors import FailedPrecondition, NotFound
+from services.common.errors import NotFound
 from services.common.ids import to_public
 
 _routes = APIRouter(tags=["folders"])
@@ -52,8 +52,8 @@ async def list_folders(
     order_by: Literal["created_at"] = "created_at",
     name: str | None = None,
 ) -> Response:
-    """A page of folders, oldest first."""
-    request = folder_service_pb2.ListFoldersRequest(page=page, name=name)
+    """A page of folders, oldest first; `name`: only those whose name contains it."""
+    request = folder_service_pb2.ListFoldersRequest(page=page, name_search=name or "")
     response = await loci.peers.call(loci.peers.folders.ListFolders, request)
     return json_response([await _rest(loci, folder) for folder in response.folders])
 
@@ -129,8 +129,8 @@ async def delete_folder(folder_id: FolderId, loci: Loci) -> Response:
 async def _detach(loci: Services, folder_id: str, agent_ids: Sequence[str]) -> None:
     async def one(agent_id: str) -> None:
         request = agent_service_pb2.DetachFolderRequest(agent_id=agent_id, folder_id=folder_id)
-        # Agent or attachment may be gone already.
-        with suppress(NotFound, FailedPrecondition):
+        # The agent may be gone already.
+        with suppress(NotFound):
             await loci.peers.call(loci.peers.agents.DetachFolder, request)
 
     await for_each(agent_ids, one)
@@ -192,6 +192,6 @@ async def _described(loci: Services) -> list[dict[str, Any]]:
             files = (await loci.peers.call(folders.ListFiles, request)).files
         except NotFound:
             continue  # deleted meanwhile
-        shown = [{"file_id": file.id, "file_name": file.name, "file_size": file.size} for file in files]
-        described.append({"source_id": folder.id, "source_name": folder.name, "files": shown})
+        listed = [{"file_id": file.id, "file_name": file.name, "file_size": file.size} for file in files]
+        described.append({"source_id": folder.id, "source_name": folder.name, "files": listed})
     return described

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from gateway.errors.invalid import InvalidRequest
 from gateway.peers import Peers
 from gateway.rest.client_streams import call_with_stream
-from loci.memory.v1 import folder_pb2, folder_service_pb2
+from loci.memory.v1 import folder_service_pb2
 from services.common.errors import Cancelled
 
 # Of one message; the service takes up to 1 MiB.
@@ -45,21 +45,22 @@ async def file_part(request: Request) -> FilePart:
     raise InvalidRequest("`file`: the body has no such part, or it has no file name", "body", "file")
 
 
-async def store(peers: Peers, header: folder_service_pb2.UploadHeader, pieces: AsyncIterator[bytes]) -> folder_pb2.File:
+async def store(
+    peers: Peers, header: folder_service_pb2.UploadHeader, pieces: AsyncIterator[bytes]
+) -> folder_service_pb2.UploadFileResponse:
     """Streams a file to the memory service. Raises LociError."""
     call = peers.folders.UploadFile(timeout=_SECONDS, wait_for_ready=True)
     parts = (folder_service_pb2.UploadFileRequest(data=piece) async for piece in pieces)
-    file: folder_pb2.File = (
-        await call_with_stream(call, [folder_service_pb2.UploadFileRequest(header=header)], parts)
-    ).file
-    return file
+    first = [folder_service_pb2.UploadFileRequest(header=header)]
+    response: folder_service_pb2.UploadFileResponse = await call_with_stream(call, first, parts)
+    return response
 
 
 def _boundary(request: Request) -> bytes:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary", b"")
     if kind != b"multipart/form-data" or not boundary:
-        raise InvalidRequest("send the file as multipart/form-data, in a part named `file`", "header", "content-type")
+        raise InvalidRequest("`file`: send it as multipart/form-data, in a part of this name", "body", "file")
     return boundary
 
 
@@ -132,7 +133,8 @@ class _Reader:
         _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
         if self.name or options.get(b"name") != _FIELD or not options.get(b"filename"):
             return
-        self.name = _text(options[b"filename"])
+        # Some clients send the whole path.
+        self.name = _text(options[b"filename"]).replace("\\", "/").rpartition("/")[2]
         self.media_type = _text(self._headers.get(b"content-type", b""))
         self.is_in_file = True
 

@@ -1,17 +1,17 @@
 """Creating and changing identities."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import StrictBool, StrictFloat, StrictInt, StrictStr
 
-from gateway.rest.body import Body, Json, dump
+from gateway.rest.body import ENUM, Body, Json, dump
 from gateway.rest.request_model import RequestModel
 from loci.agent.v1 import identity_pb2
 from loci.agent.v1 import identity_service_pb2 as wire
 from services.common.fields import When
 from services.common.ids import to_public, uuid7
 
-IdentityType = Literal["org", "user", "other"]
+IdentityType = Annotated[Literal["org", "user", "other"], ENUM]
 
 
 class IdentityProperty(Body):

@@ -4,18 +4,20 @@ import asyncio
 from typing import Literal
 
 from fastapi import APIRouter
+from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, WHOLE, array
-from gateway.resources.agents.routes import Include, states
+from gateway.resources.agents.relations import Include, relations_of
+from gateway.resources.agents.routes import states
 from gateway.resources.agents.schemas import AGENT
 from gateway.resources.blocks.responses import block_to_rest
 from gateway.resources.blocks.schemas import BLOCK
 from gateway.resources.identities import requests as bodies
-from gateway.resources.identities.schemas import IDENTITIES, IDENTITY
+from gateway.resources.identities.schemas import IDENTITY
 from gateway.rest.convert import to_rest
-from gateway.rest.paging import FIRST_PAGE, ends_before, paged
+from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentId, BlockId, IdentityId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -29,7 +31,7 @@ _OLD = APIRouter(prefix="/identities")
 
 
 @_OLD.get("")
-@returns(IDENTITIES)
+@returns(array(IDENTITY))
 @paged(50)
 async def list_identities(
     loci: Loci,
@@ -51,16 +53,7 @@ async def list_identities(
             project_id=project_id,
         ),
     )
-    more = bool(response.next_page_token)
-    # With `before` alone the page is the one that ends there, and goes on at its beginning.
-    last = 0 if ends_before(page) else -1
-    return json_response(
-        {
-            "data": [to_rest(each) for each in response.identities],
-            "next_cursor": response.identities[last].id if more else None,
-            "has_more": more,
-        }
-    )
+    return json_response([to_rest(each) for each in response.identities])
 
 
 @_OLD.get("/count")
@@ -125,6 +118,7 @@ async def delete_identity(identity_id: IdentityId, loci: Loci) -> Response:
 @returns(array(AGENT))
 @paged(50)
 async def list_agents(
+    request: Request,
     identity_id: IdentityId,
     loci: Loci,
     page: PageRequest = FIRST_PAGE,
@@ -132,15 +126,15 @@ async def list_agents(
     include: Include = None,
 ) -> Response:
     """A page of the agents that serve it, newest first. Deprecated in the reference."""
-    request = agent_service_pb2.ListAgentsRequest(
+    filters = agent_service_pb2.ListAgentsRequest(
         identity_id=identity_id,
         page=page,
         show_hidden=True,
     )
     response, _ = await asyncio.gather(
-        loci.peers.call(loci.peers.agents.ListAgents, request), fetch_identity(loci, identity_id)
+        loci.peers.call(loci.peers.agents.ListAgents, filters), fetch_identity(loci, identity_id)
     )
-    return json_response(await states(loci, response.agents, None if include is None else frozenset(include)))
+    return json_response(await states(loci, response.agents, relations_of(request, include)))
 
 
 @_OLD.get("/{identity_id}/blocks")
@@ -183,24 +177,29 @@ async def detach_from_agent(agent_id: AgentId, identity_id: IdentityId, loci: Lo
 
 
 @router.patch("/blocks/{block_id}/identities/attach/{identity_id}")
-@returns(NULL)
+@returns(BLOCK)
 async def attach_to_block(block_id: BlockId, identity_id: IdentityId, loci: Loci) -> Response:
-    """The block is about one more."""
+    """The block is about one more; returns the block."""
     # The memory service does not know which there are.
     await fetch_identity(loci, identity_id)
     request = block_service_pb2.AttachIdentityRequest(block_id=block_id, identity_id=identity_id)
     await loci.peers.call(loci.peers.blocks.AttachIdentity, request)
-    return json_response(None)
+    return await _block(loci, block_id)
 
 
 @router.patch("/blocks/{block_id}/identities/detach/{identity_id}")
-@returns(NULL)
+@returns(BLOCK)
 async def detach_from_block(block_id: BlockId, identity_id: IdentityId, loci: Loci) -> Response:
-    """The block is about one less."""
+    """The block is about one less; returns the block."""
     await fetch_identity(loci, identity_id)
     request = block_service_pb2.DetachIdentityRequest(block_id=block_id, identity_id=identity_id)
     await loci.peers.call(loci.peers.blocks.DetachIdentity, request)
-    return json_response(None)
+    return await _block(loci, block_id)
+
+
+async def _block(loci: Services, block_id: str) -> Response:
+    request = block_service_pb2.GetBlockRequest(key=block_service_pb2.BlockKey(block_id=block_id))
+    return json_response(block_to_rest((await loci.peers.call(loci.peers.blocks.GetBlock, request)).block))
 
 
 async def fetch_identity(loci: Services, identity_id: str) -> identity_pb2.Identity:

@@ -1,6 +1,6 @@
 """Identities."""
 
-from gateway.openapi.schemas import FLAG, NUMBER, OBJECT, TEXT, array, choice, maybe, of, record, some
+from gateway.openapi.schemas import FLAG, NUMBER, OBJECT, TEXT, array, choice, of, record, some
 from loci.agent.v1 import identity_pb2
 
 IDENTITY = of(
@@ -17,4 +17,3 @@ IDENTITY = of(
         )
     ),
 )
-IDENTITIES = record("Identities", {"data": array(IDENTITY), "next_cursor": maybe(TEXT), "has_more": FLAG})

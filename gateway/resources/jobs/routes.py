@@ -43,7 +43,7 @@ async def list_jobs(
     active: bool = False,
     ascending: Annotated[bool, Query(deprecated=True)] = False,
 ) -> Response:
-    """A page of runs in the background, newest first; with `source_id`, of the files of a folder instead."""
+    """Returns a page of background runs, newest first; with `source_id`, of the files of a folder instead."""
     set_order(page, ascending=order == "asc" if order is not None else ascending)
     for name in ("after", "before"):
         if page.HasField(name):
@@ -66,14 +66,14 @@ async def list_active_jobs(
     page: PageRequest = FIRST_PAGE,
     ascending: bool = True,
 ) -> Response:
-    """Those that are not done."""
+    """Returns the jobs that are not done."""
     return await list_jobs(loci, source_id, page=page, active=True, ascending=ascending)
 
 
 @router.get("/{job_id}")
 @returns(JOB_SCHEMA)
 async def retrieve_job(job_id: JobId, loci: Loci) -> Response:
-    """A run, or what is done with a file."""
+    """Returns a run, or the processing of a file."""
     return json_response(await _job(loci, job_id))
 
 

@@ -9,24 +9,32 @@ from starlette.responses import HTMLResponse, Response
 
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import OBJECT, TEXT, array, by_name
-from gateway.resources.executions.schemas import EXECUTION_RESULT
 from gateway.resources.mcp_servers import requests as bodies
 from gateway.resources.mcp_servers.responses import (
     ASKING_SECONDS,
     changes_rest,
     mcp_tool_rest,
     named_rest,
+    named_result_rest,
     origin_of,
     unhealthy_rest,
 )
-from gateway.resources.mcp_servers.routes import all_servers, change, fetch, refresh, run, stream, tools_of
-from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_TESTED, MCP_TOOL, NAMED_SERVER
+from gateway.resources.mcp_servers.routes import (
+    all_servers,
+    change,
+    fetch,
+    refresh,
+    run,
+    stream,
+    tools_of,
+)
+from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_RESULT, MCP_TESTED, MCP_TOOL, NAMED_SERVER
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
 from gateway.rest.responses import json_response
-from gateway.rest.services import Loci
-from loci.tool.v1 import mcp_service_pb2
-from services.common.errors import LociError, NotFound
+from gateway.rest.services import Loci, Services
+from loci.tool.v1 import mcp_pb2, mcp_service_pb2
+from services.common.errors import InvalidArgument, LociError, NotFound
 
 router = APIRouter(prefix="/tools/mcp", tags=["mcp servers"])
 
@@ -86,7 +94,7 @@ async def connect_server(body: bodies.NamedMcpServer, request: Request, loci: Lo
 @returns(NAMED_SERVER)
 async def update_named_server(mcp_server_name: str, body: bodies.NamedMcpServer, loci: Loci) -> Response:
     """Changes what the body names, but for the name."""
-    server = await fetch(loci, name=mcp_server_name)
+    server = await _named(loci, mcp_server_name)
     return json_response(named_rest(await change(loci, server, body, None)))
 
 
@@ -94,7 +102,7 @@ async def update_named_server(mcp_server_name: str, body: bodies.NamedMcpServer,
 @returns(array(NAMED_SERVER))
 async def delete_named_server(mcp_server_name: str, loci: Loci) -> Response:
     """Deletes a server with its tools; answers with the servers that are left."""
-    server = await fetch(loci, name=mcp_server_name)
+    server = await _named(loci, mcp_server_name)
     await loci.peers.call(loci.peers.mcp_servers.DeleteMcpServer, mcp_service_pb2.DeleteMcpServerRequest(id=server.id))
     return json_response([named_rest(server) for server in await all_servers(loci)])
 
@@ -103,7 +111,7 @@ async def delete_named_server(mcp_server_name: str, loci: Loci) -> Response:
 @returns(array(MCP_TOOL))
 async def list_named_tools(mcp_server_name: str, loci: Loci) -> Response:
     """The tools that it offers, and those of its tools that cannot be offered, with the reasons."""
-    server = await fetch(loci, name=mcp_server_name)
+    server = await _named(loci, mcp_server_name)
     tools = [mcp_tool_rest(tool) for tool in await tools_of(loci, server.id)]
     return json_response(tools + [unhealthy_rest(problem) for problem in server.tool_problems])
 
@@ -112,25 +120,25 @@ async def list_named_tools(mcp_server_name: str, loci: Loci) -> Response:
 @returns(MCP_CHANGES)
 async def resync_named_server(mcp_server_name: str, loci: Loci, agent_id: str | None = None) -> Response:
     """Reads its tools anew. The agent makes no difference."""
-    server = await fetch(loci, name=mcp_server_name)
+    server = await _named(loci, mcp_server_name)
     return json_response(changes_rest(await refresh(loci, server.id)))
 
 
 @router.post("/servers/{mcp_server_name}/tools/{tool_name}/execute")
-@returns(EXECUTION_RESULT)
+@returns(MCP_RESULT)
 async def execute_named_tool(
     mcp_server_name: str, tool_name: str, request: Request, loci: Loci, body: bodies.RunTool | None = None
 ) -> Response:
     """Runs a tool of it, once, however often the request is repeated."""
-    server = await fetch(loci, name=mcp_server_name)
-    return await run(loci, request, body, id=server.id, tool_name=tool_name)
+    server = await _named(loci, mcp_server_name)
+    return json_response(named_result_rest(await run(loci, request, body, id=server.id, tool_name=tool_name)))
 
 
 @router.post("/servers/{mcp_server_name}/{mcp_tool_name}")
 @returns(TOOL)
 async def add_named_tool(mcp_server_name: str, mcp_tool_name: str, loci: Loci) -> Response:
     """The tool of the catalogue; all of a server are there already, and one that is not is looked for anew."""
-    server = await fetch(loci, name=mcp_server_name)
+    server = await _named(loci, mcp_server_name)
     for attempt in range(2):
         for tool in await tools_of(loci, server.id):
             if mcp_tool_name in (mcp_tool_rest(tool)["name"], tool.name):
@@ -160,6 +168,14 @@ async def finish_authorization(
             raise
         return _page("Not authorised", f"{failure.message}. You can close this window.", 400)
     return _page("Authorised", "Loci may use the MCP server now. You can close this window.", 200)
+
+
+async def _named(loci: Services, name: str) -> mcp_pb2.McpServer:
+    """Returns the server; raises InvalidArgument where there is none, as the reference does."""
+    try:
+        return await fetch(loci, name=name)
+    except NotFound as error:
+        raise InvalidArgument(error.message, reason=error.reason) from None
 
 
 def _page(title: str, text: str, status: int) -> Response:

@@ -79,11 +79,20 @@ class RunTool(Body):
 
 def transport(config: McpConfig) -> mcp_pb2.McpTransport:
     """Returns the fields that were sent. Raises InvalidRequest where they are not enough."""
-    kind = config.kind
-    needed = "command" if kind == "stdio" else "server_url"
+    needed = "command" if config.kind == "stdio" else "server_url"
     if not getattr(config, needed):
-        raise InvalidRequest(f"`{needed}`: a server of type {kind} needs it", "body", "config", needed)
+        raise _missing(config.kind, needed)
     return _transport(config, _sent(config))
+
+
+def check_whole(config: McpConfig) -> None:
+    """Raises InvalidRequest for a program without the list of its arguments, as the reference does."""
+    if config.mcp_server_type == "stdio" and config.args is None:
+        raise _missing(config.kind, "args")
+
+
+def _missing(kind: Kind, name: str) -> InvalidRequest:
+    return InvalidRequest(f"`{name}`: a server of type {kind} needs it", "body", "config", kind, name, kind="missing")
 
 
 def create_request(name: str, config: McpConfig) -> mcp_service_pb2.CreateMcpServerRequest:

@@ -1,11 +1,13 @@
 """MCP servers and what comes of them, as REST."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import orjson
 from starlette.requests import Request
 
+from gateway.access.run_tokens import sees_secrets
 from gateway.peers import stream
 from gateway.rest.convert import Rest, from_json, moment
 from gateway.rest.services import Services
@@ -16,67 +18,78 @@ from services.common.fields import enum_names
 
 # Connecting, listing and installing may take as long as the tool runner lets them.
 ASKING_SECONDS = 100.0
+_MASK = "********"
 _EVENTS = enum_names(mcp_service_pb2.McpConnectEvent.DESCRIPTOR)
 _STATUSES = enum_names(mcp_pb2.McpStatus.DESCRIPTOR)
 
 
 def server_rest(server: mcp_pb2.McpServer) -> Rest:
-    """Returns the reference's StreamableHTTPMcpServer, SseMcpServer or StdioMcpServer, and how the server is."""
-    return {
+    """Returns the reference's StreamableHTTPMcpServer, SseMcpServer or StdioMcpServer.
+
+    Of Loci's own there is what says something: how a server is that is not connected, and which tools are left out.
+    """
+    rest = {
         "id": server.id,
         "server_name": server.name,
         "mcp_server_type": server.transport.WhichOneof("transport"),
         **_fields(server.transport),
-        "status": _STATUSES.get(server.status),
-        "problem": server.problem or None,
-        "tool_problems": [{"name": one.name, "problem": one.problem} for one in server.tool_problems],
-        "synced_at": moment(server.synced_at) if server.HasField("synced_at") else None,
-        "metadata_": from_json(server.metadata_json) or {},
     }
+    if server.status in (mcp_pb2.MCP_STATUS_OAUTH_REQUIRED, mcp_pb2.MCP_STATUS_FAILED):
+        rest |= {"status": _STATUSES.get(server.status), "problem": server.problem or None}
+        if server.HasField("synced_at"):
+            rest["synced_at"] = moment(server.synced_at)
+    if server.tool_problems:
+        rest["tool_problems"] = _problems(server)
+    if metadata := from_json(server.metadata_json):
+        rest["metadata_"] = metadata
+    return rest
 
 
 def named_rest(server: mcp_pb2.McpServer) -> Rest:
     """Returns the reference's older SSEServerConfig, StreamableHTTPServerConfig or StdioServerConfig."""
-    kind, fields = server.transport.WhichOneof("transport"), _fields(server.transport)
-    rest = {"server_name": server.name, "type": kind, **fields}
-    if kind == "stdio":
-        rest["stdio_config"] = {"server_name": server.name, "type": kind, **fields}
-    return rest
+    return {
+        "server_name": server.name,
+        "type": server.transport.WhichOneof("transport"),
+        **_fields(server.transport),
+    }
+
+
+def _problems(server: mcp_pb2.McpServer) -> list[Rest]:
+    return [{"name": one.name, "problem": one.problem} for one in server.tool_problems]
 
 
 def _fields(transport: mcp_pb2.McpTransport) -> Rest:
     if transport.HasField("stdio"):
         program = transport.stdio
         network = from_json(program.network_json)
-        return {
-            "command": program.command,
-            "args": list(program.args),
-            "env": dict(program.env) or None,
-            "network": network or {},
-        }
+        rest = {"command": program.command, "args": list(program.args), "env": _visible(program.env)}
+        return rest | ({"network": network} if network else {})
     http = transport.sse if transport.HasField("sse") else transport.streamable_http
     return {
         "server_url": http.server_url,
         "auth_header": http.auth_header or None,
-        "auth_token": http.auth_token or None,
-        "custom_headers": dict(http.custom_headers) or None,
+        "auth_token": (http.auth_token if sees_secrets() else _MASK) if http.auth_token else None,
+        "custom_headers": _visible(http.custom_headers),
     }
+
+
+def _visible(values: Mapping[str, str]) -> dict[str, str] | None:
+    """Returns the values as the tool runner gives them; masked for roles that see no secrets."""
+    return (dict(values) if sees_secrets() else dict.fromkeys(values, _MASK)) or None
 
 
 def mcp_tool_rest(tool: tool_pb2.Tool) -> Rest:
     """Returns the reference's older MCPTool: a tool as its server lists it."""
     schema = from_json(tool.args_json_schema_json) or {}
     described = schema.pop("description", "") or tool.description
-    origin = (from_json(tool.metadata_json) or {}).get("mcp") or {}
     return {
-        "name": origin.get("tool_name") or tool.name,
+        "name": tool.mcp_tool_name or tool.name,
         "title": None,
         "description": described,
         "inputSchema": schema,
         "outputSchema": None,
         "annotations": None,
         "_meta": None,
-        "health": {"status": "STRICT_COMPLIANT", "reasons": []},
     }
 
 
@@ -94,28 +107,38 @@ def unhealthy_rest(problem: mcp_pb2.McpToolProblem) -> Rest:
 
 def result_rest(receipt: execution_service_pb2.Receipt) -> Rest:
     """Returns the reference's ToolExecutionResult."""
-    success = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
-    value: Any = receipt.tool_return
-    if success and receipt.result_json:
-        try:
-            value = orjson.loads(receipt.result_json)
-        except orjson.JSONDecodeError:  # larger numbers than ours can hold
-            value = receipt.tool_return
     return {
-        "status": "success" if success else "error",
-        "func_return": value,
+        "status": "success" if _succeeded(receipt) else "error",
+        "func_return": _value(receipt),
         "agent_state": None,
-        "stdout": receipt.stdout.splitlines(),
-        "stderr": receipt.stderr.splitlines(),
+        # What a server logs meanwhile; it has no stderr.
+        "stdout": [receipt.stdout] if receipt.stdout else None,
+        "stderr": None,
         "sandbox_config_fingerprint": None,
     }
 
 
+def named_result_rest(receipt: execution_service_pb2.Receipt) -> Rest:
+    """Returns the answer of the reference's older execute."""
+    return {"result": _value(receipt), "success": _succeeded(receipt)}
+
+
+def _succeeded(receipt: execution_service_pb2.Receipt) -> bool:
+    return receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
+
+
+def _value(receipt: execution_service_pb2.Receipt) -> Any:
+    if _succeeded(receipt) and receipt.result_json:
+        # Larger numbers than ours can hold stay as the text has them.
+        with suppress(orjson.JSONDecodeError):
+            return orjson.loads(receipt.result_json)
+    return receipt.tool_return
+
+
 def changes_rest(answer: mcp_service_pb2.RefreshMcpServerResponse) -> Rest:
     """Returns the changes of a refresh."""
-    problems = server_rest(answer.server)["tool_problems"]
-    changes = {name: list(getattr(answer, name)) for name in ("added", "updated", "deleted")}
-    return {**changes, "tool_problems": problems}
+    changes: Rest = {name: list(getattr(answer, name)) for name in ("added", "updated", "deleted")}
+    return changes | ({"tool_problems": _problems(answer.server)} if answer.server.tool_problems else {})
 
 
 def origin_of(request: Request, loci: Services) -> str:

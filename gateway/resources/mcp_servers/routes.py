@@ -29,8 +29,8 @@ from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from gateway.turns.events import call_until_answered
 from gateway.turns.idempotency import retry_of
-from loci.tool.v1 import mcp_pb2, mcp_service_pb2, tool_pb2
-from services.common.errors import NotFound
+from loci.tool.v1 import execution_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
+from services.common.errors import InvalidArgument, NotFound
 
 router = APIRouter(prefix="/mcp-servers", tags=["mcp servers"])
 
@@ -42,6 +42,7 @@ _STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 @returns(MCP_SERVER)
 async def create_mcp_server(body: bodies.CreateMcpServer, loci: Loci) -> Response:
     """Stores a server and reads its tools. One that does not answer is stored, too; `problem` says why."""
+    bodies.check_whole(body.config)
     request = bodies.create_request(body.server_name, body.config)
     answer = await loci.peers.call(loci.peers.mcp_servers.CreateMcpServer, request, timeout=ASKING_SECONDS)
     return json_response(server_rest(answer.server))
@@ -72,7 +73,8 @@ async def retrieve_mcp_server(mcp_server_id: McpServerId, loci: Loci) -> Respons
 @router.patch("/{mcp_server_id}")
 @returns(MCP_SERVER)
 async def update_mcp_server(mcp_server_id: McpServerId, body: bodies.UpdateMcpServer, loci: Loci) -> Response:
-    """Changes what the body names; where it is reached another way, its tools are read anew."""
+    """Changes what the body names; its tools are those read before, until it is refreshed."""
+    bodies.check_whole(body.config)
     server = await fetch(loci, id=mcp_server_id)
     return json_response(server_rest(await change(loci, server, body.config, body.server_name)))
 
@@ -81,9 +83,12 @@ async def update_mcp_server(mcp_server_id: McpServerId, body: bodies.UpdateMcpSe
 @returns(status=204)
 async def delete_mcp_server(mcp_server_id: McpServerId, loci: Loci) -> Response:
     """Deletes a server with its tools; agents that had them go on without."""
-    await loci.peers.call(
-        loci.peers.mcp_servers.DeleteMcpServer, mcp_service_pb2.DeleteMcpServerRequest(id=mcp_server_id)
-    )
+    try:
+        await loci.peers.call(
+            loci.peers.mcp_servers.DeleteMcpServer, mcp_service_pb2.DeleteMcpServerRequest(id=mcp_server_id)
+        )
+    except NotFound as error:  # the reference says 400 here
+        raise InvalidArgument(f"MCP server with id {mcp_server_id} not found.", reason=error.reason) from None
     return Response(status_code=204)
 
 
@@ -117,7 +122,7 @@ async def run_mcp_tool(
     mcp_server_id: McpServerId, tool_id: ToolId, request: Request, loci: Loci, body: bodies.RunTool | None = None
 ) -> Response:
     """Runs a tool of it, once, however often the request is repeated."""
-    return await run(loci, request, body, id=mcp_server_id, tool_id=tool_id)
+    return json_response(result_rest(await run(loci, request, body, id=mcp_server_id, tool_id=tool_id)))
 
 
 async def all_servers(loci: Services) -> list[mcp_pb2.McpServer]:
@@ -155,8 +160,10 @@ async def tools_of(loci: Services, server_id: str) -> list[tool_pb2.Tool]:
     return list((await loci.peers.call(loci.peers.mcp_servers.ListMcpTools, request)).tools)
 
 
-async def run(loci: Services, request: Request, body: bodies.RunTool | None, **which: str) -> Response:
-    """Of a tool, named by `which` fields of RunMcpToolRequest."""
+async def run(
+    loci: Services, request: Request, body: bodies.RunTool | None, **which: str
+) -> execution_service_pb2.Receipt:
+    """Runs a tool, named by `which` fields of RunMcpToolRequest."""
     rpc_request = mcp_service_pb2.RunMcpToolRequest(
         arguments_json=dump(body.args if body else {}),
         call_key=f"mcp/{loci.call_keys.of(await retry_of(request), request.scope['path'])}",
@@ -164,7 +171,7 @@ async def run(loci: Services, request: Request, body: bodies.RunTool | None, **w
     )
     window = loci.settings.reattach_window
     answer = await call_until_answered(loci.peers.mcp_servers.RunMcpTool, rpc_request, window=window)
-    return json_response(result_rest(answer.receipt))
+    return answer.receipt
 
 
 async def stream(loci: Services, request: mcp_service_pb2.StreamConnectRequest) -> Response:

@@ -1,6 +1,6 @@
 """MCP servers."""
 
-from gateway.openapi.schemas import MOMENT, OBJECT, TEXT, array, by_name, choice, maybe, names_of, record
+from gateway.openapi.schemas import ANY, FLAG, MOMENT, OBJECT, TEXT, array, by_name, choice, maybe, names_of, record
 from loci.tool.v1 import mcp_pb2
 
 _PROBLEMS = array(record("McpToolProblem", {"name": TEXT, "problem": TEXT}))
@@ -25,7 +25,7 @@ MCP_SERVER = record(
         "synced_at": maybe(MOMENT),
         "metadata_": OBJECT,
     },
-    optional=_EITHER,
+    optional=(*_EITHER, "status", "problem", "tool_problems", "synced_at", "metadata_"),
 )
 NAMED_SERVER = record(
     "NamedMcpServerConfig",
@@ -33,13 +33,13 @@ NAMED_SERVER = record(
         "server_name": TEXT,
         "type": choice("streamable_http", "sse", "stdio"),
         **_EITHER,
-        "stdio_config": OBJECT,
     },
-    optional=(*_EITHER, "stdio_config"),
+    optional=_EITHER,
 )
 MCP_CHANGES = record(
     "McpChanges",
     {**dict.fromkeys(("added", "updated", "deleted"), array(TEXT)), "tool_problems": _PROBLEMS},
+    optional=("tool_problems",),
 )
 MCP_TOOL = record(
     "McpTool",
@@ -51,5 +51,7 @@ MCP_TOOL = record(
         **dict.fromkeys(("outputSchema", "annotations", "_meta"), maybe(OBJECT)),
         "health": record("McpToolHealth", {"status": TEXT, "reasons": array(TEXT)}),
     },
+    optional=("health",),
 )
 MCP_TESTED = record("McpTested", {"status": choice("success"), "tools": array(MCP_TOOL)})
+MCP_RESULT = record("McpToolResult", {"result": ANY, "success": FLAG})

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag
 
 from gateway.resources.messages.content import Content, parts
 from gateway.rest.body import Body
 from loci.agent.v1 import message_pb2
+from services.common.errors import InvalidArgument
 
 
 class Approval(Body):
@@ -19,7 +20,7 @@ class Approval(Body):
 
 
 class ToolReturn(Body):
-    """What a tool of the client returned, as text or as text and pictures."""
+    """The return of a client's tool, as text or as text and pictures."""
 
     type: Literal["tool"] = "tool"
     tool_call_id: Annotated[str, Field(min_length=1)]
@@ -53,12 +54,6 @@ class ApprovalCreate(Body):
     reason: str | None = None
     otid: str | None = None
 
-    @model_validator(mode="after")
-    def _says_something(self) -> "ApprovalCreate":
-        if not self.approvals and self.approve is None:
-            raise ValueError("an approval needs `approvals` with at least one answer, or `approve`")
-        return self
-
 
 class ToolReturnCreate(Body):
     """The returns of the client's own tools: an approval that holds nothing else."""
@@ -69,12 +64,15 @@ class ToolReturnCreate(Body):
 
 
 def input_message(entry: ApprovalCreate | ToolReturnCreate) -> message_pb2.InputMessage:
-    """Returns the message that holds these answers. Raises InvalidRequest."""
+    """Returns the message that holds these answers. Raises InvalidRequest, InvalidArgument (APPROVAL_INVALID)."""
     answers: list[message_pb2.Answer]
     if isinstance(entry, ToolReturnCreate):
         answers = [_answer(one) for one in entry.tool_returns]
     elif entry.approvals:
         answers = [_answer(one) for one in entry.approvals]
+    elif entry.approve is None:
+        sentence = "Invalid approval response: it needs `approvals` with at least one answer, or `approve`."
+        raise InvalidArgument(sentence, reason="APPROVAL_INVALID")
     else:
         decision = message_pb2.Decision(
             approve=bool(entry.approve), reason=entry.reason, request_id=entry.approval_request_id or ""
@@ -97,5 +95,6 @@ def _answer(entry: Approval | ToolReturn) -> message_pb2.Answer:
             stdout=entry.stdout,
             stderr=entry.stderr,
             content=content if pictures else None,
+            captures=entry.stdout is not None or entry.stderr is not None,
         )
     )

@@ -116,7 +116,9 @@ def content_to_rest(content: Iterable[message_pb2.ContentPart]) -> Any:
 
 def part_to_rest(part: message_pb2.ContentPart) -> Rest:
     """Returns a text or a picture."""
-    return image_to_rest(part.image) if part.HasField("image") else {"type": "text", "text": part.text}
+    if part.HasField("image"):
+        return image_to_rest(part.image)
+    return {"type": "text", "text": part.text, "signature": None}
 
 
 def image_to_rest(image: message_pb2.ImageContent) -> Rest:

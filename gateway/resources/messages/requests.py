@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
+from pydantic import AliasChoices, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages import approvals
@@ -31,6 +31,7 @@ MessageTypeName = Literal[
 _ROLES: Mapping[str, message_pb2.MessageRole.ValueType] = {
     "user": message_pb2.MESSAGE_ROLE_USER,
     "system": message_pb2.MESSAGE_ROLE_SYSTEM,
+    "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT,
 }
 _BUSY: Mapping[str, message_service_pb2.OnBusy.ValueType] = {
     "wait": message_service_pb2.ON_BUSY_WAIT,
@@ -86,11 +87,12 @@ class ClientSkill(Body):
 
 
 class TurnFields(BodyWithOldNames):
-    """What every request for a turn can want, however it is sent and answered.
+    """Fields of every request for a turn, however it is sent and answered.
 
-    Loci's own: `on_busy` says what to do when the conversation is busy with another request (wait in line, reject with
-    409, or interrupt that one; default: the server's setting), `include_trace` keeps the requests to the provider and
-    its answers (as the header `X-Loci-Include-Trace: 1` does).
+    Loci's own: `response_format` stands for this request in place of the agent's, `on_busy` says what to do when the
+    conversation is busy with another request (wait in line, reject with 409, or interrupt that one; default: the
+    server's setting), `include_trace` keeps the requests to the provider and its answers (as the header
+    `X-Loci-Include-Trace: 1` does).
     """
 
     old_names = old_names.TURN
@@ -109,6 +111,7 @@ class TurnFields(BodyWithOldNames):
     assistant_message_tool_name: str = deprecated("send_message")
     assistant_message_tool_kwarg: str = deprecated("message")
     enable_thinking: str | bool | None = deprecated()
+    response_format: Json | None = None
     on_busy: Literal["wait", "reject", "interrupt"] | None = None
     include_trace: bool = False
 
@@ -131,6 +134,7 @@ class TurnFields(BodyWithOldNames):
             top_logprobs=self.top_logprobs,
             return_token_ids=self.return_token_ids,
             include_trace=self.include_trace,
+            response_format_json=dump(self.response_format) if self.response_format else "",
         )
 
     def busy(self) -> message_service_pb2.OnBusy.ValueType:
@@ -190,10 +194,24 @@ class CancelRuns(Body):
     run_ids: list[str] | None = None
 
 
+class CompactionSettings(Body):
+    """How windows are compacted; in a change, what is not sent stays."""
+
+    model_config = ConfigDict(extra="allow")
+
+    mode: Literal["all", "sliding_window", "self_compact_all", "self_compact_sliding_window"] | None = None
+
+
 class Compact(Body):
     """Body of agents.messages.compact: settings over the agent's own, for this once."""
 
-    compaction_settings: Json | None = None
+    compaction_settings: CompactionSettings | None = None
+
+    @property
+    def settings_json(self) -> str:
+        """The settings as a `*_json` field; empty for none."""
+        settings = self.compaction_settings
+        return "" if settings is None else dump(settings.model_dump(exclude_unset=True))
 
 
 class AttachRun(Body):
@@ -218,11 +236,12 @@ class AttachRun(Body):
 def _input_message(entry: MessageCreate | ApprovalCreate | ToolReturnCreate) -> message_pb2.InputMessage:
     if not isinstance(entry, MessageCreate):
         return approvals.input_message(entry)
-    role = _ROLES.get(entry.role)
-    if role is None:
-        raise InvalidRequest("`role`: agents speak for themselves; use user or system", "body", "messages")
     return message_pb2.InputMessage(
-        role=role, content=parts(entry.content), name=entry.name, otid=entry.otid, sender_id=entry.sender_id
+        role=_ROLES[entry.role],
+        content=parts(entry.content),
+        name=entry.name,
+        otid=entry.otid,
+        sender_id=entry.sender_id,
     )
 
 

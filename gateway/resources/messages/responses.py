@@ -2,13 +2,11 @@
 
 from collections.abc import Collection, Sequence
 from typing import assert_never
-from uuid import UUID
 
 from gateway.resources.messages.content import content_to_rest, part_to_rest
 from gateway.rest.convert import Rest, to_rest, whole_second
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.fields import enum_names
-from services.common.ids import from_public, to_public
 
 # What agents say; the other kinds are what they were told, which no turn's answer repeats.
 SAID = frozenset(
@@ -21,7 +19,6 @@ SAID = frozenset(
         "approval_request_message",
     }
 )
-_BEFORE_CALLS = SAID - {"tool_call_message", "tool_return_message", "approval_request_message"}
 # What happens to the window: told in a turn's answer to those who ask for it.
 OF_COMPACTION = frozenset({"summary_message", "event_message"})
 COMMON = ("name", "otid", "sender_id", "step_id", "run_id")
@@ -31,21 +28,6 @@ def answer_types(names: Collection[str] | None = None, *, compaction: bool = Fal
     """Returns the message_types of a turn's answer; `names`: the client's filter, None for all."""
     types = SAID | OF_COMPACTION if compaction else SAID
     return types if names is None else types.intersection(names)
-
-
-def with_one_request(parts: Sequence[message_pb2.Message]) -> None:
-    """Gives what a model said and thought before calls that all wait the id of the request for them.
-
-    Clients of the reference look for the request among what has the id of the newest message. Where other calls of the
-    step run, text and thoughts are theirs.
-    """
-    request_ids = {part.id for part in parts if message_type(part) == "approval_request_message"}
-    called = {part.id for part in parts if message_type(part) == "tool_call_message"}
-    for part in parts:
-        if request_ids and part.id not in called and message_type(part) in _BEFORE_CALLS:
-            request = to_public("message", UUID(int=from_public("message", part.id).int - 1))
-            if request in request_ids:
-                part.id = request
 
 
 def message_type(message: message_pb2.Message) -> str:
@@ -64,7 +46,8 @@ def head(source: message_pb2.Message) -> Rest:
     for name in COMMON:
         # Each is a text, and none has a meaning when it is empty.
         rest[name] = getattr(source, name) or None
-    rest["is_err"] = True if source.is_err else None
+    # The reference leaves it null, whatever fails: returns have a status.
+    rest["is_err"] = None
     # Streams that may be resumed number their chunks; see `sse.py`.
     rest["seq_id"] = None
     return rest
@@ -121,8 +104,9 @@ def _return(source: message_pb2.ToolReturn) -> Rest:
         "tool_call_id": source.tool_call_id,
         "status": source.status,
         "tool_return": [part_to_rest(part) for part in source.content] or source.tool_return,
-        "stdout": list(source.stdout),
-        "stderr": list(source.stderr),
+        # Where nothing is captured, nothing is null; the error of such a tool is told all the same.
+        "stdout": list(source.stdout) if source.stdout or source.captures else None,
+        "stderr": list(source.stderr) if source.stderr or source.captures else None,
     }
 
 
@@ -131,7 +115,8 @@ def _answers(source: message_pb2.ApprovalResponseMessage) -> Rest:
     first = to_rest(decisions[0]) if decisions else {}
     # The older form, one answer for all calls, names none of them: it is told by the deprecated fields alone.
     named = [_answer(one) for one in source.answers if one.HasField("tool_return") or one.decision.tool_call_id]
-    request_id = first.get("request_id") or None
+    # The reference has the call there, unless the answer named a request.
+    request_id = first.get("request_id") or first.get("tool_call_id") or None
     deprecated = {"approve": first.get("approve"), "approval_request_id": request_id, "reason": first.get("reason")}
     return {"approvals": named} | deprecated
 
@@ -156,6 +141,10 @@ def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:
     return {"message_type": "stop_reason", "stop_reason": names.get(end.stop_reason) or "error"}
 
 
-def usage_statistics(usage: message_service_pb2.TurnUsage) -> Rest:
-    """Returns the usage_statistics content of a turn. `run_ids` is for runs of background agents: none."""
-    return {"message_type": "usage_statistics", **to_rest(usage), "run_ids": None}
+def usage_statistics(usage: message_service_pb2.TurnUsage, *, by_tokens: bool = False) -> Rest:
+    """Returns the usage_statistics content of a turn. `run_ids` is for runs of background agents: none.
+
+    `by_tokens`: it was streamed so. Elsewhere the reference says 0 for what a provider does not count.
+    """
+    rest = {"message_type": "usage_statistics", **to_rest(usage), "run_ids": None}
+    return rest if by_tokens else rest | {"cache_write_tokens": rest["cache_write_tokens"] or 0}

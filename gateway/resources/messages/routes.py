@@ -9,11 +9,9 @@ from starlette.responses import Response
 
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
-from gateway.resources.agents.routes import fetch
-from gateway.resources.messages.pages import filtered_page
+from gateway.resources.messages.pages import MessageCursor, check_cursors, filtered_page
 from gateway.resources.messages.requests import CancelRuns, Compact, MessageTypeName, SendMessages
 from gateway.resources.messages.schemas import COMPACTED, EVENT, FATES, MESSAGE, TURN
-from gateway.rest.body import dump
 from gateway.rest.convert import Rest
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import AgentId, unsupported
@@ -59,11 +57,10 @@ async def send_streaming(agent_id: AgentId, body: SendMessages, request: Request
 @returns(COMPACTED)
 async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact | None = None) -> Response:
     """Compacts the agent's window now. Answers with the summary and how many messages the window had and has."""
-    settings = body.compaction_settings if body else None
     rpc_request = message_service_pb2.CompactConversationRequest(
         agent_id=agent_id,
         run_id=to_public("run", uuid7()),
-        compaction_settings_json="" if settings is None else dump(settings),
+        compaction_settings_json=body.settings_json if body else "",
         retry=await retry_of(request),
     )
     return await turn_responses.compact(request, loci, rpc_request)
@@ -71,7 +68,7 @@ async def compact(agent_id: AgentId, request: Request, loci: Loci, body: Compact
 
 @router.get("/messages")
 @returns(array(MESSAGE))
-@paged(100, names="after before limit order")
+@paged(100, names="after before limit order", cursor=MessageCursor)
 async def list_messages(
     agent_id: AgentId,
     loci: Loci,
@@ -83,15 +80,19 @@ async def list_messages(
     assistant_message_tool_name: str = "send_message",
     assistant_message_tool_kwarg: str = "message",
 ) -> Response:
-    """A page of the agent's history, newest first. `limit` counts stored messages; one may show as several, or as none.
+    """A page of what was said with the agent, always oldest first: the newest of all, or with order=asc the oldest.
 
-    With use_assistant_message, a call by which an older agent speaks is shown as the message that it is.
+    `after` means later and `before` earlier, whatever the order. Without `conversation_id` it is of all conversations;
+    with `default`, of those in none. `limit` counts stored messages; one may show as several, or as none. With
+    use_assistant_message, a call by which an older agent speaks is shown as the message that it is.
     """
     unsupported(group_id=group_id)
+    check_cursors(page)
     request = message_service_pb2.ListMessagesRequest(
         agent_id=agent_id,
-        conversation_id="" if conversation_id in (None, "default") else conversation_id,
+        conversation_id=agent_id if conversation_id == "default" else conversation_id or "",
         page=page,
+        oldest_first=True,
     )
     speech = (
         SpeechRenderer(assistant_message_tool_name, assistant_message_tool_kwarg) if use_assistant_message else None
@@ -105,10 +106,11 @@ async def list_messages(
 @returns(FATES)
 async def cancel(agent_id: AgentId, loci: Loci, body: CancelRuns | None = None) -> Response:
     """Asks runs to stop; without a list, all that are active. Answers with the fate of each."""
-    # An agent that is not there has nothing to cancel either, which would be another answer.
-    await fetch(loci, agent_id)
-    request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=body.run_ids if body else None)
-    return json_response(fates((await loci.peers.call(loci.peers.runs.CancelRuns, request)).runs))
+    run_ids = body.run_ids if body else None
+    request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=run_ids)
+    # What names no run of the agent cannot be cancelled.
+    fates_by_id = dict.fromkeys(run_ids or (), "failed")
+    return json_response(fates_by_id | fates((await loci.peers.call(loci.peers.runs.CancelRuns, request)).runs))
 
 
 def fates(runs: Iterable[run_pb2.Run]) -> Rest:

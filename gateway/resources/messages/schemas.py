@@ -49,8 +49,8 @@ _RETURN = record(
         "tool_call_id": TEXT,
         "status": choice("success", "error"),
         "tool_return": _PARTS,
-        "stdout": array(TEXT),
-        "stderr": array(TEXT),
+        "stdout": maybe(array(TEXT)),
+        "stderr": maybe(array(TEXT)),
     },
 )
 _DECISION = record(

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
-from gateway.resources.messages.pages import filtered_page
+from gateway.resources.messages.pages import MessageCursor, check_cursors, filtered_page
 from gateway.resources.messages.responses import message, message_type
 from gateway.resources.messages.routes import Types, list_messages
 from gateway.resources.messages.schemas import MESSAGE
@@ -28,27 +28,25 @@ _KINDS = ("user_message", "assistant_message", "system_message")
 
 @router.get("/messages", tags=["messages"])
 @returns(array(MESSAGE))
-@paged(100, names="after before limit order")
+@paged(100, names="after before limit order", cursor=MessageCursor)
 async def list_all_messages(
     loci: Loci,
     page: PageRequest = FIRST_PAGE,
     conversation_id: str | None = None,
     include_return_message_types: Types = None,
 ) -> Response:
-    """A page of what was said with all agents, newest first; with a conversation, of its history.
-
-    `limit` counts stored messages, as everywhere. The compiled prompts are shown in conversations alone.
-    """
+    """A page of what was said with all agents, or in one conversation; order and cursors as in an agent's list."""
     if conversation_id is not None:
         place = await loci.conversations.place(conversation_id)
         return await list_messages(
             place.agent_id,
             loci,
             page=page,
-            conversation_id=place.conversation_id or None,
+            conversation_id=place.conversation_id or "default",
             include_return_message_types=include_return_message_types,
         )
-    request = message_service_pb2.ListAllMessagesRequest(page=page)
+    check_cursors(page)
+    request = message_service_pb2.ListAllMessagesRequest(page=page, oldest_first=True)
     types = None if include_return_message_types is None else frozenset(include_return_message_types)
     rpc = loci.peers.messages.ListAllMessages
     return json_response(await filtered_page(loci.peers, rpc, request, types=types, speech=SpeechRenderer()))

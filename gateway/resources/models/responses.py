@@ -1,6 +1,7 @@
 """Models as REST."""
 
 from gateway.resources.agents.responses import provider_category as provider_category_of
+from gateway.resources.agents.responses import usual_output_tokens
 from gateway.rest.convert import Rest, to_rest
 from loci.llm.v1 import model_pb2
 
@@ -52,11 +53,11 @@ def model_to_rest(model: model_pb2.Model) -> Rest:
         "provider_category": provider_category_of(model),
         "context_window": model.context_window,
         "max_context_window": model.context_window,
-        "max_tokens": model.max_output_tokens or None,
+        "max_tokens": usual_output_tokens(model),
         "temperature": 1.0,
-        "enable_reasoner": model.capabilities.reasoning,
+        "enable_reasoner": True,
         "max_reasoning_tokens": 0,
-        "parallel_tool_calls": model.capabilities.parallel_tool_calls,
+        "parallel_tool_calls": False,
         "put_inner_thoughts_in_kwargs": False,
         "return_logprobs": False,
         "return_token_ids": False,
@@ -92,7 +93,7 @@ def embedding_model_to_rest(model: model_pb2.EmbeddingModel) -> Rest:
         "embedding_endpoint": model.endpoint or None,
         "embedding_dim": model.dimensions,
         "embedding_chunk_size": 300,
-        "batch_size": model.batch_size,
+        "batch_size": 32,
         "search": "indexed" if model.dimensions <= _MOST_INDEXED else "exact",
         "provider_type": model.provider_type,
         "provider_name": model.provider_name,

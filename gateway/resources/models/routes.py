@@ -13,10 +13,13 @@ from gateway.openapi.answers import returns
 from gateway.openapi.schemas import array
 from gateway.resources.models.responses import embedding_model_to_rest, model_to_rest
 from gateway.resources.models.schemas import EMBEDDING_MODEL, MODELS
+from gateway.rest.body import ENUM
 from gateway.rest.convert import Rest
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci
 from loci.llm.v1 import model_service_pb2
+
+Category = Annotated[Literal["base", "byok"], ENUM]
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -26,7 +29,7 @@ router = APIRouter(prefix="/models", tags=["models"])
 async def list_models(
     request: Request,
     loci: Loci,
-    provider_category: Annotated[list[Literal["base", "byok"]] | None, Query()] = None,
+    provider_category: Annotated[list[Category] | None, Query()] = None,
     provider_name: str | None = None,
     provider_type: str | None = None,
 ) -> Response:
@@ -47,7 +50,7 @@ async def list_models(
 @returns(array(EMBEDDING_MODEL))
 async def list_embedding_models(
     loci: Loci,
-    provider_category: Annotated[list[Literal["base", "byok"]] | None, Query()] = None,
+    provider_category: Annotated[list[Category] | None, Query()] = None,
     provider_name: str | None = None,
     provider_type: str | None = None,
 ) -> Response:

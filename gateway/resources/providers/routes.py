@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
-from gateway.openapi.schemas import array
+from gateway.openapi.schemas import MESSAGE, array
 from gateway.resources.providers import requests as bodies
-from gateway.resources.providers.schemas import PROVIDER, PROVIDER_CHECKED, SAID
+from gateway.resources.providers.schemas import PROVIDER, PROVIDER_CHECKED
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.paging import FIRST_PAGE, descending, one_page, paged
 from gateway.rest.params import checked_id
@@ -19,6 +19,9 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import provider_pb2, provider_service_pb2
 from services.common.context import current
 from services.common.ids import to_public, uuid7
+
+# Where clients look for keys.
+_KEYS = ("api_key", "api_key_enc", "access_key", "access_key_enc")
 
 router = APIRouter(prefix="/providers", tags=["providers"])
 
@@ -83,13 +86,16 @@ async def update_provider(provider_id: ProviderId, body: bodies.UpdateProvider, 
 
 
 @router.delete("/{provider_id}")
-@returns(SAID)
+@returns(MESSAGE)
 async def delete_provider(provider_id: ProviderId, loci: Loci) -> Response:
     """Deletes a provider and its key. Agents keep its handles, which name nothing then."""
+    # The deletion itself may be repeated, and says nothing of one that is not there.
+    get = provider_service_pb2.GetProviderRequest(id=provider_id)
+    await loci.peers.call(loci.peers.providers.GetProvider, get)
     request = provider_service_pb2.DeleteProviderRequest(id=provider_id)
     await loci.peers.call(loci.peers.providers.DeleteProvider, request)
     loci.catalogue.forget()
-    return json_response({"message": f"Provider {provider_id} is deleted"})
+    return json_response({"message": f"Provider id={provider_id} successfully deleted"})
 
 
 @router.post("/{provider_id}/check")
@@ -125,8 +131,7 @@ def _rest(provider: provider_pb2.Provider) -> Rest:
     return rest | {
         "provider_category": rest.pop("category"),
         "last_synced": rest.pop("synced_at"),
-        "api_key": None,
-        "access_key": None,
+        **dict.fromkeys(_KEYS),
         "organization_id": to_public("org", current().organization_id),
         **{name: rest[name] or None for name in ("base_url", "region", "api_version", "sync_error")},
     }

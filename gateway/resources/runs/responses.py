@@ -6,7 +6,11 @@ from gateway.rest.convert import Rest, moment, to_rest
 from loci.agent.v1 import message_service_pb2, run_pb2
 
 _NOT_IN_RUNS = frozenset({"started_at", "fence", "view"})
-_STEP_NULLS = dict.fromkeys(("model_endpoint", "origin", "provider_id", "request_id"))
+# What every run's request is for.
+_RUN_TYPE = {"run_type": "send_message"}
+# The tool by which older agents speak, and its argument.
+_SPEAKING = ("send_message", "message")
+_STEP_NULLS = dict.fromkeys(("origin", "provider_id", "request_id"))
 
 
 def run_to_rest(message: run_pb2.Run) -> Rest:
@@ -14,7 +18,11 @@ def run_to_rest(message: run_pb2.Run) -> Rest:
     rest = to_rest(message, leave=_NOT_IN_RUNS)
     for name in ("callback_url", "callback_error"):
         rest[name] = rest[name] or None
-    return rest | {"base_template_id": None, "request_config": _request_config(view_of(message.view_json))}
+    return rest | {
+        "base_template_id": None,
+        "metadata": _RUN_TYPE | (rest["metadata"] or {}),
+        "request_config": _request_config(view_of(message.view_json)),
+    }
 
 
 def view_of(text: str) -> Rest:
@@ -28,21 +36,26 @@ def view_of(text: str) -> Rest:
     return view if isinstance(view, dict) else {}
 
 
-def _request_config(view: Rest) -> Rest | None:
-    """Returns the reference's request_config; null for a request that asked for nothing of its own."""
+def _request_config(view: Rest) -> Rest:
+    """Returns the reference's request_config."""
     match view:
-        case {"types": types, "spoken": [tool, argument]}:
-            values = (True, tool, argument)
-        case {"types": types, "spoken": None}:
-            values = (False, None, None)
+        case {"spoken": [tool, argument]}:
+            spoken = tool, argument
         case _:
-            return None
-    names = ("use_assistant_message", "assistant_message_tool_name", "assistant_message_tool_kwarg")
-    return dict(zip(names, values, strict=True)) | {"include_return_message_types": types}
+            spoken = _SPEAKING
+    return {
+        "use_assistant_message": view.get("spoken", spoken) is not None,
+        "assistant_message_tool_name": spoken[0],
+        "assistant_message_tool_kwarg": spoken[1],
+        "include_return_message_types": view.get("types"),
+    }
 
 
-def step_to_rest(message: run_pb2.Step) -> Rest:
-    """Returns the reference's Step: 30 fields, `messages` always empty (it is deprecated there)."""
+def step_to_rest(message: run_pb2.Step, organization_id: str, endpoint: str = "") -> Rest:
+    """Returns the reference's Step: 30 fields, `messages` always empty (it is deprecated there).
+
+    `endpoint`: where its model is asked, empty if nobody knows.
+    """
     rest = to_rest(message) | _STEP_NULLS
     provider, _, model = message.model_handle.partition("/")
     usage = {"prompt_tokens": message.prompt_tokens, "completion_tokens": message.completion_tokens}
@@ -54,7 +67,12 @@ def step_to_rest(message: run_pb2.Step) -> Rest:
         "error_type": message.error_type or None,
         "error_data": _error_data(message),
         "messages": [],
+        "organization_id": organization_id,
+        "model_endpoint": endpoint or None,
     } | _token_details(rest)
+    # The breakdowns have what was counted; these are null where that is nothing.
+    for name in ("cached_input_tokens", "cache_write_tokens", "reasoning_tokens"):
+        rest[name] = rest[name] or None
     for name in ("number", "attempts", "error_message", "error_detail", "prompt_hash", "created_at"):
         del rest[name]
     return rest
@@ -69,14 +87,15 @@ def run_usage_to_rest(message: message_service_pb2.TurnUsage) -> Rest:
     """Tokens of a run, as its usage route tells them."""
     names = ("completion_tokens", "prompt_tokens", "total_tokens")
     rest = to_rest(message)
-    return {name: rest[name] for name in names} | _token_details(rest)
+    counted = {name: rest[name] or None for name in ("reasoning_tokens", "cached_input_tokens", "cache_write_tokens")}
+    return {name: rest[name] for name in names} | _token_details(counted)
 
 
 def _token_details(rest: Rest) -> Rest:
     """Returns the nested breakdowns; null where the provider says nothing."""
     reasoning, cached = rest["reasoning_tokens"], rest["cached_input_tokens"]
     written = rest["cache_write_tokens"]
-    prompt = {"cached_tokens": cached, "cache_read_tokens": cached, "cache_creation_tokens": written}
+    prompt = {"cached_tokens": cached, "cache_read_tokens": cached, "cache_creation_tokens": written or 0}
     return {
         "completion_tokens_details": None if reasoning is None else {"reasoning_tokens": reasoning},
         "prompt_tokens_details": None if cached is None and written is None else prompt,
@@ -91,15 +110,15 @@ _TRACE_NULLS = dict.fromkeys(
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
 
 
-def step_metrics_to_rest(message: run_pb2.StepMetrics) -> Rest:
+def step_metrics_to_rest(message: run_pb2.StepMetrics, organization_id: str) -> Rest:
     """Returns the reference's StepMetrics, and `ttft_ns`."""
-    rest = to_rest(message) | _TEMPLATES | {"provider_id": None}
+    rest = to_rest(message) | _TEMPLATES | {"provider_id": None, "organization_id": organization_id}
     return {"id": rest.pop("step_id")} | rest
 
 
-def run_metrics_to_rest(message: run_pb2.RunMetrics) -> Rest:
+def run_metrics_to_rest(message: run_pb2.RunMetrics, organization_id: str) -> Rest:
     """Returns the reference's RunMetrics, and the names of the tools and the sums over steps."""
-    rest = to_rest(message) | _TEMPLATES
+    rest = to_rest(message) | _TEMPLATES | {"organization_id": organization_id}
     return {"id": rest.pop("run_id"), "tools_used": rest.pop("tool_ids")} | rest
 
 

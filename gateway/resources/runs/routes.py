@@ -11,25 +11,27 @@ from starlette.responses import Response
 from gateway.errors.invalid import InvalidRequest
 from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
-from gateway.resources.messages.pages import page_of_messages
+from gateway.resources.messages.pages import filtered_page
 from gateway.resources.messages.schemas import MESSAGE
 from gateway.resources.runs.responses import (
     run_metrics_to_rest,
     run_to_rest,
     run_usage_to_rest,
     span_to_rest,
-    step_to_rest,
+    view_of,
 )
 from gateway.resources.runs.schemas import RUN, RUN_METRICS, RUN_USAGE, SPAN, STEP
+from gateway.resources.runs.steps import steps_to_rest
 from gateway.resources.usage import responses as usage
 from gateway.rest.paging import FIRST_PAGE, Order, paged, set_order
 from gateway.rest.params import Names, RunId, split
 from gateway.rest.responses import json_response
-from gateway.rest.services import Loci
+from gateway.rest.services import Loci, own_organization
+from gateway.turns.speech import SpeechRenderer
 from loci.agent.v1 import agent_pb2, run_pb2, run_service_pb2
 from loci.common.v1.page_pb2 import PageRequest
 from loci.llm.v1 import usage_service_pb2
-from services.common.errors import LociError
+from services.common.errors import InvalidArgument, LociError
 from services.common.fields import enum_numbers
 
 logger = logging.getLogger(__name__)
@@ -49,7 +51,7 @@ _ORDERS = {
 
 @router.get("")
 @returns(array(RUN))
-@paged(100, names="before after limit")
+@paged(100, names="before after limit", zero="refused")
 async def list_runs(
     loci: Loci,
     agent_id: str | None = None,
@@ -75,7 +77,7 @@ async def list_runs(
     request = run_service_pb2.ListRunsRequest(
         page=page,
         agent_ids=agents,
-        statuses=[run_pb2.RunStatus.ValueType(_number("statuses", name, _STATUSES)) for name in names],
+        statuses=[run_pb2.RunStatus.ValueType(_status(name)) for name in names],
         conversation_id=conversation_id,
         background=background,
         order_by=_ORDERS[order_by],
@@ -119,9 +121,15 @@ async def list_run_messages(
     loci: Loci,
     page: PageRequest = FIRST_PAGE,
 ) -> Response:
-    """What was said in a run, the input included, oldest first. `limit` counts stored messages, as everywhere."""
+    """Returns the messages of a run, the input included, oldest first, as far as the request for it wanted to see it.
+
+    `limit` counts stored messages, as everywhere.
+    """
+    run = (await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=run_id))).run
+    types = view_of(run.view_json).get("types")
     request = run_service_pb2.ListRunMessagesRequest(run_id=run_id, page=page)
-    return json_response(await page_of_messages(loci.peers, loci.peers.runs.ListRunMessages, request))
+    rpc = loci.peers.runs.ListRunMessages
+    return json_response(await filtered_page(loci.peers, rpc, request, types=types, speech=SpeechRenderer()))
 
 
 @router.get("/{run_id}/steps")
@@ -135,7 +143,7 @@ async def list_run_steps(
     """The model calls of a run, newest first."""
     request = run_service_pb2.ListRunStepsRequest(run_id=run_id, page=page)
     response = await loci.peers.call(loci.peers.runs.ListRunSteps, request)
-    return json_response([step_to_rest(step) for step in response.steps])
+    return json_response(await steps_to_rest(loci, response.steps))
 
 
 @router.get("/{run_id}/usage")
@@ -162,7 +170,7 @@ async def retrieve_run_metrics(run_id: RunId, loci: Loci) -> Response:
     """How long a run took, and which tools it called."""
     request = run_service_pb2.GetRunMetricsRequest(run_id=run_id)
     response = await loci.peers.call(loci.peers.runs.GetRunMetrics, request)
-    return json_response(run_metrics_to_rest(response.metrics))
+    return json_response(run_metrics_to_rest(response.metrics, own_organization()))
 
 
 @router.get("/{run_id}/trace")
@@ -174,6 +182,13 @@ async def retrieve_run_trace(
     request = run_service_pb2.GetRunTraceRequest(run_id=run_id, limit=limit)
     response = await loci.peers.call(loci.peers.runs.GetRunTrace, request)
     return json_response([span_to_rest(span) for span in response.spans])
+
+
+def _status(name: str) -> int:
+    """Raises InvalidArgument: unlike other values, a wrong status is 400."""
+    if name not in _STATUSES:
+        raise InvalidArgument(f"{name[:80]!r} is not a valid RunStatus: give some of {', '.join(_STATUSES)}")
+    return _STATUSES[name]
 
 
 def _number(parameter: str, name: str, numbers: Mapping[str, int]) -> int:

@@ -34,16 +34,14 @@ RUN = of(
     callback_url=maybe(TEXT),
     callback_error=maybe(TEXT),
     base_template_id=maybe(TEXT),
-    request_config=maybe(
-        record(
-            "LettaRequestConfig",
-            {
-                "use_assistant_message": FLAG,
-                "assistant_message_tool_name": maybe(TEXT),
-                "assistant_message_tool_kwarg": maybe(TEXT),
-                "include_return_message_types": maybe(array(TEXT)),
-            },
-        )
+    request_config=record(
+        "LettaRequestConfig",
+        {
+            "use_assistant_message": FLAG,
+            "assistant_message_tool_name": TEXT,
+            "assistant_message_tool_kwarg": TEXT,
+            "include_return_message_types": maybe(array(TEXT)),
+        },
     ),
 )
 STEP = of(
@@ -57,6 +55,7 @@ STEP = of(
     total_tokens=WHOLE,
     error_type=maybe(TEXT),
     error_data=maybe(OBJECT),
+    organization_id=TEXT,
     messages=array(OBJECT),
     deprecated=("messages",),
     **_TOKENS,
@@ -68,6 +67,7 @@ STEP_METRICS = of(
     leave=("step_id",),
     id=TEXT,
     provider_id=maybe(TEXT),
+    organization_id=TEXT,
     **_TEMPLATES,
 )
 RUN_METRICS = of(
@@ -76,6 +76,7 @@ RUN_METRICS = of(
     leave=("run_id", "tool_ids"),
     id=TEXT,
     tools_used=array(TEXT),
+    organization_id=TEXT,
     **_TEMPLATES,
 )
 PROVIDER_TRACE = of(

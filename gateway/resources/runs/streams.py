@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.openapi.answers import returns
-from gateway.resources.conversations.responses import DEFAULT
+from gateway.resources.conversations.responses import DEFAULT, ConversationKey
 from gateway.resources.messages.requests import AttachRun, SendInBackground
 from gateway.resources.messages.schemas import EVENT
 from gateway.resources.runs.responses import run_to_rest
@@ -19,8 +19,12 @@ from gateway.turns import responses as turn_responses
 from gateway.turns.reattach import is_read_to_end, reattach, resumed_from
 from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import message_service_pb2, run_service_pb2
+from services.common.errors import FailedPrecondition, NotFound
 
 router = APIRouter()
+
+# A run is answered as it was accepted, however far it has come since.
+_BEGUN = {"status": "created", **dict.fromkeys(("completed_at", "stop_reason", "ttft_ns", "total_duration_ns"))}
 
 
 @router.post("/agents/{agent_id}/messages/async", tags=["agents"])
@@ -32,7 +36,7 @@ async def send_in_background(agent_id: AgentId, body: SendInBackground, request:
         loci.peers.messages.StartMessages, message_service_pb2.StartMessagesRequest(turn=turn)
     )
     response = await loci.peers.call(loci.peers.runs.GetRun, run_service_pb2.GetRunRequest(run_id=started.run_id))
-    return json_response(run_to_rest(response.run))
+    return json_response(run_to_rest(response.run) | (_BEGUN if started.started else {}))
 
 
 @router.post("/runs/{run_id}/stream", tags=["runs"])
@@ -69,9 +73,18 @@ async def stream_conversation(
     rpc_request = run_service_pb2.StreamRunRequest(run_id=body.run_id or "", otid=body.otid or "")
     # A run is found by its id alone; `default` says nothing without an agent.
     if not (body.run_id and conversation_id == DEFAULT and body.agent_id is None):
-        place = await loci.conversations.place(conversation_id, body.agent_id)
+        place = await _place(loci, conversation_id, body.agent_id)
         rpc_request.agent_id, rpc_request.conversation_id = place.agent_id, place.conversation_id
     return await _joined(loci, rpc_request, body)
+
+
+async def _place(loci: Services, conversation_id: str, agent_id: str | None) -> ConversationKey:
+    """Raises FailedPrecondition (NO_ACTIVE_RUN) for a conversation that is not there: no run of it is active."""
+    try:
+        return await loci.conversations.place(conversation_id, agent_id)
+    except NotFound as error:
+        sentence = f"No active runs found: {error.message}"
+        raise FailedPrecondition(sentence, reason="NO_ACTIVE_RUN") from error
 
 
 async def _run(loci: Services, run_id: str, body: AttachRun) -> Response:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from gateway.errors.invalid import EXAMPLE_UUID
 from gateway.openapi.answers import returns
-from gateway.openapi.schemas import NULL, array
+from gateway.openapi.schemas import array
 from gateway.resources.sandbox_configs import requests as bodies
 from gateway.resources.sandbox_configs.responses import sandbox_variable
 from gateway.resources.sandbox_configs.schemas import SANDBOX_CONFIG, SANDBOX_VARIABLE
@@ -18,7 +18,7 @@ from gateway.rest.params import checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.common.v1.page_pb2 import PageRequest
-from loci.tool.v1 import environment_service_pb2 as wire
+from loci.tool.v1 import sandbox_config_service_pb2 as wire
 from services.common.context import current
 from services.common.errors import AlreadyExists
 from services.common.ids import to_public
@@ -40,28 +40,28 @@ _DEFAULTS: dict[str, Json] = {
 @router.post("")
 @returns(SANDBOX_CONFIG)
 async def create_config(body: bodies.SandboxConfig, loci: Loci) -> Response:
-    """Makes the settings of a kind of sandbox, or replaces them."""
+    """Creates or replaces the settings of a kind of sandbox."""
     return await _store(loci, bodies.kind_of(body.config), body.config)
 
 
 @router.post("/e2b/default")
 @returns(SANDBOX_CONFIG)
 async def ensure_e2b_config(loci: Loci) -> Response:
-    """The settings of E2B sandboxes, made where there are none."""
+    """Returns the settings of E2B sandboxes; creates them where there are none."""
     return json_response(_rest(await _ensure(loci, "e2b")))
 
 
 @router.post("/local/default")
 @returns(SANDBOX_CONFIG)
 async def ensure_local_config(loci: Loci) -> Response:
-    """The settings of local sandboxes, made where there are none."""
+    """Returns the settings of local sandboxes; creates them where there are none."""
     return json_response(_rest(await _ensure(loci, "local")))
 
 
 @router.post("/local")
 @returns(SANDBOX_CONFIG)
 async def create_local_config(body: dict[str, Any], loci: Loci) -> Response:
-    """Makes the settings of local sandboxes, or replaces them."""
+    """Creates or replaces the settings of local sandboxes."""
     return await _store(loci, "local", body)
 
 
@@ -72,7 +72,7 @@ async def recreate_local_packages(loci: Loci) -> Response:
     config = await _ensure(loci, "local")
     request = wire.InstallSandboxPackagesRequest(id=config.id)
     installed = await loci.peers.call(
-        loci.peers.environments.InstallSandboxPackages, request, timeout=_INSTALLING_SECONDS
+        loci.peers.sandbox_configs.InstallSandboxPackages, request, timeout=_INSTALLING_SECONDS
     )
     return json_response(_rest(installed.sandbox_config))
 
@@ -85,9 +85,9 @@ async def list_configs(
     page: PageRequest = FIRST_PAGE,
     sandbox_type: Literal["local", "e2b", "modal"] | None = None,
 ) -> Response:
-    """A page of settings, oldest first."""
+    """Returns a page of settings, oldest first."""
     request = wire.ListSandboxConfigsRequest(page=page, type=sandbox_type or "")
-    response = await loci.peers.call(loci.peers.environments.ListSandboxConfigs, request)
+    response = await loci.peers.call(loci.peers.sandbox_configs.ListSandboxConfigs, request)
     return json_response([_rest(config) for config in response.sandbox_configs])
 
 
@@ -98,21 +98,21 @@ async def update_config(sandbox_config_id: ConfigId, body: bodies.SandboxConfig,
     return await _update(loci, sandbox_config_id, body.config)
 
 
-@router.delete("/{sandbox_config_id}")
-@returns(NULL)
+@router.delete("/{sandbox_config_id}", status_code=204)
+@returns(status=204)
 async def delete_config(sandbox_config_id: ConfigId, loci: Loci) -> Response:
     """Deletes settings with their variables."""
     request = wire.DeleteSandboxConfigRequest(id=sandbox_config_id)
-    await loci.peers.call(loci.peers.environments.DeleteSandboxConfig, request)
-    return json_response(None)
+    await loci.peers.call(loci.peers.sandbox_configs.DeleteSandboxConfig, request)
+    return Response(status_code=204)
 
 
 @router.post("/{sandbox_config_id}/environment-variable")
 @returns(SANDBOX_VARIABLE)
 async def create_variable(sandbox_config_id: ConfigId, body: bodies.CreateVariable, loci: Loci) -> Response:
     """Adds a variable."""
-    request = bodies.create_request(sandbox_config_id, body)
-    created = await loci.peers.call(loci.peers.environments.CreateVariable, request)
+    request = wire.CreateVariableRequest(sandbox_config_id=sandbox_config_id, variable=body.message())
+    created = await loci.peers.call(loci.peers.sandbox_configs.CreateVariable, request)
     return json_response(sandbox_variable(created.variable))
 
 
@@ -120,9 +120,9 @@ async def create_variable(sandbox_config_id: ConfigId, body: bodies.CreateVariab
 @returns(array(SANDBOX_VARIABLE))
 @paged(_DEFAULT_PAGE, names="limit after")
 async def list_variables(sandbox_config_id: ConfigId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
-    """A page of variables, oldest first; without their values."""
+    """Returns a page of variables, oldest first."""
     request = wire.ListVariablesRequest(sandbox_config_id=sandbox_config_id, page=page)
-    response = await loci.peers.call(loci.peers.environments.ListVariables, request)
+    response = await loci.peers.call(loci.peers.sandbox_configs.ListVariables, request)
     return json_response([sandbox_variable(variable) for variable in response.variables])
 
 
@@ -130,29 +130,29 @@ async def list_variables(sandbox_config_id: ConfigId, loci: Loci, page: PageRequ
 @returns(SANDBOX_VARIABLE)
 async def update_variable(env_var_id: VariableId, body: bodies.UpdateVariable, loci: Loci) -> Response:
     """Changes what the body names; the mask as a value keeps the one that is there."""
-    request = bodies.update_request(env_var_id, body)
-    changed = await loci.peers.call(loci.peers.environments.UpdateVariable, request)
+    request = wire.UpdateVariableRequest(id=env_var_id, variable=body.message(), update_mask=body.mask())
+    changed = await loci.peers.call(loci.peers.sandbox_configs.UpdateVariable, request)
     return json_response(sandbox_variable(changed.variable))
 
 
-@router.delete("/environment-variable/{env_var_id}")
-@returns(NULL)
+@router.delete("/environment-variable/{env_var_id}", status_code=204)
+@returns(status=204)
 async def delete_variable(env_var_id: VariableId, loci: Loci) -> Response:
     """Deletes a variable."""
     request = wire.DeleteVariableRequest(id=env_var_id)
-    await loci.peers.call(loci.peers.environments.DeleteVariable, request)
-    return json_response(None)
+    await loci.peers.call(loci.peers.sandbox_configs.DeleteVariable, request)
+    return Response(status_code=204)
 
 
 async def _ensure(loci: Services, kind: str) -> wire.SandboxConfig:
     request = wire.EnsureSandboxConfigRequest(type=kind)
-    return (await loci.peers.call(loci.peers.environments.EnsureSandboxConfig, request)).sandbox_config
+    return (await loci.peers.call(loci.peers.sandbox_configs.EnsureSandboxConfig, request)).sandbox_config
 
 
 async def _store(loci: Services, kind: str, config: Json) -> Response:
     request = wire.CreateSandboxConfigRequest(type=kind, config_json=dump(config))
     try:
-        created = await loci.peers.call(loci.peers.environments.CreateSandboxConfig, request)
+        created = await loci.peers.call(loci.peers.sandbox_configs.CreateSandboxConfig, request)
     except AlreadyExists:
         return await _update(loci, (await _ensure(loci, kind)).id, config)
     return json_response(_rest(created.sandbox_config))
@@ -160,7 +160,7 @@ async def _store(loci: Services, kind: str, config: Json) -> Response:
 
 async def _update(loci: Services, sandbox_config_id: str, config: Json) -> Response:
     request = wire.UpdateSandboxConfigRequest(id=sandbox_config_id, config_json=dump(config))
-    changed = await loci.peers.call(loci.peers.environments.UpdateSandboxConfig, request)
+    changed = await loci.peers.call(loci.peers.sandbox_configs.UpdateSandboxConfig, request)
     return json_response(_rest(changed.sandbox_config))
 
 

@@ -23,7 +23,7 @@ class OneTime(Body):
     scheduled_at: Annotated[float, Field(gt=0, lt=_TOO_LATE, allow_inf_nan=False)]
 
     def time(self) -> schedule_service_pb2.ScheduleTime:
-        """On the wire."""
+        """Returns the time as a message."""
         seconds = self.scheduled_at / 1000 if self.scheduled_at >= _FIRST_MILLISECONDS else self.scheduled_at
         time = schedule_service_pb2.ScheduleTime()
         time.scheduled_at.FromDatetime(datetime.fromtimestamp(seconds, UTC))
@@ -37,7 +37,7 @@ class Recurring(Body):
     cron_expression: str
 
     def time(self) -> schedule_service_pb2.ScheduleTime:
-        """On the wire."""
+        """Returns the time as a message."""
         return schedule_service_pb2.ScheduleTime(cron_expression=self.cron_expression)
 
 

@@ -5,7 +5,10 @@ from gateway.resources.runs.responses import view_of
 from gateway.rest.convert import Rest, moment
 from loci.agent.v1 import message_pb2, schedule_service_pb2
 
-_ROLES = {message_pb2.MESSAGE_ROLE_SYSTEM: "system"}
+_ROLES = {
+    message_pb2.MESSAGE_ROLE_SYSTEM: "system",
+    message_pb2.MESSAGE_ROLE_ASSISTANT: "assistant",
+}
 
 
 def schedule(source: schedule_service_pb2.Schedule) -> Rest:

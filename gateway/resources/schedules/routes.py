@@ -48,9 +48,9 @@ async def create_schedule(agent_id: AgentId, body: CreateSchedule, request: Requ
 @router.get("")
 @router.get("/", include_in_schema=False)
 @returns(SCHEDULES)
-@paged(_PER_PAGE, names="after limit")
+@paged(_PER_PAGE, names="after limit", empty={"scheduled_messages": [], "has_next_page": False})
 async def list_schedules(agent_id: AgentId, loci: Loci, page: PageRequest = FIRST_PAGE) -> Response:
-    """What is sent to the agent at its time, and what was; oldest first."""
+    """Returns a page of the agent's schedules, finished ones too; oldest first."""
     request = schedule_service_pb2.ListSchedulesRequest(agent_id=agent_id, page=page)
     response = await loci.peers.call(loci.peers.schedules.ListSchedules, request)
     return json_response(
@@ -61,7 +61,7 @@ async def list_schedules(agent_id: AgentId, loci: Loci, page: PageRequest = FIRS
 @router.get("/{scheduled_message_id}")
 @returns(SCHEDULE)
 async def get_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci: Loci) -> Response:
-    """One."""
+    """Returns a schedule."""
     request = schedule_service_pb2.GetScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)
     return json_response(schedule((await loci.peers.call(loci.peers.schedules.GetSchedule, request)).schedule))
 
@@ -69,7 +69,7 @@ async def get_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci
 @router.delete("/{scheduled_message_id}")
 @returns(DONE)
 async def delete_schedule(agent_id: AgentId, scheduled_message_id: ScheduleId, loci: Loci) -> Response:
-    """Sends it no more. A run that has begun goes on."""
+    """Deletes a schedule. A run that has begun goes on."""
     request = schedule_service_pb2.DeleteScheduleRequest(agent_id=agent_id, schedule_id=scheduled_message_id)
     await loci.peers.call(loci.peers.schedules.DeleteSchedule, request)
     return json_response({"success": True})

@@ -16,7 +16,7 @@ SCHEDULE = record(
                         "ScheduledInputMessage",
                         {
                             "type": choice("message"),
-                            "role": choice("user", "system"),
+                            "role": choice("user", "system", "assistant"),
                             "content": some(TEXT, array(OBJECT)),
                             "name": maybe(TEXT),
                             "otid": maybe(TEXT),

@@ -21,7 +21,7 @@ _UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 async def total_storage_size(
     loci: Loci, storage_unit: Annotated[Literal["B", "KB", "MB", "GB", "TB"], Header()] = "GB"
 ) -> Response:
-    """How much room the tenant's vectors take, in the unit that the header `storage-unit` names."""
+    """Returns the size of the tenant's vectors, in the unit that the header `storage-unit` names."""
     request = passage_service_pb2.GetVectorStorageRequest()
     stored = await loci.peers.call(loci.peers.passages.GetVectorStorage, request)
     return json_response(stored.bytes / _UNITS[storage_unit])

@@ -74,7 +74,7 @@ async def create_blocks(body: DeployedBlocks, loci: Loci) -> Response:
 async def list_deployment(
     deployment_id: str, loci: Loci, entity_types: Annotated[list[EntityType] | None, Query()] = None
 ) -> Response:
-    """What has the deployment id, hidden ones too: blocks, agents, groups, each kind the oldest first."""
+    """Returns all with the deployment id, hidden ones too: blocks, agents, groups, each kind oldest first."""
     kinds = entity_types or ("block", "agent", "group")
     entities: list[Rest] = []
     for kind, listed in _KINDS.items():

@@ -86,7 +86,7 @@ def version_of(text: str, member: str = "version") -> int | None:
 
 
 def named_version(text: str, member: str = "version") -> tuple[str, int | None]:
-    """Name and version in `name`, `name:version` or `project/name:version`; 0: the one that is worked on, None: the
+    """Returns name and version of `name`, `name:version` or `project/name:version`; 0: the working one, None: the
     newest saved one. Raises InvalidRequest, which names the member of the body.
     """
     name, colon, version = text.rpartition("/")[2].partition(":")

@@ -43,7 +43,9 @@ async def create_template(body: bodies.CreateTemplate, loci: Loci) -> Response:
     else:
         document = await _checked(loci, body.agent_file, update_tools=body.update_existing_tools)
     request = wire.CreateTemplateRequest(
-        template_id=to_public("template", uuid7()), name=body.name or "", agent_file_json=dump(document)
+        template_id=to_public("template", uuid7()),
+        template=wire.Template(name=body.name or ""),
+        agent_file_json=dump(document),
     )
     return _answer((await loci.peers.call(loci.peers.templates.CreateTemplate, request)).template)
 

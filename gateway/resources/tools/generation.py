@@ -56,7 +56,7 @@ async def generate_tool_source(peers: Peers, body: WriteTool, handle: str) -> Re
     """Returns the reference's GenerateToolOutput; nothing is stored. Raises LociError, also for a model that cannot do
     it.
     """
-    messages = [_message(chat_pb2.CHAT_ROLE_SYSTEM, _INSTRUCTIONS), _message(chat_pb2.CHAT_ROLE_USER, _asked(body))]
+    messages = [_message(chat_pb2.CHAT_ROLE_SYSTEM, _INSTRUCTIONS), _message(chat_pb2.CHAT_ROLE_USER, _prompt(body))]
     for last in (*(False,) * (_TRIES - 1), True):
         text = await _generate(peers, handle, messages)
         written = _read(text, handle)
@@ -97,7 +97,7 @@ def _read(text: str, handle: str) -> _Reply:
     return _Reply(source, arguments, str(response))
 
 
-def _asked(body: WriteTool) -> str:
+def _prompt(body: WriteTool) -> str:
     parts = [f"Write the tool `{body.tool_name}`.", body.prompt]
     if body.starter_code:
         parts.append(f"Begin with this source:\n{body.starter_code}")

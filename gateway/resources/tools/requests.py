@@ -7,7 +7,7 @@ from pydantic import Field, model_serializer
 
 from gateway.rest.body import Body, Json, dump
 from gateway.rest.request_model import RequestModel
-from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
+from loci.tool.v1 import sandbox_config_service_pb2, tool_pb2, tool_service_pb2
 from services.common.fields import When
 
 _MODES = {
@@ -121,8 +121,8 @@ def search_request(body: SearchTools, tool_types: list[int]) -> tool_service_pb2
     )
 
 
-def environment_request(tool_id: str, variables: Mapping[str, str]) -> environment_service_pb2.SetEnvironmentRequest:
+def environment_request(tool_id: str, variables: Mapping[str, str]) -> sandbox_config_service_pb2.SetEnvironmentRequest:
     """Returns the request of SetEnvironment."""
-    drafts = [environment_service_pb2.VariableDraft(key=key, value=value) for key, value in variables.items()]
-    owner = environment_service_pb2.Owner(tool_id=tool_id)
-    return environment_service_pb2.SetEnvironmentRequest(owner=owner, variables=drafts)
+    drafts = [sandbox_config_service_pb2.Variable(key=key, value=value) for key, value in variables.items()]
+    owner = sandbox_config_service_pb2.Owner(tool_id=tool_id)
+    return sandbox_config_service_pb2.SetEnvironmentRequest(owner=owner, variables=drafts)

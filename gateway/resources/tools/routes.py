@@ -1,6 +1,7 @@
 """The catalogue of tools."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,10 +20,10 @@ from gateway.rest import convert
 from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import Names, ToolId, split
 from gateway.rest.responses import json_response
-from gateway.rest.services import Loci
+from gateway.rest.services import Loci, Services
 from loci.common.v1.page_pb2 import PageRequest
-from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
-from services.common.errors import InvalidArgument
+from loci.tool.v1 import sandbox_config_service_pb2, tool_pb2, tool_service_pb2
+from services.common.errors import AlreadyExists, InvalidArgument, NotFound
 from services.common.fields import enum_numbers
 from services.common.ids import to_public, uuid7
 
@@ -75,9 +76,13 @@ Filter = Annotated[_Filter, Depends(_filter)]
 @router.post("")
 @returns(CATALOGUED)
 async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
-    """Creates a tool from source; its name and schema come from the function in it."""
+    """Creates a tool from source, or replaces the one of that name. Name and schema come from the function in it."""
     request = tool_service_pb2.CreateToolRequest(tool_id=to_public("tool", uuid7()), tool=body.message())
-    created = (await loci.peers.call(loci.peers.tools.CreateTool, request)).tool
+    try:
+        with _script_errors(request.tool):
+            created = (await loci.peers.call(loci.peers.tools.CreateTool, request)).tool
+    except AlreadyExists:
+        return await _upsert(body, loci)
     try:
         return await _answer(created, body, loci)
     except InvalidArgument:
@@ -90,8 +95,7 @@ async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
 @returns(CATALOGUED)
 async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
     """Creates a tool, or replaces the one of that name."""
-    request = tool_service_pb2.UpsertToolRequest(tool=body.message())
-    return await _answer((await loci.peers.call(loci.peers.tools.UpsertTool, request)).tool, body, loci)
+    return await _upsert(body, loci)
 
 
 @router.get("")
@@ -99,25 +103,25 @@ async def upsert_tool(body: bodies.CreateTool, loci: Loci) -> Response:
 @paged(50)
 async def list_tools(
     loci: Loci,
-    wanted: Filter,
+    filters: Filter,
     page: PageRequest = FIRST_PAGE,
 ) -> Response:
     """A page of tools, newest first."""
-    if wanted.request is None:
+    if filters.request is None:
         return json_response([])
     request = tool_service_pb2.ListToolsRequest(page=page)
-    request.MergeFrom(wanted.request)
+    request.MergeFrom(filters.request)
     response = await loci.peers.call(loci.peers.tools.ListTools, request)
     return json_response([catalogued_tool_to_rest(tool) for tool in response.tools])
 
 
 @router.get("/count")
 @returns(WHOLE)
-async def count_tools(loci: Loci, wanted: Filter) -> Response:
+async def count_tools(loci: Loci, filters: Filter) -> Response:
     """How many tools there are, with the filters of the list."""
-    if wanted.request is None:
+    if filters.request is None:
         return json_response(0)
-    request = tool_service_pb2.CountToolsRequest(filter=wanted.request)
+    request = tool_service_pb2.CountToolsRequest(filter=filters.request)
     return json_response((await loci.peers.call(loci.peers.tools.CountTools, request)).count)
 
 
@@ -178,10 +182,10 @@ async def retrieve_tool(tool_id: ToolId, loci: Loci) -> Response:
 async def list_environment_variables(tool_id: ToolId, loci: Loci) -> Response:
     """The environment variables that a tool's calls have of the tool itself, values masked."""
     await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
-    owner = environment_service_pb2.Owner(tool_id=tool_id)
-    request = environment_service_pb2.BatchGetEnvironmentsRequest(owners=[owner])
-    response = await loci.peers.call(loci.peers.environments.BatchGetEnvironments, request)
-    return json_response([{"key": each.key, "value": each.masked_value} for each in response.variables])
+    owner = sandbox_config_service_pb2.Owner(tool_id=tool_id)
+    request = sandbox_config_service_pb2.BatchGetEnvironmentsRequest(owners=[owner])
+    response = await loci.peers.call(loci.peers.sandbox_configs.BatchGetEnvironments, request)
+    return json_response([{"key": each.key, "value": each.value} for each in response.variables])
 
 
 @router.patch("/{tool_id}")
@@ -198,9 +202,12 @@ async def update_tool(tool_id: ToolId, body: bodies.UpdateTool, loci: Loci) -> R
 @router.delete("/{tool_id}")
 @returns(NULL)
 async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
-    """Deletes a tool; agents that had it go on without it."""
+    """Deletes a tool; agents that had it go on without it. A built-in one is back with the next list."""
     request = tool_service_pb2.DeleteToolRequest(tool_id=tool_id)
-    await loci.peers.call(loci.peers.tools.DeleteTool, request)
+    try:
+        await loci.peers.call(loci.peers.tools.DeleteTool, request)
+    except NotFound as error:  # the reference says 400 here
+        raise InvalidArgument(f"Tool with id {tool_id} not found.", reason=error.reason) from None
     return json_response(None)
 
 
@@ -209,9 +216,27 @@ async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) ->
     rest = catalogued_tool_to_rest(tool)
     if body.environment is not None:
         request = bodies.environment_request(tool.id, body.environment)
-        stored = await loci.peers.call(loci.peers.environments.SetEnvironment, request)
-        rest["environment"] = {variable.key: variable.masked_value for variable in stored.variables}
+        stored = await loci.peers.call(loci.peers.sandbox_configs.SetEnvironment, request)
+        rest["environment"] = {variable.key: variable.value for variable in stored.variables}
     return json_response(rest)
+
+
+async def _upsert(body: bodies.CreateTool, loci: Services) -> Response:
+    request = tool_service_pb2.UpsertToolRequest(tool=body.message())
+    with _script_errors(request.tool):
+        tool = (await loci.peers.call(loci.peers.tools.UpsertTool, request)).tool
+    return await _answer(tool, body, loci)
+
+
+@contextmanager
+def _script_errors(draft: tool_pb2.Tool) -> Iterator[None]:
+    """Makes the error 422, as in the reference, for a script of which neither types nor json_schema say enough."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if draft.source_type not in ("typescript", "javascript") or draft.json_schema_json:
+            raise
+        raise InvalidRequest(f"{error.message}, or send json_schema", "body") from None
 
 
 def _numbers(where: str, parameter: str, names: Sequence[str]) -> "list[tool_pb2.ToolType.ValueType]":

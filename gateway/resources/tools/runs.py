@@ -25,33 +25,19 @@ from gateway.turns.events import call_until_answered
 from gateway.turns.idempotency import retry_of
 from loci.agent.v1 import agent_service_pb2
 from loci.tool.v1 import execution_service_pb2
-from services.common.errors import LociError
-from services.common.ids import to_public, uuid7
 
 router = APIRouter(tags=["tools"])
-
-# What is wrong with the source, which the reference tells like an error of its run.
-_OF_SOURCE = frozenset({"TOOL_SOURCE_INVALID", "TOOL_SCHEMA_INVALID"})
 
 
 @router.post("/tools/run")
 @returns(TOOL_RETURN)
 async def run_source(body: RunSource, request: Request, loci: Loci) -> Response:
-    """Runs source in a sandbox; nothing of it is kept but its receipt."""
+    """Runs source in a sandbox; nothing of it is kept but its receipt. Source that is no tool is refused with 400."""
     check_members(body.model_fields_set)
     rpc_request = body.request(f"source/{await _key(request, loci)}")
     window = loci.settings.reattach_window
-    try:
-        answer = await call_until_answered(loci.peers.executions.RunSource, rpc_request, window=window)
-    except LociError as error:
-        if error.reason not in _OF_SOURCE:
-            raise
-        return json_response(_message(error.message, "error", [], [error.message]))
-    receipt = answer.receipt
-    status = "success" if receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS else "error"
-    return json_response(
-        _message(receipt.tool_return, status, receipt.stdout.splitlines(), receipt.stderr.splitlines())
-    )
+    answer = await call_until_answered(loci.peers.executions.RunSource, rpc_request, window=window)
+    return json_response(_message(answer.receipt, body.name))
 
 
 @router.post("/agents/{agent_id}/tools/{tool_name}/run", tags=["agents"])
@@ -59,7 +45,10 @@ async def run_source(body: RunSource, request: Request, loci: Loci) -> Response:
 async def run_agent_tool(
     agent_id: AgentId, tool_name: str, request: Request, loci: Loci, body: RunAgentTool | None = None
 ) -> Response:
-    """Runs a tool of the agent as a call of its model is run. `agent_state` is null unless the tool changed it."""
+    """Runs a tool of the agent as a call of its model is run.
+
+    `func_return` is null after an error, of which `stderr` tells; `agent_state` is null unless the tool changed it.
+    """
     rpc_request = agent_service_pb2.RunAgentToolRequest(
         agent_id=agent_id,
         tool_name=tool_name,
@@ -74,7 +63,7 @@ async def run_agent_tool(
     return json_response(
         {
             "status": "error" if answer.is_error else "success",
-            "func_return": _value(answer),
+            "func_return": None if answer.is_error else _value(answer),
             "agent_state": state,
             "stdout": list(answer.stdout),
             "stderr": list(answer.stderr),
@@ -95,15 +84,21 @@ def _value(answer: agent_service_pb2.RunAgentToolResponse) -> Any:
         return answer.tool_return
 
 
-def _message(text: str, status: str, stdout: list[str], stderr: list[str]) -> Rest:
-    """Returns the reference's ToolReturnMessage; its ids belong to nothing."""
-    one = {"tool_call_id": to_public("call", uuid7()), "status": status, "stdout": stdout, "stderr": stderr}
+def _message(receipt: execution_service_pb2.Receipt, name: str | None) -> Rest:
+    """Returns the reference's ToolReturnMessage; its ids, which belong to nothing, are the text "null" there."""
+    one = {
+        "tool_call_id": "null",
+        "status": "success" if receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS else "error",
+        "stdout": [receipt.stdout] if receipt.stdout else [],
+        "stderr": [receipt.stderr] if receipt.stderr else [],
+    }
     return {
-        "id": to_public("message", uuid7()),
+        "id": "null",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "message_type": "tool_return_message",
         **dict.fromkeys((*COMMON, "is_err", "seq_id")),
-        "tool_return": text,
+        "name": name,
+        "tool_return": receipt.tool_return,
         **one,
-        "tool_returns": [{"type": "tool", "tool_return": text, **one}],
+        "tool_returns": [{"type": "tool", "tool_return": receipt.tool_return, **one}],
     }

@@ -13,16 +13,24 @@ _LEFT = (
     "mcp_server_id",
 )
 # What may be unset in a draft is there in a tool.
-_TOLD = {
+_FIELDS = {
     "description": TEXT,
     "source_code": maybe(TEXT),
     "args_json_schema": ANY,
     "return_char_limit": WHOLE,
-    "default_requires_approval": FLAG,
+    "default_requires_approval": maybe(FLAG),
     "enable_parallel_execution": FLAG,
 }
-TOOL = of("Tool", tool_pb2.Tool.DESCRIPTOR, leave=_LEFT, **_TOLD)
-CATALOGUED = of("CataloguedTool", tool_pb2.Tool.DESCRIPTOR, leave=_LEFT, **_TOLD, network=OBJECT, idempotent=FLAG)
+TOOL = of("Tool", tool_pb2.Tool.DESCRIPTOR, leave=_LEFT, **_FIELDS)
+CATALOGUED = of(
+    "CataloguedTool",
+    tool_pb2.Tool.DESCRIPTOR,
+    leave=_LEFT,
+    optional=("network", "idempotent"),
+    **_FIELDS,
+    network=OBJECT,
+    idempotent=FLAG,
+)
 TOOL_HIT = record(
     "ToolSearchResult",
     {

@@ -25,7 +25,7 @@ _PERIODS = enum_numbers(usage_pb.BudgetPeriod.DESCRIPTOR)
 @router.get("/", include_in_schema=False)
 @returns(array(BUDGET))
 async def list_budgets(loci: Loci) -> Response:
-    """The budgets that hold, the operator's first, with what is spent of each and when it begins anew (UTC)."""
+    """Returns the budgets that hold, the operator's first, with the spending and the next period (UTC) of each."""
     response = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
     return json_response([usage.budget_state(state) for state in response.budgets])
 
@@ -33,7 +33,7 @@ async def list_budgets(loci: Loci) -> Response:
 @router.get("/{period}")
 @returns(array(BUDGET))
 async def retrieve_budgets(period: Period, loci: Loci) -> Response:
-    """Those of one period: the operator's, one's own, or both."""
+    """Returns the budgets of one period: the operator's, the tenant's, or both."""
     response = await loci.peers.call(loci.peers.usage.ListBudgets, usage_pb.ListBudgetsRequest())
     number = _number(period)
     return json_response([usage.budget_state(state) for state in response.budgets if state.budget.period == number])
@@ -42,7 +42,7 @@ async def retrieve_budgets(period: Period, loci: Loci) -> Response:
 @router.put("/{period}")
 @returns(BUDGET)
 async def set_budget(period: Period, body: BudgetLimits, loci: Loci) -> Response:
-    """Sets or replaces one's own budget of a period. It holds beside the operator's."""
+    """Sets or replaces the tenant's budget of a period. It holds beside the operator's."""
     response = await loci.peers.call(loci.peers.usage.SetBudget, body.request(_number(period)))
     return json_response(usage.budget_state(response.budget))
 
@@ -50,7 +50,7 @@ async def set_budget(period: Period, body: BudgetLimits, loci: Loci) -> Response
 @router.delete("/{period}")
 @returns(NULL)
 async def delete_budget(period: Period, loci: Loci) -> Response:
-    """Removes one's own budget of a period."""
+    """Removes the tenant's budget of a period."""
     await loci.peers.call(loci.peers.usage.DeleteBudget, usage_pb.DeleteBudgetRequest(period=_number(period)))
     return json_response(None)
 

@@ -15,14 +15,15 @@ from loci.memory.v1 import (
     folder_service_pb2_grpc,
 )
 from loci.tool.v1 import (
-    environment_service_pb2,
-    environment_service_pb2_grpc,
     execution_service_pb2,
     execution_service_pb2_grpc,
+    sandbox_config_service_pb2,
+    sandbox_config_service_pb2_grpc,
     tool_pb2,
     tool_service_pb2,
     tool_service_pb2_grpc,
 )
+from services.agent.adapters.tools import ShippedTools
 from services.agent.resources.agents.ports import Attachments, CatalogueTool
 from services.common.channel import call_idempotent
 from services.common.ids import from_public, to_public
@@ -54,18 +55,18 @@ class GrpcAgentMemories:
         return tuple(response.memory.blocks)
 
     async def attachments(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Attachments]:
-        found: dict[UUID, Attachments] = {}
+        attachments: dict[UUID, Attachments] = {}
         for start in range(0, len(agent_ids), _AGENTS_AT_ONCE):
             some = agent_ids[start : start + _AGENTS_AT_ONCE]
             request = agent_memory_service_pb2.BatchGetAgentMemoryRequest(
-                agent_ids=[to_public("agent", agent_id) for agent_id in some]
+                agent_ids=[to_public("agent", agent_id) for agent_id in some], include_files=True
             )
             response = await call_idempotent(self._memory.BatchGetAgentMemory, request, timeout=PATIENCE_SECONDS)
-            found |= {
-                from_public("agent", memory.agent_id): Attachments(memory.blocks, memory.folders)
+            attachments |= {
+                from_public("agent", memory.agent_id): Attachments(memory.blocks, memory.folders, memory.files)
                 for memory in response.memories
             }
-        return found
+        return attachments
 
     async def attach_folder(self, agent_id: UUID, folder_id: UUID, limits: tuple[int, int]) -> None:
         most_open, characters = limits
@@ -92,12 +93,13 @@ class GrpcAgentMemories:
 
 
 class GrpcToolCatalogue:
-    """`resources.agents.ports.ToolCatalogue` behind the tool runner."""
+    """`resources.agents.ports.ToolCatalogue` behind the tool runner. `shipped`: see ShippedTools."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, shipped: ShippedTools) -> None:
+        self._shipped = shipped
         self._tools = tool_service_pb2_grpc.ToolServiceStub(channel)
         self._executions = execution_service_pb2_grpc.ExecutionServiceStub(channel)
-        self._environments = environment_service_pb2_grpc.EnvironmentServiceStub(channel)
+        self._environments = sandbox_config_service_pb2_grpc.SandboxConfigServiceStub(channel)
 
     async def find(self, tool_ids: Sequence[UUID] = (), names: Sequence[str] = ()) -> tuple[CatalogueTool, ...]:
         tools: list[CatalogueTool] = []
@@ -105,6 +107,7 @@ class GrpcToolCatalogue:
         while ids or names:
             request = tool_service_pb2.BatchGetToolsRequest(tool_ids=ids[:_TOOLS_AT_ONCE], names=names)
             response = await call_idempotent(self._tools.BatchGetTools, request, timeout=PATIENCE_SECONDS)
+            self._shipped.forget_replaced(response.tools)
             tools += map(_tool, response.tools)
             ids, names = ids[_TOOLS_AT_ONCE:], ()
         return tuple({tool.id: tool for tool in tools}.values())
@@ -114,16 +117,16 @@ class GrpcToolCatalogue:
         await call_idempotent(self._executions.PurgeReceipts, request, timeout=PATIENCE_SECONDS)
 
     async def set_secrets(self, agent_id: UUID, secrets: Mapping[str, str]) -> None:
-        request = environment_service_pb2.SetEnvironmentRequest(
+        request = sandbox_config_service_pb2.SetEnvironmentRequest(
             owner=_owner(agent_id),
             variables=[
-                environment_service_pb2.VariableDraft(key=key, value=value) for key, value in sorted(secrets.items())
+                sandbox_config_service_pb2.Variable(key=key, value=value) for key, value in sorted(secrets.items())
             ],
         )
         await call_idempotent(self._environments.SetEnvironment, request, timeout=PATIENCE_SECONDS)
 
     async def purge_secrets(self, agent_id: UUID) -> None:
-        request = environment_service_pb2.PurgeEnvironmentRequest(owner=_owner(agent_id))
+        request = sandbox_config_service_pb2.PurgeEnvironmentRequest(owner=_owner(agent_id))
         await call_idempotent(self._environments.PurgeEnvironment, request, timeout=PATIENCE_SECONDS)
 
 
@@ -159,8 +162,8 @@ class GrpcModelCatalogue:
         await call_idempotent(self._models.GetEmbeddingModel, request, timeout=PATIENCE_SECONDS)
 
 
-def _owner(agent_id: UUID) -> environment_service_pb2.Owner:
-    return environment_service_pb2.Owner(agent_id=to_public("agent", agent_id))
+def _owner(agent_id: UUID) -> sandbox_config_service_pb2.Owner:
+    return sandbox_config_service_pb2.Owner(agent_id=to_public("agent", agent_id))
 
 
 def _tool(tool: tool_pb2.Tool) -> CatalogueTool:

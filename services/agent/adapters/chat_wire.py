@@ -53,6 +53,7 @@ def generation_request(request: ModelRequest) -> chat_service_pb2.GenerationRequ
         step_id=to_public("step", request.step_id),
         agent_id=to_public("agent", request.agent_id),
         run_id=_run_id(),
+        fill_defaults=True,
     )
     if (temperature := settings.pop("temperature", None)) is not None:
         wire.temperature = temperature
@@ -98,6 +99,7 @@ def _put_options(wire: chat_service_pb2.GenerationRequest, options: Options) -> 
     wire.return_token_ids = options.return_token_ids
     wire.include_trace = options.include_trace
     wire.websocket = options.websocket
+    wire.stop.extend(options.stop)
     if options.top_logprobs is not None:
         wire.top_logprobs = options.top_logprobs
 

@@ -57,6 +57,7 @@ async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, fr
             input=input_to_line(request.messages, request.options),
             created_at=datetime.now(UTC),
             schema_version=LINE_SCHEMA_VERSION,
+            labels=list(request.labels),
             front=front,
             background=request.background,
         )
@@ -64,9 +65,11 @@ async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, fr
 
 
 class PostgresJournal:
-    """The run's log. `on_busy` is what becomes of a request for a busy conversation that says nothing of it."""
+    """The run's log. `on_busy`: what becomes of a request for a busy conversation that says nothing of it; None: it is
+    rejected where both lock the conversation, and waits elsewhere.
+    """
 
-    def __init__(self, pool: asyncpg.Pool, worker_id: UUID, *, on_busy: OnBusy = "wait") -> None:
+    def __init__(self, pool: asyncpg.Pool, worker_id: UUID, *, on_busy: OnBusy | None = None) -> None:
         self._pool = pool
         self.worker_id = worker_id
         self._on_busy = on_busy
@@ -156,7 +159,8 @@ class PostgresJournal:
         if (repeated := await self._find(connection, request)) is not None:
             # Before what waits is looked at: it may be this very request that made it wait.
             raise DuplicateRequest(repeated)
-        await fitting_window(connection, *ids, request.messages, silent=request.is_silent)
+        _, fitting = await fitting_window(connection, *ids, request.run_id, request.messages, silent=request.is_silent)
+        request = replace(request, messages=fitting)
         if request.background:
             await enter_line(connection, request, self.worker_id, front=request.answers)
             return Acceptance(request.run_id, started=True, successor=await promote(connection, *ids))
@@ -168,14 +172,14 @@ class PostgresJournal:
     async def _enter_line(self, connection: Any, request: TurnRequest, active: UUID, waiting: int) -> Acceptance:
         if (repeated := await self._find(connection, request)) is not None:
             raise DuplicateRequest(repeated)
-        if given := answers_of(request.messages):
+        if answers := answers_of(request.messages):
             ids = (request.organization_id, request.conversation_id)
-            if (repeated := await find_answering_run(connection, *ids, active, given)) is not None:
+            if (repeated := await find_answering_run(connection, *ids, active, answers)) is not None:
                 raise DuplicateRequest(repeated)
         on_busy = request.on_busy or self._on_busy
         stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
-        if on_busy == "reject" and not stuck:
-            raise _conversation_busy(active)
+        if not stuck and (busy_with := await self._rejecting_run(connection, request, active)) is not None:
+            raise _conversation_busy(busy_with)
         if request.ancestors and not request.background:
             await refuse_closed(connection, request.organization_id, request.ancestors, active)
         if waiting >= LONGEST_LINE and not stuck:
@@ -189,6 +193,18 @@ class PostgresJournal:
         ids = (request.organization_id, request.conversation_id)
         successor = await promote(connection, *ids) if stuck else None
         return Acceptance(request.run_id, started=True, successor=successor, interrupts=active if interrupts else None)
+
+    async def _rejecting_run(self, connection: Any, request: TurnRequest, active: UUID) -> UUID | None:
+        """Returns the run because of which a request is not let into the line."""
+        match request.on_busy or self._on_busy:
+            case "reject":
+                return active
+            case None if request.options.locks:
+                ids = (request.organization_id, request.conversation_id)
+                locking: UUID | None = await connection.fetchval(sql.LOCKING_RUN, *ids, active)
+                return locking
+            case _:
+                return None
 
     async def _owned(self, connection: Any, request: TurnRequest, row: Mapping[str, Any]) -> OwnedRun:
         settings, first_seq = settings_from_body(row["body"]), row["first_seq"]
@@ -230,8 +246,8 @@ class PostgresJournal:
                     await connection.execute(statement, *given)
                 if pending_id is not None and stored.cancel_requested:
                     # The run ended just when it was cancelled: nobody wants to be asked any more.
-                    asked = owned.organization_id, owned.conversation_id, (owned.run_id,)
-                    stored = replace(stored, declined=owned.run_id in await decline(connection, *asked))
+                    owner = owned.organization_id, owned.conversation_id, (owned.run_id,)
+                    stored = replace(stored, declined=owned.run_id in await decline(connection, *owner))
         else:
             row = await self._pool.fetchrow(*arguments)
             stored = _commit_result(row)

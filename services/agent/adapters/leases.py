@@ -28,7 +28,7 @@ from services.agent.postgres import sql
 from services.agent.postgres.conversations import release, window
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.rows import input_rows, message_from_row
-from services.agent.postgres.waiting_calls import DuplicateRequest, fitting_window
+from services.agent.postgres.waiting_calls import fitting_window
 from services.common.errors import Aborted, InvalidArgument
 
 
@@ -99,11 +99,6 @@ class PostgresLeases:
             detail = error.metadata.get("pending_request_id", "")
             failure = Failure(StopReason.ERROR, "internal_error", error.message, detail, error.reason)
             raise RunCannotBegin(failure) from error
-        except DuplicateRequest as repeated:
-            sentence = f"These answers were given before; run-{repeated.run_id} went on with them."
-            raise RunCannotBegin(
-                Failure(StopReason.ERROR, "internal_error", sentence, reason="NO_PENDING_APPROVAL")
-            ) from None
 
     async def give_up(self, run: Mapping[str, Any], failure: Failure) -> Successor | None:
         """Ends a claimed run that cannot be driven; the next in line, if there is one."""
@@ -129,7 +124,8 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
         raise RunCannotBegin(CANCELLED)
     messages, options = input_from_line(line["schema_version"], line["input"], run_id)
     silent = is_silent(options, messages)
-    before = await fitting_window(connection, organization_id, conversation_id, messages, silent=silent)
+    ids = (organization_id, conversation_id, run_id)
+    before, messages = await fitting_window(connection, *ids, messages, silent=silent)
     head = await connection.fetchrow(
         *sql.BEGIN_HEAD.bind(
             organization_id=organization_id,

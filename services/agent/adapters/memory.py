@@ -58,6 +58,7 @@ class GrpcMemory:
             tool_name=call.name,
             arguments_json=call.arguments,
             embedding=site.settings.embedding,
+            agent_name=site.settings.agent_name,
             timezone=site.settings.timezone,
             conversation_id=own_id(site.agent_id, site.conversation_id),
             create_missing_block=create_block,

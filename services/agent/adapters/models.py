@@ -57,16 +57,16 @@ class GrpcModels:
 
     async def render(self, request: ModelRequest) -> str:
         """See resources.model_calls.ports.Renderer."""
-        wanted = chat_service_pb2.PreviewGenerationRequest(request=generation_request(request), stream=request.stream)
-        body: str = (await call_idempotent(self._chat.PreviewGeneration, wanted, timeout=RENDER_SECONDS)).body_json
+        preview = chat_service_pb2.PreviewGenerationRequest(request=generation_request(request), stream=request.stream)
+        body: str = (await call_idempotent(self._chat.PreviewGeneration, preview, timeout=RENDER_SECONDS)).body_json
         return body
 
     async def count(self, request: ModelRequest) -> int | None:
         """See ports.Models.count."""
-        wanted = chat_service_pb2.CountTokensRequest(request=generation_request(request))
+        count = chat_service_pb2.CountTokensRequest(request=generation_request(request))
         try:
             with run_independent():
-                counted = await self._chat.CountTokens(wanted, timeout=COUNT_SECONDS)
+                counted = await self._chat.CountTokens(count, timeout=COUNT_SECONDS)
         except grpc.RpcError as error:
             _log.info("a request was not counted: %s", from_rpc(error).message)
             return None

@@ -34,8 +34,8 @@ class PostgresPeeks:
         options: Options | None = None,
     ) -> OwnedRun:
         """See resources.model_calls.ports.Peeks."""
-        asked = organization_id, conversation_id, options_to_json(options or Options()), agent_id
-        row = await self._pool.fetchrow(sql.PEEK, *asked)
+        arguments = organization_id, conversation_id, options_to_json(options or Options()), agent_id
+        row = await self._pool.fetchrow(sql.PEEK, *arguments)
         if row is None:
             is_default = conversation_id == agent_id
             raise NotFound(

@@ -8,10 +8,9 @@ from services.agent.adapters.catalogues import GrpcAgentMemories, GrpcModelCatal
 from services.agent.adapters.conversation_memories import GrpcConversationMemories
 from services.agent.adapters.memory import GrpcMemory
 from services.agent.adapters.models import GrpcModels
-from services.agent.adapters.recall.embedder import GrpcEmbedder
 from services.agent.adapters.shared_memories import GrpcIdentityMemories, GrpcSharedBlocks
 from services.agent.adapters.tenant_peers import GrpcTenantPeers
-from services.agent.adapters.tools import GrpcTools
+from services.agent.adapters.tools import GrpcTools, ShippedTools
 from services.agent.adapters.transfer_memories import GrpcTransferMemories
 from services.agent.adapters.versioned_memories import GrpcVersionedMemories
 from services.agent.core.ports import Memory, Models, Tools
@@ -25,6 +24,7 @@ from services.agent.resources.identities.ports import IdentityMemories
 from services.agent.resources.model_calls.ports import Renderer
 from services.agent.resources.transfers.ports import TransferMemories
 from services.common.context import Signer
+from services.common.embedder import GatewayEmbedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,20 @@ def grpc_peers(
     """Peers behind channels. `signer`: of the tokens that tools call Loci with."""
     catalogue = GrpcModelCatalogue(llm_gateway)
     models = GrpcModels(llm_gateway, catalogue)
+    shipped = ShippedTools()
     return Peers(
         models=models,
         renderer=models,
         memory=GrpcMemory(memory),
-        tools=GrpcTools(tool_runner, signer),
+        tools=GrpcTools(tool_runner, signer, shipped),
         memories=GrpcAgentMemories(memory),
         conversation_memories=GrpcConversationMemories(memory),
         versioned_memories=GrpcVersionedMemories(memory),
         identity_memories=GrpcIdentityMemories(memory),
         shared_blocks=GrpcSharedBlocks(memory),
         transfer_memories=GrpcTransferMemories(memory),
-        tool_catalogue=GrpcToolCatalogue(tool_runner),
+        tool_catalogue=GrpcToolCatalogue(tool_runner, shipped),
         model_catalogue=catalogue,
-        embedder=GrpcEmbedder(llm_gateway),
+        embedder=GatewayEmbedder(llm_gateway),
         tenant_peers=GrpcTenantPeers(memory, llm_gateway, tool_runner),
     )

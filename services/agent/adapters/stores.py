@@ -31,7 +31,7 @@ from services.agent.resources.checkpoints.ports import CheckpointStore
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
 from services.agent.resources.conversations.eraser import PostgresConversationEraser
 from services.agent.resources.conversations.ports import ConversationEraser, ConversationStore
-from services.agent.resources.conversations.prompts import PromptCompiler
+from services.agent.resources.conversations.prompts import PostgresPrompts
 from services.agent.resources.conversations.store import PostgresConversations
 from services.agent.resources.devices.ports import DeviceStore
 from services.agent.resources.devices.store import PostgresDevices
@@ -39,10 +39,11 @@ from services.agent.resources.groups.ports import GroupStore
 from services.agent.resources.groups.store import PostgresGroups
 from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.identities.store import PostgresIdentities
+from services.agent.resources.learned_windows.ports import LearnedWindowStore
 from services.agent.resources.learned_windows.store import PostgresLearnedWindows
 from services.agent.resources.messages.embedding import MessageVectorStore
 from services.agent.resources.messages.history import PostgresHistory
-from services.agent.resources.messages.ports import CompiledPrompts, History, MessageStore
+from services.agent.resources.messages.ports import History, MessageStore, Prompts
 from services.agent.resources.messages.store import PostgresMessages
 from services.agent.resources.model_calls.ports import Peeks
 from services.agent.resources.outbox.ports import Outbox
@@ -53,7 +54,7 @@ from services.agent.resources.schedules.ports import DueSchedules, ScheduleStore
 from services.agent.resources.schedules.store import PostgresSchedules
 from services.agent.resources.steps.ports import StepStore
 from services.agent.resources.steps.store import PostgresSteps
-from services.agent.resources.templates.model import TemplateStore
+from services.agent.resources.templates.ports import TemplateStore
 from services.agent.resources.templates.store import PostgresTemplates
 from services.agent.resources.transfers.ports import TransferStore
 from services.agent.resources.transfers.store import PostgresTransfers
@@ -75,12 +76,12 @@ class Stores:
     search: Search
     vectors: VectorStore
     revised: MessageVectorStore
-    prompts: CompiledPrompts
+    prompts: Prompts
     agents: AgentStore
     conversations: ConversationStore
     identities: IdentityStore
     groups: GroupStore
-    learned_windows: PostgresLearnedWindows
+    learned_windows: LearnedWindowStore
     checkpoints: CheckpointStore
     templates: TemplateStore
     transfers: TransferStore
@@ -111,7 +112,7 @@ def postgres_stores(
     memory: Memory,
     embedder: Embedder | None,
     *,
-    on_busy: OnBusy = "wait",
+    on_busy: OnBusy | None = None,
 ) -> Stores:
     """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
 
@@ -130,7 +131,7 @@ def postgres_stores(
         search=search,
         vectors=PostgresVectors(pool),
         revised=PostgresVectors(pool),
-        prompts=PromptCompiler(pool, memory),
+        prompts=PostgresPrompts(pool, memory),
         agents=PostgresAgents(engine),
         conversations=PostgresConversations(pool, engine),
         identities=PostgresIdentities(engine),
@@ -150,7 +151,7 @@ def postgres_stores(
         schedules=PostgresSchedules(pool, engine),
         due=PostgresDue(pool, journal),
         devices=PostgresDevices(pool, engine),
-        credentials=PostgresCredentials(pool),
-        tenants=PostgresTenants(pool),
+        credentials=PostgresCredentials(pool, engine),
+        tenants=PostgresTenants(pool, engine),
         tenant_eraser=PostgresTenantEraser(pool),
     )

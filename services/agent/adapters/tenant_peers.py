@@ -4,7 +4,7 @@ import grpc
 
 from loci.llm.v1 import provider_service_pb2, provider_service_pb2_grpc
 from loci.memory.v1 import agent_memory_service_pb2, agent_memory_service_pb2_grpc
-from loci.tool.v1 import environment_service_pb2, environment_service_pb2_grpc
+from loci.tool.v1 import sandbox_config_service_pb2, sandbox_config_service_pb2_grpc
 from services.agent.adapters.catalogues import PATIENCE_SECONDS
 from services.common.channel import call_idempotent
 
@@ -19,8 +19,8 @@ class GrpcTenantPeers:
                 agent_memory_service_pb2.PurgeOrganizationRequest(),
             ),
             (
-                environment_service_pb2_grpc.EnvironmentServiceStub(tool_runner).PurgeOrganization,
-                environment_service_pb2.PurgeOrganizationRequest(),
+                sandbox_config_service_pb2_grpc.SandboxConfigServiceStub(tool_runner).PurgeOrganization,
+                sandbox_config_service_pb2.PurgeOrganizationRequest(),
             ),
             (
                 provider_service_pb2_grpc.ProviderServiceStub(llm_gateway).PurgeOrganization,

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -29,6 +29,8 @@ PATIENCE_SECONDS = 30.0
 # An execution has its own time limit; this one only bounds a runner that never answers.
 EXECUTION_SECONDS = 600.0
 CANCEL_SECONDS = 2.0
+SHIPPED_SECONDS = 30.0
+_WITHOUT_SANDBOX = frozenset({"external_mcp", "letta_builtin"})
 # Types of tools whose code may call Loci, and the one built-in tool.
 _CALLERS = frozenset({"custom", "external_langchain", "external_composio"})
 _CALLING_TOOL = "run_code_with_tools"
@@ -37,32 +39,58 @@ _SPARE_SECONDS = 300.0
 _LONGEST_TOKEN_SECONDS = 3_900.0
 
 
+class ShippedTools:
+    """The tools that ship with a release, for SHIPPED_SECONDS: a tenant may put its own tool in the place of one.
+
+    Whoever asks the tool runner for a tool says so here, so that an agent that is given such a tool has it at once.
+    """
+
+    def __init__(self) -> None:
+        self._tools: dict[UUID, tuple[float, ToolInfo]] = {}
+
+    def find(self, tool_ids: Iterable[UUID]) -> dict[UUID, ToolInfo]:
+        """Returns those of the tools that are kept, by id."""
+        now = time.monotonic()
+        kept = ((tool_id, self._tools.get(tool_id)) for tool_id in tool_ids)
+        return {tool_id: entry[1] for tool_id, entry in kept if entry and entry[0] > now}
+
+    def keep(self, tools: Iterable[tool_pb2.Tool]) -> None:
+        """Keeps those of the tools that ship."""
+        until = time.monotonic() + SHIPPED_SECONDS
+        for tool in map(_info, tools):
+            if tool.tool_type.startswith("letta_"):
+                self._tools[tool.id] = until, tool
+
+    def forget_replaced(self, tools: Iterable[tool_pb2.Tool]) -> None:
+        """Forgets those of the tools that are a tenant's own."""
+        for tool in tools:
+            if tool.tool_type == tool_pb2.TOOL_TYPE_CUSTOM:
+                self._tools.pop(from_public("tool", tool.id), None)
+
+
 class GrpcTools:
     """The catalogue and the sandboxes behind the tool runner.
 
     Tools that ship with a release do not change while it runs, so their descriptions are kept; a tenant's own tools
-    are asked for at each turn, so that a user's change holds at once on every replica.
+    are asked for at each turn, so that a user's change holds at once on every replica. `shipped`: see ShippedTools.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, signer: Signer) -> None:
+    def __init__(self, channel: grpc.aio.Channel, signer: Signer, shipped: ShippedTools) -> None:
         self._catalogue = tool_service_pb2_grpc.ToolServiceStub(channel)
         self._execution = execution_service_pb2_grpc.ExecutionServiceStub(channel)
-        self._shipped: dict[UUID, ToolInfo] = {}
+        self._shipped = shipped
         self._signer = signer
 
     async def describe(self, tool_ids: Sequence[UUID]) -> tuple[ToolInfo, ...]:
         """See ports.Tools.describe."""
-        unknown = [tool_id for tool_id in tool_ids if tool_id not in self._shipped]
-        tools = dict(self._shipped)
-        if unknown:
+        tools = self._shipped.find(tool_ids)
+        if unknown := [tool_id for tool_id in tool_ids if tool_id not in tools]:
             request = tool_service_pb2.BatchGetToolsRequest(
                 tool_ids=[to_public("tool", tool_id) for tool_id in unknown]
             )
             response = await call_idempotent(self._catalogue.BatchGetTools, request, timeout=PATIENCE_SECONDS)
-            for tool in map(_info, response.tools):
-                tools[tool.id] = tool
-                if tool.tool_type.startswith("letta_"):
-                    self._shipped[tool.id] = tool
+            self._shipped.keep(response.tools)
+            tools |= {tool.id: tool for tool in map(_info, response.tools)}
         return tuple(tools[tool_id] for tool_id in tool_ids if tool_id in tools)
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:
@@ -78,7 +106,7 @@ class GrpcTools:
             client_token=self._client_token(tool, site),
         )
         response = await call_idempotent(self._execution.ExecuteTool, request, timeout=EXECUTION_SECONDS)
-        return _tool_result(call, response.receipt)
+        return _tool_result(call, tool, response.receipt)
 
     async def cancel(self, call_key: str) -> None:
         """See ports.Tools.cancel."""
@@ -117,16 +145,26 @@ def _info(tool: tool_pb2.Tool) -> ToolInfo:
     )
 
 
-def _tool_result(call: Call, receipt: execution_service_pb2.Receipt) -> ToolResult:
+def _tool_result(call: Call, tool: ToolInfo, receipt: execution_service_pb2.Receipt) -> ToolResult:
     succeeded = receipt.outcome == execution_service_pb2.OUTCOME_SUCCESS
     pictures = split_pictures(receipt.result_json) if succeeded else None
     text, images = pictures or (receipt.tool_return, ())
     if pictures and receipt.files:
         # The last line names them.
         text = f"{text}\n{receipt.tool_return.splitlines()[-1]}".lstrip("\n")
-    stdout, stderr = tuple(receipt.stdout.splitlines()), tuple(receipt.stderr.splitlines())
+    # Each a list of one text, as the reference has them.
+    stdout, stderr = (tuple(filter(None, [text])) for text in (receipt.stdout, receipt.stderr))
     return ToolResult(
-        Return(call.id, call.name, text, not succeeded, stdout, stderr, images),
+        Return(
+            call.id,
+            call.name,
+            text,
+            not succeeded,
+            stdout,
+            stderr,
+            images,
+            captures=tool.tool_type not in _WITHOUT_SANDBOX,
+        ),
         edits=tuple((edit.label, edit.value) for edit in receipt.block_edits),
         is_cut=pictures is None,
         result=receipt.result_json,

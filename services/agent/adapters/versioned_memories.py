@@ -11,7 +11,7 @@ from services.agent.adapters.memory import own_id
 from services.agent.resources.checkpoints.model import Edit
 from services.agent.resources.checkpoints.ports import BlockSeen, RestoreResult
 from services.common.channel import call_idempotent
-from services.common.ids import from_public, to_public
+from services.common.ids import from_public, optional_id, to_public
 
 # Limit of ListBlockEdits.
 _RUNS_AT_ONCE = 1_000
@@ -104,5 +104,5 @@ def _versions(versions: Mapping[UUID, int]) -> dict[str, int]:
 
 
 def _edit(edit: agent_memory_service_pb2.BlockEdit) -> Edit:
-    step_id = from_public("step", edit.step_id) if edit.step_id else None
+    step_id = optional_id("step", edit.step_id)
     return Edit(from_public("block", edit.block_id), edit.version, from_public("run", edit.run_id), step_id)

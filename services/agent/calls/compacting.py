@@ -113,6 +113,9 @@ class Compactor:
         """Returns the cuts to try, best first. None: there is nothing to summarise, or it is not worth it."""
         window = self._context.window(turn.settings.context_window_limit)
         cuts = tuple(plans(turn.history, self._mode(turn, settings), settings, window=window, fixed=fixed))
+        if trigger is Trigger.MANUAL:
+            # A summary in the place of one message makes no window shorter.
+            return tuple(cut for cut in cuts if cut.kept_from > 1)
         if trigger is Trigger.POST_STEP_CONTEXT_CHECK and not has_too_many_messages(turn):
             return tuple(cut for cut in cuts if cut.worth_it(window))
         return cuts
@@ -217,7 +220,8 @@ class Compactor:
         draft = self._message(turn, written.text, stats)
         after = fixed + sum(map(estimate, (draft, *kept)))
         summary = self._message(turn, written.text, replace(stats, context_tokens_after=after))
-        return Compacted(trigger, summary, kept[0].id, replace(stats, context_tokens_after=after), written.usage)
+        kept_from = kept[0].id if kept else summary.id
+        return Compacted(trigger, summary, kept_from, replace(stats, context_tokens_after=after), written.usage)
 
     def _message(self, turn: Turn, text: str, stats: CompactionStats) -> Message:
         now = datetime.now(UTC)
@@ -230,7 +234,7 @@ class Compactor:
         if label is None:
             return
         # The same for every owner of the run, and another for the next compaction.
-        key = f"{turn.run_id}/summary/{turn.history[cut.kept_from].id}"
+        key = f"{turn.run_id}/summary/{turn.history[cut.kept_from - 1].id}"
         try:
             view = await self._context.view
             block = next((block for block in view.blocks if block.label == label), None)
@@ -242,9 +246,9 @@ class Compactor:
 
 
 def _settings(turn: Turn) -> CompactionSettings:
-    asked = turn.settings.options.compact or {}
+    options = turn.settings.options.compact or {}
     try:
-        return settings_from_json({**(turn.settings.compaction_settings or {}), **asked})
+        return settings_from_json({**(turn.settings.compaction_settings or {}), **options})
     except ValueError as error:
         # They were checked when they were set, maybe by another release.
         _log.warning("compaction settings are not understood: %s", error)
@@ -254,7 +258,8 @@ def _settings(turn: Turn) -> CompactionSettings:
 def _asking(like: ModelRequest, summary_request: SummaryRequest, settings: Settings) -> ModelRequest:
     return replace(
         like,
-        settings=replace(settings, response_format=None),
+        # What the request wants of the answer is not meant for the summary.
+        settings=replace(settings, response_format=None, options=replace(settings.options, stop=())),
         prompt=like.prompt if summary_request.prompt is None else summary_request.prompt,
         history=summary_request.history,
         stream=False,
@@ -266,7 +271,9 @@ def _asking(like: ModelRequest, summary_request: SummaryRequest, settings: Setti
 
 def _summariser_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Returns model settings without what a summary has no use for."""
-    return {name: value for name, value in settings.items() if name not in ("response_format", "max_output_tokens")}
+    useful = {name: value for name, value in settings.items() if name not in ("response_format", "max_output_tokens")}
+    # Claude would think by default.
+    return {"thinking": {"type": "disabled"}, **useful}
 
 
 def _rethink(key: str, label: str, value: str) -> Call:

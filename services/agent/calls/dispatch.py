@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Protocol
 
 from services.agent.calls.block_edits import apply_edits
+from services.agent.core.calls.offers import SENT
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import AgentStates, CallSite, Memory, Recall, ToolInfo, ToolResult, Tools
 from services.agent.core.window.sizes import storable_return
@@ -18,7 +19,8 @@ SPEAKING_TOOLS = frozenset({"send_message"})
 MEMORY_TYPES = frozenset(
     {"letta_core", "letta_memory_core", "letta_sleeptime_core", "letta_voice_sleeptime_core", "letta_files_core"}
 )
-_SENT = "The message was sent."
+# Its error is its answer.
+_REMOTE = "external_mcp"
 _UNKNOWN = "It may or may not have taken effect."
 
 _log = logging.getLogger(__name__)
@@ -96,7 +98,11 @@ async def execute(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunne
         _log.exception("call %s failed", call.key)
         return ToolResult(_refusal(call, f"{call.name} failed. {_UNKNOWN}"))
     returned = executed.returned
-    return replace(executed, returned=replace(returned, text=storable_return(returned.text)))
+    stderr = returned.stderr
+    if returned.is_error and not stderr and tool.tool_type != _REMOTE:
+        # Clients look for errors there.
+        stderr = (returned.text,)
+    return replace(executed, returned=replace(returned, text=storable_return(returned.text), stderr=stderr))
 
 
 def no_answer(call: Call, error: LociError) -> Return:
@@ -124,7 +130,7 @@ async def _run_own_tool(call: Call, site: CallSite, runners: ToolRunners) -> Ret
 
 async def _speak(call: Call, site: CallSite) -> Return:
     """Answers a call whose message is the call itself; clients are shown it."""
-    return Return(call.id, call.name, _SENT)
+    return Return(call.id, call.name, SENT)
 
 
 def _refusal(call: Call, sentence: str) -> Return:
@@ -135,5 +141,5 @@ def _cut(executed: ToolResult, tool: ToolInfo) -> ToolResult:
     text, limit = executed.returned.text, tool.return_char_limit
     if executed.is_cut or len(text) <= limit:
         return executed
-    shown = f"{text[:limit]}... [cut: {len(text) - limit} of {len(text)} characters are not shown]"
-    return replace(executed, returned=replace(executed.returned, text=shown))
+    excerpt = f"{text[:limit]}... [function output was truncated: it has {len(text)} characters, {limit} are shown]"
+    return replace(executed, returned=replace(executed.returned, text=excerpt))

@@ -16,7 +16,7 @@ from services.agent.core.calls.deltas import PieceDeltas
 from services.agent.core.calls.failures import failure_of, is_blind, overflows, refuses_history
 from services.agent.core.calls.offers import Offer, offer, offered_tools, without_form
 from services.agent.core.calls.positions import Positions
-from services.agent.core.calls.replies import reply_parts, restore_thoughts, sanitize_reply, tokens_of
+from services.agent.core.calls.replies import reply_parts, restore_thoughts, sanitize_reply, tokens_of, with_zeros
 from services.agent.core.events import Abandoned, Delta
 from services.agent.core.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
 from services.agent.core.messages import Message
@@ -24,7 +24,13 @@ from services.agent.core.policy import POLICIES
 from services.agent.core.ports import CallSite, Memory, MemoryView, ModelRequest, Models, PeerLost, Reply, ToolInfo
 from services.agent.core.ports_journal import OwnedRun, Prompt, TokenCounts
 from services.agent.core.prompt.cuts import fit_prompt
-from services.agent.core.prompt.system_prompt import compile_prompt, overriding_prompt, with_passages, with_skills
+from services.agent.core.prompt.system_prompt import (
+    compile_prompt,
+    overriding_prompt,
+    with_instructions,
+    with_passages,
+    with_skills,
+)
 from services.agent.core.turn import Turn, step_id
 from services.agent.core.window.budget import LEAST_ROOM, calibrate, overflow_in_system
 from services.agent.core.window.context import brings_pictures, fits, pinned_tokens, sendable, shortenings
@@ -158,7 +164,8 @@ class ModelCalls:
         prompt = self._context.prompt
         if prompt is None:
             prompt = self._context.prompt = self._compiled(turn, view, window, of_tools)
-        text = with_skills(prompt.text, turn.settings.options.client_skills)
+        options = turn.settings.options
+        text = with_instructions(with_skills(prompt.text, options.client_skills), options.instructions)
         request = ModelRequest(
             without_form(turn.settings) if policy.must_call else turn.settings,
             text,
@@ -168,7 +175,7 @@ class ModelCalls:
             step,
             stream=self._stream,
             forced=offered.forced,
-            only=offered.choice.only,
+            only=offered.only,
             parallel=offered.parallel,
         )
         return PreparedRequest(request, offered, estimate_text(text) + of_tools, window)
@@ -182,8 +189,8 @@ class ModelCalls:
         for attempt in range(first, first + ATTEMPTS):
             message_id, pause = uuid7(), 0.0
             try:
-                asked = self._ask(turn, action.step, attempt, message_id, request, ready.offered, ready.fixed)
-                async with aclosing(asked) as happenings:
+                call = self._ask(turn, action.step, attempt, message_id, request, ready.offered, ready.fixed)
+                async with aclosing(call) as happenings:
                     async for happened in happenings:
                         yield happened
                 return
@@ -215,17 +222,18 @@ class ModelCalls:
         pieces = PieceDeltas(message_id, request.step_id, turn.settings, offered)
         try:
             async with aclosing(self._models.generate(request)) as generation:
-                async for given in generation:
+                async for event in generation:
                     self._note_first_token(began)
-                    part = sanitize_reply(given) if isinstance(given, Reply) else given
+                    part = sanitize_reply(event) if isinstance(event, Reply) else event
                     if isinstance(part, Reply):
                         self._measured.provider_trace = part.trace
                         sent = fixed + sum(map(estimate, request.history))
                         self._context.counted = TokenCounts(sent, part.usage.prompt_tokens)
                         self._context.seen = request.history
                         yield self._replied(turn, step, attempt, message_id, part, offered)
-                    elif self._positions.may_show and (delta := pieces.delta(part)) is not None:
-                        yield replace(delta, sequence=self._positions.next())
+                    elif self._positions.may_show:
+                        for delta in pieces.deltas(part):
+                            yield replace(delta, sequence=self._positions.next())
         finally:
             self._measured.metrics["llm_request_ns"] = time.monotonic_ns() - began
 
@@ -236,7 +244,8 @@ class ModelCalls:
         message = Message(message_id, "assistant", parts, datetime.now(UTC), turn.run_id, step_id(turn.run_id, step))
         names = tuple(tool.name for tool in offered.tools) if turn.settings.tool_rules else ()
         other = "" if reply.handle == turn.settings.model else reply.handle
-        return ModelReplied(step, attempt, message, reply.usage, reply.finish, names, reply.outputs, other)
+        usage = reply.usage if self._stream else with_zeros(reply.usage)
+        return ModelReplied(step, attempt, message, usage, reply.finish, names, reply.outputs, other)
 
     async def _requests(self, turn: Turn, ready: PreparedRequest, history: Sequence[Message]) -> Iterator[ModelRequest]:
         """Yields the request, and what to ask instead when the model refuses the history in it."""

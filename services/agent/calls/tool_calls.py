@@ -11,7 +11,7 @@ from uuid import UUID
 from services.agent.calls import dispatch
 from services.agent.calls.model_calls import StepMeasures, TurnContext
 from services.agent.core.calls.replies import restore_thoughts
-from services.agent.core.calls.tool_plans import Plan, plan, plan_without_tools
+from services.agent.core.calls.tool_plans import Plan, in_order, plan, plan_without_tools
 from services.agent.core.facts import RunTools, ToolsReturned
 from services.agent.core.messages import Call, Message, Return, storable_part
 from services.agent.core.ports import CallSite, ToolInfo
@@ -66,7 +66,7 @@ class ToolCalls:
         return self._fact(turn, action, returns)
 
     def _fact(self, turn: Turn, action: RunTools, returns: Iterable[Return]) -> ToolsReturned:
-        parts = tuple(map(storable_part, returns))
+        parts = tuple(map(storable_part, in_order(action.calls, returns)))
         step = self._site(turn, action).step_id
         message = Message(uuid7(), "tool", parts, datetime.now(UTC), turn.run_id, step)
         return ToolsReturned(action.step, message, self._plan.invalid)

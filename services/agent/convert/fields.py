@@ -1,23 +1,11 @@
 """Fields that many messages have <-> values."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-from uuid import UUID
 
 import orjson
 
 from services.common.core.storable import parse_storable, storable
-from services.common.ids import from_public
-
-
-def ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
-    """Returns the ids in a list. Raises InvalidArgument (INVALID_ID)."""
-    return tuple(from_public(prefix, text) for text in texts)
-
-
-def optional_id(request: Any, name: str, prefix: str) -> UUID | None:
-    """Returns the id in a field; None where it is not set. Raises InvalidArgument (INVALID_ID)."""
-    return from_public(prefix, getattr(request, name)) if request.HasField(name) else None
 
 
 def optional_text(request: Any, name: str) -> str | None:

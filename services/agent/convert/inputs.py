@@ -1,6 +1,6 @@
 """The messages that clients send <- protobuf, as they will be stored."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -15,6 +15,10 @@ from services.common.ids import uuid7
 LONGEST_TEXT = 4_000_000
 # Messages of one request.
 MOST_MESSAGES = 100
+_ROLES: Mapping[int, Role] = {
+    message_pb2.MESSAGE_ROLE_SYSTEM: "system",
+    message_pb2.MESSAGE_ROLE_ASSISTANT: "assistant",
+}
 
 
 def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, now: datetime) -> tuple[Message, ...]:
@@ -36,9 +40,12 @@ def _input(sent: message_pb2.InputMessage, number: int, run_id: UUID, now: datet
     parts: tuple[Part, ...] = _answers(sent, number) if sent.answers else _parts(sent.content, number)
     if not parts:
         raise InvalidArgument(f"messages[{number}] has no content", reason="MESSAGES_EMPTY")
+    role = _role(sent)
+    if role == "assistant" and any(isinstance(part, Image) for part in parts):
+        raise InvalidArgument(f"messages[{number}] has a picture in role assistant", reason="MESSAGE_INVALID")
     return Message(
         id=uuid7(),
-        role=_role(sent),
+        role=role,
         parts=parts,
         created_at=now,
         run_id=run_id,
@@ -49,9 +56,7 @@ def _input(sent: message_pb2.InputMessage, number: int, run_id: UUID, now: datet
 
 
 def _role(sent: message_pb2.InputMessage) -> Role:
-    if sent.answers:
-        return "approval"
-    return "system" if sent.role == message_pb2.MESSAGE_ROLE_SYSTEM else "user"
+    return "approval" if sent.answers else _ROLES.get(sent.role, "user")
 
 
 def _parts(content: Iterable[message_pb2.ContentPart], number: int) -> tuple[Text | Image, ...]:

@@ -19,11 +19,13 @@ from services.agent.core.messages import (
     RedactedReasoning,
     Return,
     Text,
+    delta_id,
     piece_id,
     pieces,
     system_message_id,
 )
 from services.agent.core.summaries.summary import unpack
+from services.agent.core.turn import step_id
 from services.common.ids import to_public, uuid7
 from services.common.timestamps import timestamp
 
@@ -62,15 +64,15 @@ def system_message_to_proto(conversation_id: UUID, prompt: str, created_at: date
 
 def piece_to_proto(event: MessagePiece) -> message_pb2.Message:
     """Returns a durable piece in a stream."""
-    shown = _piece(event.message, event.otid, event.parts)
-    shown.seq_id = event.sequence
-    return shown
+    piece = _piece(event.message, event.otid, event.parts)
+    piece.seq_id = event.sequence
+    return piece
 
 
 def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
     """Returns a delta in a stream."""
     wire = message_pb2.Message(
-        id=to_public("message", piece_id(event.message_id, event.part)),
+        id=to_public("message", delta_id(event.message_id, event.part)),
         date=timestamp(datetime.now(UTC)),
         otid=event.otid,
         step_id=to_public("step", event.step_id),
@@ -83,16 +85,28 @@ def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
 
 def _piece(message: Message, otid: str, parts: Sequence[Part]) -> message_pb2.Message:
     wire = message_pb2.Message(
-        id=to_public("message", piece_id(message.id, parts[0])),
+        id=to_public("message", piece_id(message, parts[0])),
         date=timestamp(message.created_at),
         name=message.name,
-        otid=otid,
+        otid=None if _is_from_outside(message) else otid,
         sender_id=message.sender_id,
-        step_id=None if message.step_id is None else to_public("step", message.step_id),
+        step_id=None if (step := _step_of(message)) is None else to_public("step", step),
         run_id=None if message.run_id is None else to_public("run", message.run_id),
     )
     _put(wire, message.role, parts)
     return wire
+
+
+def _step_of(message: Message) -> UUID | None:
+    """Returns the step that a message is shown with: what is said to an agent belongs to the first of its run."""
+    if message.step_id is None and message.run_id is not None and message.role in ("user", "system"):
+        return step_id(message.run_id, 1)
+    return message.step_id
+
+
+def _is_from_outside(message: Message) -> bool:
+    """Returns whether a user said it before any run, and gave it no otid: such a message has none."""
+    return message.role == "user" and message.run_id is None and message.otid is None
 
 
 def _put(wire: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
@@ -122,8 +136,8 @@ def _put(wire: message_pb2.Message, role: str, parts: Sequence[Part]) -> None:
             into.tool_calls.extend(map(_call, calls))
         case Return():
             returns = [part for part in parts if isinstance(part, Return)]
-            wire.name = returns[0].name
-            wire.is_err = any(part.is_error for part in returns)
+            # What the client answered has no tool of ours.
+            wire.name = next((part.name for part in returns if not part.by_client), "")
             wire.tool_return_message.tool_returns.extend(map(_return, returns))
         case Decision():
             raise ValueError("a decision stands in a message of role approval only")

@@ -4,6 +4,7 @@ from typing import Any
 
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.core.facts import ClientSkill, ClientTool, Options
+from services.agent.core.model_settings import RESPONSE_FORMATS, is_response_format
 from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.common.core.storable import parse_storable, storable
 from services.common.errors import InvalidArgument
@@ -13,6 +14,7 @@ MOST_STEPS = 1_000
 MOST_CLIENT_TOOLS = 500
 LONGEST_TOOL_NAME = 64
 MOST_LOGPROBS = 20
+MOST_STOPS = 16
 LONGEST_VIEW = 4_096
 
 
@@ -25,6 +27,8 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
     _check(len(tools) <= MOST_CLIENT_TOOLS, f"client_tools has {len(tools)} tools; at most {MOST_CLIENT_TOOLS}")
     top = options.top_logprobs if options.HasField("top_logprobs") else None
     _check(top is None or 0 <= top <= MOST_LOGPROBS, f"top_logprobs must be from 0 to {MOST_LOGPROBS}, not {top}")
+    stops = tuple(map(storable, options.stop))
+    _check(len(stops) <= MOST_STOPS and all(stops), f"stop takes at most {MOST_STOPS} texts, and none that is empty")
     view_length = len(options.view_json)
     _check(view_length <= LONGEST_VIEW, f"view_json has {view_length} characters; at most {LONGEST_VIEW}")
     return Options(
@@ -43,19 +47,43 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
         callback_url=options.callback_url if options.HasField("callback_url") else None,
         websocket=options.websocket,
         view=storable(options.view_json) or None,
+        locks=turn.locks,
+        response_format=_response_format(options.response_format_json),
+        first_call=_first_call(options.first_call),
+        parallel_tool_calls=options.parallel_tool_calls if options.HasField("parallel_tool_calls") else None,
+        stop=stops,
+        instructions=storable(options.instructions),
     )
 
 
 def compaction_from_proto(text: str) -> dict[str, Any]:
     """Returns compaction settings of one request. Raises InvalidArgument (MESSAGE_INVALID)."""
     try:
-        given = parse_storable(text or "{}")
-        if not isinstance(given, dict):
+        value = parse_storable(text or "{}")
+        if not isinstance(value, dict):
             raise ValueError("expected an object")  # noqa: TRY004 - said to the client below, as every wrong value is
-        settings_from_json(given)
+        settings_from_json(value)
     except ValueError as error:
         raise InvalidArgument(f"compaction_settings cannot be used: {error}", reason="MESSAGE_INVALID") from None
-    return given
+    return value
+
+
+def _response_format(text: str) -> dict[str, Any] | None:
+    if not text:
+        return None
+    try:
+        form = parse_storable(text)
+    except ValueError as error:
+        raise InvalidArgument(f"response_format is not JSON: {error}", reason="MESSAGE_INVALID") from None
+    _check(is_response_format(form), f"response_format must be {RESPONSE_FORMATS}")
+    return form or None
+
+
+def _first_call(call: wire.FirstCall) -> str | None:
+    if call.WhichOneof("call") == "tool_name":
+        _check(bool(call.tool_name), "first_call needs the name of a tool")
+        return storable(call.tool_name)
+    return "" if call.any_tool else None
 
 
 def _client_tool(tool: wire.ClientTool) -> ClientTool:

@@ -61,6 +61,8 @@ def return_to_proto(returned: Return, content: Iterable[Text | Image]) -> messag
         stderr=returned.stderr,
         name=returned.name,
         content=map(content_to_proto, content),
+        captures=returned.captures,
+        by_client=returned.by_client,
     )
 
 
@@ -75,6 +77,8 @@ def return_from_proto(returned: message_pb2.ToolReturn, content: Sequence[Text |
         tuple(returned.stdout),
         tuple(returned.stderr),
         tuple(part for part in content if isinstance(part, Image)),
+        captures=returned.captures,
+        by_client=returned.by_client,
     )
 
 

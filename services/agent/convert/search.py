@@ -1,8 +1,6 @@
 """Searches of messages <-> protobuf."""
 
 from collections.abc import Iterator
-from datetime import UTC
-from typing import Any
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
@@ -10,7 +8,8 @@ from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto
 from services.agent.core.recall.query import DEFAULT_RESULTS, ROLES, MessageFilter, MessageHit, MessageQuery, Mode
 from services.common.core.refusals import Refused
-from services.common.ids import from_public, to_public
+from services.common.ids import from_public, optional_id, to_public
+from services.common.timestamps import moment_in
 
 _MODES = {
     wire.MESSAGE_SEARCH_MODE_UNSPECIFIED: Mode.HYBRID,
@@ -27,7 +26,7 @@ def search_target(request: wire.SearchMessagesRequest) -> tuple[UUID | None, UUI
 
     Raises InvalidArgument (INVALID_ID), Refused.
     """
-    agent_id = from_public("agent", request.agent_id) if request.agent_id else None
+    agent_id = optional_id("agent", request.agent_id)
     named = request.conversation_id
     if not named:
         return agent_id, None
@@ -43,19 +42,13 @@ def message_query(request: wire.SearchMessagesRequest) -> MessageQuery:
     for role in request.roles:
         if role not in ROLES:
             raise Refused("MESSAGE_QUERY_INVALID", f"{role[:40]!r} is no role; there are {', '.join(ROLES)}")
-    start = request.start_time if request.HasField("start_time") else None
-    end = request.end_time if request.HasField("end_time") else None
-    wanted = MessageFilter(tuple(dict.fromkeys(request.roles)) or ROLES, _time(start), _time(end))
-    return MessageQuery(request.query, request.limit or DEFAULT_RESULTS, _MODES[request.mode], wanted)
+    start, end = (moment_in(request, name, _invalid) for name in ("start_time", "end_time"))
+    filters = MessageFilter(tuple(dict.fromkeys(request.roles)) or ROLES, start, end)
+    return MessageQuery(request.query, request.limit or DEFAULT_RESULTS, _MODES[request.mode], filters)
 
 
-def _time(given: Any) -> Any:
-    if given is None:
-        return None
-    try:
-        return given.ToDatetime(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise Refused("MESSAGE_QUERY_INVALID", "a time of the search is out of range; use years 1 to 9999") from None
+def _invalid(name: str, problem: str) -> Refused:
+    return Refused("MESSAGE_QUERY_INVALID", f"{name} {problem}")
 
 
 def hits_to_proto(hit: MessageHit) -> Iterator[wire.MessageHit]:

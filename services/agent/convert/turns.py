@@ -2,14 +2,14 @@
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, assert_never
 from uuid import UUID
 
 import orjson
 
-from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2
+from loci.agent.v1 import agent_pb2, message_service_pb2, run_pb2
 from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.messages import delta_to_proto, event_to_message, piece_to_proto
 from services.agent.convert.options import compaction_from_proto, options_from_proto
@@ -48,7 +48,8 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
         messages=messages_from_proto(wire.messages, run_id, datetime.now(UTC)),
         options=options_from_proto(wire),
         seconds=_chain_limit(min(seconds, longest_seconds), context),
-        keys=_keys(wire.messages, wire.retry.idempotency_key, conversation_id, background=wire.background),
+        keys=_keys(wire, conversation_id),
+        labels=_labels(wire, conversation_id),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
@@ -72,7 +73,7 @@ def compaction_request(
         messages=(),
         options=Options(compact=compaction_from_proto(wire.compaction_settings_json)),
         seconds=_chain_limit(longest_seconds, context),
-        keys=_keys((), wire.retry.idempotency_key, conversation_id),
+        keys=_idempotency_keys(wire.retry, conversation_id),
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
@@ -192,28 +193,37 @@ def _failure(failure: Failure) -> message_service_pb2.TurnError:
 
 
 def otid_key(conversation_id: UUID, otid: str) -> str:
-    """Returns the key by which a background run is found that began with a message."""
+    """Returns the key by which the newest background run is found that began with a message."""
     return f"otid:{conversation_id}:{hashlib.sha256(otid.encode()).hexdigest()}"
 
 
-def _keys(
-    messages: Sequence[message_pb2.InputMessage],
-    idempotency_key: str,
-    conversation_id: UUID,
-    *,
-    background: bool = False,
-) -> tuple[str, ...]:
-    """Returns what is the same request only within one conversation: after a fork a client may say the same again."""
-    keys = []
-    otids = [message.otid for message in messages if message.HasField("otid")]
-    if otids and len(otids) == len(messages):
-        digest = hashlib.sha256(orjson.dumps(otids)).hexdigest()
-        keys.append(f"otids:{conversation_id}:{digest}")
-    if background:
-        keys += dict.fromkeys(otid_key(conversation_id, otid) for otid in otids)
-    if idempotency_key:
-        keys.append(f"idempotency:{conversation_id}:{hashlib.sha256(idempotency_key.encode()).hexdigest()}")
-    return tuple(keys)
+def _keys(wire: message_service_pb2.TurnRequest, conversation_id: UUID) -> tuple[str, ...]:
+    """Returns the keys of which each makes another request of the conversation the same request.
+
+    By otids that is only what locks its conversation, in the background: elsewhere a repeated otid is another turn.
+    """
+    keys = _idempotency_keys(wire.retry, conversation_id)
+    otids = _otids(wire)
+    if wire.locks and wire.background and otids and len(otids) == len(wire.messages):
+        return (f"otids:{conversation_id}:{hashlib.sha256(orjson.dumps(otids)).hexdigest()}", *keys)
+    return keys
+
+
+def _idempotency_keys(retry: message_service_pb2.Retry, conversation_id: UUID) -> tuple[str, ...]:
+    if not retry.idempotency_key:
+        return ()
+    # Of one conversation alone: after a fork a client may say the same again.
+    return (f"idempotency:{conversation_id}:{hashlib.sha256(retry.idempotency_key.encode()).hexdigest()}",)
+
+
+def _labels(wire: message_service_pb2.TurnRequest, conversation_id: UUID) -> tuple[str, ...]:
+    if not wire.background:
+        return ()
+    return tuple(dict.fromkeys(otid_key(conversation_id, otid) for otid in _otids(wire)))
+
+
+def _otids(wire: message_service_pb2.TurnRequest) -> list[str]:
+    return [message.otid for message in wire.messages if message.HasField("otid")]
 
 
 def _nanoseconds(start: datetime, end: datetime) -> int:

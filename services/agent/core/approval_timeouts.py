@@ -36,6 +36,6 @@ def _limited_calls(
 
 def _answer(call: Call, rule: RequiresApproval) -> Decision:
     approve = rule.on_timeout == "approve"
-    made = "approved" if approve else "denied"
-    reason = f"Nobody answered within {rule.timeout_seconds:.10g} s, so the call was {made} by its rule."
-    return Decision(call.id, approve, reason)
+    verdict = "approved" if approve else "denied"
+    reason = f"Nobody answered within {rule.timeout_seconds:.10g} s, so the call was {verdict} by its rule."
+    return Decision(call.id, approve, reason, by_rule=True)

@@ -2,20 +2,21 @@
 
 A reply may hold calls that are not run before the client has answered: to be approved, or to be run by the client
 itself. The run ends with requires_approval, and the conversation waits. The answers come as a message of role
-approval, which begins a run of its own; the first answer to a call counts. Once every gated call of the reply is
-answered, all its calls are: what was approved and what never had to wait runs, what was refused is told to the model,
-what the client returned is put in its place.
+approval, which begins a run of its own. A client answers all calls that wait at once; some may have been answered by
+their time-out before, and the first answer to a call counts. What was approved and what never had to wait runs, what
+was refused is told to the model, what the client returned is put in its place.
 
 Whether calls wait is read from the history alone. When the run that began with the last answer is stopped before their
-returns are stored, they wait no longer: the answer was given, and the next message must not set them off again.
+returns are stored, they wait no longer: the answer was given, and the next message must not set them off again. The
+same answer once more is no mistake (the client may not know what became of it): the conversation goes on without it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import product
-from uuid import UUID
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID, uuid5
 
-from services.agent.core.messages import Call, Decision, Message, Return, calls_of, gated_calls, piece_id
+from services.agent.core.messages import Call, Decision, Message, Return, Text, calls_of, gated_calls, request_id
 
 Answer = Decision | Return
 
@@ -39,7 +40,7 @@ class NothingWaits:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCalls:
-    """Answers to calls that do not wait; `given` has the request of one that names no call."""
+    """Answers to calls that do not wait, or not to all that do; `given` has the request of one that names no call."""
 
     wanted: tuple[str, ...]
     given: tuple[str, ...]
@@ -47,9 +48,7 @@ class UnknownCalls:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedAnswer:
-    """All of it was answered before, and run `run_id` went on with that."""
-
-    run_id: UUID
+    """All of it was answered lately."""
 
 
 Verdict = InputFits | ApprovalPending | NothingWaits | UnknownCalls | RepeatedAnswer
@@ -66,13 +65,18 @@ def check_input(history: Sequence[Message], input_messages: Sequence[Message], *
     if not answers and silent:
         return InputFits()
     if not answers:
-        return ApprovalPending(piece_id(pending.id, gated_calls(pending)[0]))
-    asked = _calls_by_request(pending)
-    unknown = [part for part in answers if not any(_is_for(part, request, call) for request, call in asked)]
-    if len(unknown) == len(answers) and isinstance(late := _check_late_answers(history, answers), RepeatedAnswer):
-        return late
-    ids = tuple(part.call_id or _request(part) for part in unknown)
-    return UnknownCalls(tuple(call.id for _, call in asked), ids) if ids else InputFits()
+        return ApprovalPending(request_id(pending.id))
+    requests = _calls_by_request(pending)
+    unknown = [part for part in answers if not any(_is_for(part, request, call) for request, call in requests)]
+    waiting = waiting_calls(calls_of(pending), find_answers(history, pending))
+    by_rule = all(isinstance(part, Decision) and part.by_rule for part in answers)
+    covered = by_rule or all(
+        any(_is_for(part, str(request_id(pending.id)), call) for part in answers) for call in waiting
+    )
+    if covered and not unknown:
+        return InputFits()
+    ids = tuple(part.call_id or _request(part) for part in unknown or answers)
+    return UnknownCalls(tuple(call.id for call in waiting), ids)
 
 
 def pending_message(history: Sequence[Message]) -> Message | None:
@@ -115,14 +119,14 @@ def settle_call(call: Call, answer: Answer | None) -> Call | Return:
         case None:
             return call
         case Return():
-            return Return(call.id, call.name, answer.text, answer.is_error, answer.stdout, answer.stderr, answer.images)
+            return replace(answer, call_id=call.id, name=call.name, by_client=True)
         case Decision(approve=True):
             if call.gate == "client":
-                return Return(call.id, call.name, _NOT_RETURNED, is_error=True, refused=True)
+                return Return(call.id, call.name, _NOT_RETURNED, is_error=True, refused=True, by_client=True)
             return call
         case Decision(reason=reason):
-            said = f"This call was denied. Reason: {reason}" if reason else "This call was denied."
-            return Return(call.id, call.name, said, is_error=True, refused=True)
+            sentence = f"This call was denied. Reason: {reason}" if reason else "This call was denied."
+            return Return(call.id, call.name, sentence, is_error=True, refused=True, by_client=True)
 
 
 def decline_calls(history: Sequence[Message], pending: Message, why: str = "") -> tuple[Return, ...]:
@@ -131,11 +135,11 @@ def decline_calls(history: Sequence[Message], pending: Message, why: str = "") -
 
     `why`: what is said of the others, unless it is that the run was cancelled.
     """
-    given = find_answers(history, pending)
+    answers = find_answers(history, pending)
     return tuple(
         Return(call.id, call.name, why or _DECLINED, is_error=True, refused=True) if isinstance(made, Call) else made
         for call in calls_of(pending)
-        for made in (settle_call(call, given.get(call.id)),)
+        for made in (settle_call(call, answers.get(call.id)),)
     )
 
 
@@ -156,56 +160,34 @@ def find_repeated_run(answers: Sequence[Answer], earlier: Iterable[tuple[UUID, S
     return None
 
 
+_KEEP_ALIVE = (
+    "<system-alert>An automated keep-alive: the client repeated an answer that had been taken before. Nothing was run "
+    "again; go on from here.</system-alert>"
+)
+# Messages in which the answer or the return of a call is looked for, when it is answered once more.
+_LATELY = 10
 _DECLINED = "The run was cancelled while a call waited for the client, and this call was not run."
 _NOT_RETURNED = "This tool runs at the client, which approved the call but returned nothing. It was not run."
 
 
 def _check_late_answers(history: Sequence[Message], answers: Sequence[Answer]) -> Verdict:
-    """Returns an answer to calls that do not wait: they were answered before and have returned, or it is a mistake."""
-    taken = _runs_by_answer(history)
-    took = [_run_that_took(part, taken, history[-1].run_id if history else None) for part in answers]
-    runs = [run_id for run_id in took if run_id is not None]
-    if len(runs) < len(took):
-        return NothingWaits()
-    return RepeatedAnswer(max(runs, key=list(taken.values()).index))
+    """Returns an answer to calls that do not wait: they were answered lately, or it is a mistake."""
+    settled = [one for message in history[-_LATELY:] for one in _settled_by(message, history)]
+    return RepeatedAnswer() if all(any(_is_for(part, *one) for one in settled) for part in answers) else NothingWaits()
 
 
-def _run_that_took(part: Answer, taken: dict[tuple[str, str], UUID], newest: UUID | None) -> UUID | None:
-    """Returns the run that took an answer. An answer to all calls that wait can only be that of the `newest` run."""
-    request = _request(part)
-    if part.call_id:
-        return taken.get((request, part.call_id))
-    runs = [run_id for (asked, _), run_id in taken.items() if request in ("", asked)]
-    return runs[-1] if runs and (request or runs[-1] == newest) else None
-
-
-def _runs_by_answer(history: Sequence[Message]) -> dict[tuple[str, str], UUID]:
-    """Returns the runs that took the answers to calls that have returned since, in their order.
-
-    By the request and the provider's id of the call; by "" and this id for the latest call that has it.
-    """
-    taken: dict[tuple[str, str], UUID] = {}
-    claims: dict[tuple[str, str], UUID] = {}
-    waited: tuple[tuple[str, Call], ...] = ()
-    for message in history:
-        if calls := calls_of(message):
-            waited, claims = _calls_by_request(message), {}
-            # Providers use ids again.
-            for call in calls:
-                taken.pop(("", call.id), None)
-        given = (part for part in message.parts if isinstance(part, Decision | Return))
-        for (request, call), part in product(waited, given):
-            if message.run_id is not None and _is_for(part, request, call):
-                claims.setdefault((request, call.id), message.run_id)
-                claims.setdefault(("", call.id), message.run_id)
-        if message.role == "tool":
-            taken |= claims
-    return taken
+def _settled_by(message: Message, history: Sequence[Message]) -> Iterator[tuple[str, Call]]:
+    """Yields the calls that waited once, each with its request, which a message answers or has the return of."""
+    answers = [part for part in message.parts if isinstance(part, Decision | Return)]
+    for earlier in history if answers else ():
+        for request, call in _calls_by_request(earlier):
+            if any(_is_for(part, request, call) for part in answers):
+                yield request, call
 
 
 def _calls_by_request(message: Message) -> tuple[tuple[str, Call], ...]:
     """Returns the calls in a message that wait, or waited, each with the request that it is shown in."""
-    return tuple((str(piece_id(message.id, call)), call) for call in gated_calls(message))
+    return tuple((str(request_id(message.id)), call) for call in gated_calls(message))
 
 
 def _request(part: Answer) -> str:
@@ -224,6 +206,25 @@ def _covers(earlier: Answer, part: Answer) -> bool:
     """Returns whether one answer may be about all that the other one is about, as far as they say."""
     requests = {_request(earlier), _request(part)} - {""}
     return len(requests) < 2 and (earlier.call_id == part.call_id or "" in (earlier.call_id, part.call_id))
+
+
+def was_just_compacted(history: Sequence[Message]) -> bool:
+    """Returns whether what was said lately may have left the window: it is a summary, with little after it."""
+    return bool(history) and history[0].role == "summary" and len(history) < _LATELY
+
+
+def until_last_return(log: Sequence[Message]) -> Sequence[Message]:
+    """Returns a log without what was said after the newest return of a tool."""
+    last = max((place for place, message in enumerate(log) if message.role == "tool"), default=-1)
+    return log[: last + 1]
+
+
+def goes_on_anew(messages: Sequence[Message], run_id: UUID, now: datetime) -> tuple[Message, ...]:
+    """Returns an input without the answers that were given before: what is said beside them, else a sentence that lets
+    the model go on.
+    """
+    others = tuple(message for message in messages if not answers_in(message))
+    return others or (Message(uuid5(run_id, "keep-alive"), "user", (Text(_KEEP_ALIVE),), now, run_id),)
 
 
 def answers_of(messages: Iterable[Message]) -> tuple[Answer, ...]:

@@ -77,15 +77,15 @@ def _by_call(settings: Settings, returned: ToolsReturned | None) -> Finish | Non
 
 def _by_heartbeat(settings: Settings, reply: ModelReplied, returned: ToolsReturned | None) -> Finish | Remind:
     """Returns the reminder to go on (asked for by the model or a rule, or after a failed call), else the run's end."""
-    asked = any(map(wants_heartbeat, (call.arguments for call in calls_of(reply.message))))
+    heartbeat_wanted = any(map(wants_heartbeat, (call.arguments for call in calls_of(reply.message))))
     ran = _executed_returns(returned)
     if any(is_terminal(settings.tool_rules, part.name) for part in ran):
-        return Finish(StopReason.TOOL_RULE if asked else StopReason.END_TURN)
+        return Finish(StopReason.TOOL_RULE if heartbeat_wanted else StopReason.END_TURN)
     if any(continues(settings.tool_rules, part.name) for part in ran):
         return Remind("heartbeat", heartbeat(_RULED))
     if returned is not None and any(isinstance(part, Return) and part.is_error for part in returned.message.parts):
         return Remind("heartbeat", heartbeat(_FAILED))
-    return Remind("heartbeat", heartbeat(_ASKED)) if asked else Finish(StopReason.END_TURN)
+    return Remind("heartbeat", heartbeat(_ASKED)) if heartbeat_wanted else Finish(StopReason.END_TURN)
 
 
 def wants_heartbeat(arguments: str) -> bool:

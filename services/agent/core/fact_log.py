@@ -108,32 +108,34 @@ def settings_from_body(body: Mapping[str, Any]) -> Settings:
         "tool_rules": rules_from_json(stored.get("tool_rules", [])),
         "options": options,
     }
-    asked = {"model": options.model, "system": options.system}
+    overrides = {"model": options.model, "system": options.system, "response_format": options.response_format}
     # Of another model's window no more is used than of the agent's own, nor than was learned of it.
     window = min(stored["context_window_limit"], options.context_window_limit or 2**31)
-    given = {name: value for name, value in asked.items() if value is not None}
-    return Settings(**stored | given | {"context_window_limit": window})
+    present = {name: value for name, value in overrides.items() if value is not None}
+    return Settings(**stored | present | {"context_window_limit": window})
 
 
 def options_to_json(options: Options) -> dict[str, Any]:
     """Returns the stored form of a request's options; what is as usual is left out."""
     usual = Options()
-    given = {each.name: getattr(options, each.name) for each in fields(Options)}
-    given = {name: value for name, value in given.items() if value != getattr(usual, name)}
+    changed = {each.name: getattr(options, each.name) for each in fields(Options)}
+    changed = {name: value for name, value in changed.items() if value != getattr(usual, name)}
     for name in ("client_tools", "client_skills"):
-        if name in given:
-            given[name] = [asdict(one) for one in given[name]]
-    return {"max_steps": options.max_steps} | given
+        if name in changed:
+            changed[name] = [asdict(one) for one in changed[name]]
+    return {"max_steps": options.max_steps} | changed
 
 
 def options_from_json(stored: Mapping[str, Any]) -> Options:
     """Returns a request's options from their stored form."""
-    given = dict(stored)
-    if "client_tools" in given:
-        given["client_tools"] = tuple(ClientTool(**one) for one in given["client_tools"])
-    if "client_skills" in given:
-        given["client_skills"] = tuple(ClientSkill(**one) for one in given["client_skills"])
-    return Options(**given)
+    values = dict(stored)
+    if "client_tools" in values:
+        values["client_tools"] = tuple(ClientTool(**one) for one in values["client_tools"])
+    if "client_skills" in values:
+        values["client_skills"] = tuple(ClientSkill(**one) for one in values["client_skills"])
+    if "stop" in values:
+        values["stop"] = tuple(values["stop"])
+    return Options(**values)
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:

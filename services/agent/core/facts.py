@@ -92,6 +92,16 @@ class Options:
     websocket: bool = False
     # How whoever asked shows the run, in words of its own.
     view: str | None = None
+    # The request wants its conversation for itself.
+    locks: bool = False
+    response_format: Mapping[str, Any] | None = None
+    # The tool that the first model call must call, "" for any.
+    first_call: str | None = None
+    parallel_tool_calls: bool | None = None
+    # Texts before which a reply ends.
+    stop: tuple[str, ...] = ()
+    # Added to the prompt of this request.
+    instructions: str = ""
 
 
 def is_silent(options: Options, messages: Sequence[object]) -> bool:
@@ -119,6 +129,7 @@ class Settings:
     recall_passages: int = 0
     max_files_open: int | None = None
     per_file_view_window_char_limit: int | None = None
+    agent_name: str = ""
     options: Options = Options()
 
     @property
@@ -194,8 +205,8 @@ class ContextOverflowed:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """`summary` stands for all that was before the message `kept_from`. Without a summary there was nothing to compact,
-    and `kept_from` is None, too.
+    """`summary` stands for all that was before the message `kept_from`; with its own id for everything. Without a
+    summary there was nothing to compact, and `kept_from` is None, too.
     """
 
     trigger: Trigger

@@ -1,7 +1,9 @@
 """Messages as they are stored: a role and parts. Pure.
 
 One stored message may be shown to clients as several (see `pieces`): each run of neighbouring parts of one kind
-is one piece, numbered from 0. A piece's otid is the message's UUID with its low 7 bits replaced by that number.
+is one piece, numbered from 0. A piece's otid is the message's UUID with its low 7 bits replaced by that number. Calls
+that wait for the client are one piece behind all others, as in the reference, where their request is a message of its
+own: its UUID is the one before the message's, and its otid is its id.
 """
 
 from collections.abc import Iterable
@@ -73,7 +75,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """The answer to the call with the provider's id `call_id`. `refused`: the tool was not run."""
+    """The answer to the call with the provider's id `call_id`. `refused`: the tool was not run.
+
+    `captures`: the tool ran where its output is captured, so that none is an empty one. `by_client`: the client
+    answered the call: with what its own tool returned, or with no.
+    """
 
     call_id: str = ""
     name: str = ""
@@ -83,19 +89,23 @@ class Return:
     stderr: tuple[str, ...] = ()
     images: tuple[Image, ...] = ()
     refused: bool = False
+    captures: bool = False
+    by_client: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A client's answer to the call with the provider's id `call_id`, which waited for approval; "": to all that wait.
 
-    `request_id`: the UUID under which those calls are shown; "": whichever wait.
+    `request_id`: the UUID under which those calls are shown; "": whichever wait. `by_rule`: the time limit of a tool
+    rule gave it, which answers nothing but its own call.
     """
 
     call_id: str = ""
     approve: bool = False
     reason: str = ""
     request_id: str = ""
+    by_rule: bool = False
 
 
 Part = Text | Image | Reasoning | RedactedReasoning | Call | Return | Decision
@@ -171,13 +181,28 @@ def kind_of(part: Part) -> Kind:
 
 def pieces(message: Message) -> list[tuple[str, tuple[Part, ...]]]:
     """Returns the pieces a client sees, each with its otid. The client's own otid is kept on what it sent."""
-    groups = [tuple(group) for _, group in groupby(message.parts, key=kind_of)]
     if message.role == "approval":
-        # Decisions and the client's own returns are one answer.
-        groups = [message.parts]
-    if message.otid is not None and len(groups) == 1:
+        # Decisions and the client's own returns are one answer; it has an otid only from who sent it.
+        return [(message.otid or "", message.parts)]
+    waiting = gated_calls(message)
+    others = (
+        [part for part in message.parts if not (isinstance(part, Call) and part.gate)] if waiting else message.parts
+    )
+    groups = [tuple(group) for _, group in groupby(others, key=kind_of)]
+    if message.otid is not None and len(groups) == 1 and not waiting:
         return [(message.otid, groups[0])]
-    return [(piece_otid(message.id, number), group) for number, group in enumerate(groups)]
+    shown = [(piece_otid(message.id, number), group) for number, group in enumerate(groups)]
+    return [*shown, (request_otid(message.id), waiting)] if waiting else shown
+
+
+def request_otid(message_id: UUID) -> str:
+    """Returns the otid of the request for the calls of a message that wait for the client: its public id."""
+    return f"message-{request_id(message_id)}"
+
+
+def request_id(message_id: UUID) -> UUID:
+    """Returns the id of the request for the calls of a message that wait for the client."""
+    return UUID(int=message_id.int - 1)
 
 
 def piece_otid(message_id: UUID, number: int) -> str:
@@ -185,12 +210,19 @@ def piece_otid(message_id: UUID, number: int) -> str:
     return str(UUID(int=(message_id.int & ~0x7F) | min(number, MAX_PIECES - 1)))
 
 
-def piece_id(message_id: UUID, part: Part) -> UUID:
-    """Returns the id of a piece for clients: that of its message, or for calls that wait, the one before it.
+def piece_id(message: Message, part: Part) -> UUID:
+    """Returns the id of a stored piece for clients: that of its message, or of the request for its calls.
 
-    The reference stores a request for approval as a message of its own, so clients expect another id.
+    Where all calls wait, text and thoughts belong to the request.
     """
-    return UUID(int=message_id.int - 1) if kind_of(part) == "gated_call" else message_id
+    calls = calls_of(message)
+    waits = kind_of(part) == "gated_call" or (bool(calls) and all(call.gate for call in calls))
+    return request_id(message.id) if waits else message.id
+
+
+def delta_id(message_id: UUID, part: Part) -> UUID:
+    """Returns the id of a piece while it comes: whether other calls wait is not known then."""
+    return request_id(message_id) if kind_of(part) == "gated_call" else message_id
 
 
 def system_message_id(conversation_id: UUID) -> UUID:
@@ -224,8 +256,8 @@ def _part_to_json(part: Part) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(part, name) for name in part.__slots__}
     if isinstance(part, Return):
         values["images"] = parts_to_json(part.images)
-    said = {name: value for name, value in values.items() if value not in ("", False, (), [])}
-    return {"type": _NAMES[type(part)]} | said
+    members = {name: value for name, value in values.items() if value not in ("", False, (), [])}
+    return {"type": _NAMES[type(part)]} | members
 
 
 def _part_from_json(stored: dict[str, Any]) -> Part:

@@ -7,6 +7,8 @@ from typing import Any
 HOTTEST = 2.0
 # An int32 on the wire.
 MOST_TOKENS = 2**31 - 1
+_SCHEMA_FORMAT = '{"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}'
+RESPONSE_FORMATS = f'{{"type": "text"}}, {{"type": "json_object"}} or {_SCHEMA_FORMAT}'
 
 
 def problem(settings: Mapping[str, Any]) -> str:
@@ -20,6 +22,18 @@ def problem(settings: Mapping[str, Any]) -> str:
     if parallel is not None and not isinstance(parallel, bool):
         return f"parallel_tool_calls must be true or false, not {_quote(parallel)}"
     return ""
+
+
+def is_response_format(value: Any) -> bool:
+    """Returns whether models can be asked to answer so; null and an empty object ask for nothing."""
+    match value:
+        case None | {"type": "text" | "json_object"}:
+            return True
+        case {"type": "json_schema", "json_schema": {"schema": dict()}}:
+            return True
+        case dict():
+            return not value
+    return False
 
 
 def _is_number(value: Any) -> bool:

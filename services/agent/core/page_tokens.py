@@ -1,8 +1,22 @@
-"""Page tokens for places in a conversation. Pure."""
+"""Pages of messages, and page tokens for places in a conversation. Pure."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import UUID
 
-from services.common.core.paging import invalid_token, pair_of, pair_token
+from services.common.core.paging import PageBy, invalid_token, pair_of, pair_token
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage(PageBy[UUID]):
+    """A part of a history: what was said later than `after` and earlier than `before`, whatever the order is, which
+    chooses the end that the page is taken from.
+    """
+
+    @property
+    def backwards(self) -> bool:
+        """Returns whether the page is taken from its other end: never."""
+        return False
 
 
 class Place(NamedTuple):

@@ -113,7 +113,7 @@ OnBusy = Literal["wait", "reject", "interrupt"]
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A request for a turn. `keys`: the otids' digest and the idempotency key; equal keys are one request."""
+    """A request for a turn. `keys`: equal ones are one request. `labels`: the newest run with one is found by it."""
 
     organization_id: UUID
     user_id: UUID
@@ -124,6 +124,7 @@ class TurnRequest:
     seconds: float
     options: Options = field(default_factory=Options)
     keys: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     request_hash: bytes | None = None
     is_retry: bool = False
     ancestors: tuple[UUID, ...] = ()

@@ -44,9 +44,10 @@ class DeltaFrame:
         return Delta(self.first + stop - 1, self.message_id, self.step_id, self.otid, part)
 
     def take(self, delta: Delta) -> bool:
-        """Appends a delta that is the next of the same piece; False for another."""
+        """Appends a delta that is the next of the same piece; False for another, and after the beginning of a call."""
         if (
-            delta.sequence != self.first + len(self.texts)
+            self.texts == [""]
+            or delta.sequence != self.first + len(self.texts)
             or (delta.message_id, delta.otid) != (self.message_id, self.otid)
             or not _continues(self.part, delta.part)
         ):

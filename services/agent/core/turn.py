@@ -156,7 +156,7 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
         case Compacted(summary=summary, kept_from=kept_from):
             return replace(
                 turn,
-                history=turn.history if summary is None else (summary, *_messages_from(turn.history, kept_from)),
+                history=_after_compaction(turn.history, summary, kept_from),
                 overflow=None,
                 compactions=turn.compactions + 1,
                 usage=add_usage(turn.usage, fact.usage),
@@ -269,10 +269,18 @@ def _needs_compaction(turn: Turn) -> bool:
     return is_due(turn.context_tokens or 0, turn.settings.context_window_limit) or has_too_many_messages(turn)
 
 
-def _messages_from(history: tuple[Message, ...], kept_from: UUID | None) -> tuple[Message, ...]:
-    """Returns what a compaction left; all of it when the message is not here: then what is here is newer than that."""
+def _after_compaction(
+    history: tuple[Message, ...], summary: Message | None, kept_from: UUID | None
+) -> tuple[Message, ...]:
+    """Returns the summary and what a compaction left; all of it when the message is not here: then what is here is
+    newer than that.
+    """
+    if summary is None:
+        return history
+    if kept_from == summary.id:
+        return (summary,)
     places = (place for place, message in enumerate(history) if message.id == kept_from)
-    return history[next(places, 0) :]
+    return (summary, *history[next(places, 0) :])
 
 
 def _outputs(fact: ModelReplied) -> tuple[Mapping[str, Any], ...]:

@@ -115,12 +115,12 @@ def fact_rows(commit: Commit) -> list[dict[str, Any]]:
 
 def message_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
     """Returns parameters of the messages that the facts bring."""
-    found = [
+    messages = [
         (message, number)
         for number, fact in enumerate(facts, start=1)
         if (message := message_of(fact)) is not None and message.parts
     ]
-    return [message_to_row(message, place, number) for place, (message, number) in enumerate(found)]
+    return [message_to_row(message, place, number) for place, (message, number) in enumerate(messages)]
 
 
 def message_of(fact: Fact) -> Message | None:

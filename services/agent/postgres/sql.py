@@ -13,7 +13,7 @@ _SETTINGS = """jsonb_build_object(
         'model_settings', coalesce(c.model_settings, a.model_settings), 'response_format', a.response_format,
         'compaction_settings', a.compaction_settings, 'message_buffer_autoclear', a.message_buffer_autoclear,
         'recall_passages', a.recall_passages, 'max_files_open', a.max_files_open,
-        'per_file_view_window_char_limit', a.per_file_view_window_char_limit)"""
+        'per_file_view_window_char_limit', a.per_file_view_window_char_limit, 'agent_name', a.name)"""
 
 
 def _agent(organization: str, conversation: str, agent: str, options: str) -> str:
@@ -135,6 +135,9 @@ WITH head AS (
     VALUES (:organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'created', :home_id, now() + make_interval(secs => :seconds), :ancestors, :request_hash, :options::jsonb, :background, :created_at)
 ), keys AS (
     INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM unnest(:keys::text[]) AS key
+), labels AS (
+    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM unnest(:labels::text[]) AS key
+    ON CONFLICT (organization_id, key) DO UPDATE SET run_id = excluded.run_id
 )
 INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, schema_version, input, front)
 VALUES (:organization_id, :conversation_id, :run_id, :schema_version, :input::jsonb, :front)
@@ -197,6 +200,7 @@ WITH run AS (
     UPDATE agent.conversation_heads h
     SET next_seq = h.next_seq + :message_count,
         prompt_versions = coalesce(:prompt_versions::jsonb, h.prompt_versions),
+        prompt_hash = CASE WHEN :prompt_versions::jsonb IS NULL THEN h.prompt_hash ELSE :prompt_hash END,
         active_run_id = CASE WHEN :status::text IS NOT NULL AND h.waiting = 0 THEN NULL ELSE h.active_run_id END,
         pending_message_id = CASE WHEN :status::text IS NULL THEN h.pending_message_id ELSE :pending_message_id END,
         approval_due = CASE WHEN :status::text IS NULL THEN h.approval_due ELSE :approval_due END,
@@ -300,10 +304,11 @@ SELECT run_id, schema_version, input FROM agent.conversation_line
 WHERE organization_id = $1 AND conversation_id = $2 AND front ORDER BY entered_at
 """
 
-# The window begins at a message, and a summary stands for what was before. $1 organization, $2 conversation, $3 first
-# message that is kept, $4 summary
+# The window begins at a message, and a summary stands for what was before; the prompt is compiled anew.
+# $1 organization, $2 conversation, $3 first message that is kept, $4 summary
 MOVE_WINDOW = """
-UPDATE agent.conversation_heads h SET window_ordinal = s.ordinal, window_seq = m.seq, summary_id = $4
+UPDATE agent.conversation_heads h
+SET window_ordinal = s.ordinal, window_seq = m.seq, summary_id = $4, prompt_hash = NULL, prompt_versions = NULL
 FROM agent.messages m
 JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = $2 AND s.log_id = m.log_id
     AND m.seq >= s.from_seq AND m.seq <= coalesce(s.to_seq, 9223372036854775807)
@@ -526,6 +531,14 @@ WHERE r.completed_at < clock_timestamp() - interval '1 second'
 """
 
 RUN_STATUS = "SELECT status FROM agent.runs WHERE organization_id = $1 AND id = $2"
+
+# The request that has the conversation for itself, or waits to. $1 organization, $2 conversation, $3 its active run
+LOCKING_RUN = """
+SELECT r.id FROM agent.runs r
+WHERE r.organization_id = $1 AND (r.options ->> 'locks')::boolean AND (r.id = $3 OR r.id IN (
+    SELECT l.run_id FROM agent.conversation_line l WHERE l.organization_id = $1 AND l.conversation_id = $2))
+ORDER BY r.id <> $3, r.created_at LIMIT 1
+"""
 
 # Cancel ------------------------------------------------------------------------------------------------
 

@@ -17,8 +17,11 @@ from services.agent.core.approvals import (
     check_input,
     decline_calls,
     find_repeated_run,
+    goes_on_anew,
     pending_message,
+    until_last_return,
     waiting_runs,
+    was_just_compacted,
 )
 from services.agent.core.messages import Message
 from services.agent.postgres import sql
@@ -40,20 +43,29 @@ class DuplicateRequest(Exception):
 
 
 async def fitting_window(
-    connection: Any, organization_id: UUID, conversation_id: UUID, messages: Sequence[Message], *, silent: bool
-) -> tuple[Message, ...]:
-    """Returns the window of a conversation, which an input fits. `silent`: it says nothing; see facts.is_silent.
+    connection: Any,
+    organization_id: UUID,
+    conversation_id: UUID,
+    run_id: UUID,
+    messages: Sequence[Message],
+    *,
+    silent: bool,
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Returns the window of a conversation, and the input as it fits that. `silent`: it says nothing; see
+    facts.is_silent.
 
-    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID), DuplicateRequest.
+    Raises Aborted (APPROVAL_PENDING), InvalidArgument (NO_PENDING_APPROVAL, TOOL_CALL_IDS_INVALID).
     """
     history = await window(connection, organization_id, conversation_id)
     verdict = check_input(history, messages, silent=silent)
-    if isinstance(verdict, NothingWaits):
-        # What it answers may have left the window since.
+    if isinstance(verdict, NothingWaits) and was_just_compacted(history):
+        # What it answers may stand in the summary.
         rows = await connection.fetch(sql.LOG_TAIL, organization_id, conversation_id, WINDOW_MESSAGES)
-        verdict = check_input([message_from_row(row) for row in reversed(rows)], messages)
+        verdict = check_input(until_last_return([message_from_row(row) for row in reversed(rows)]), messages)
     _refuse(verdict)
-    return history
+    if isinstance(verdict, RepeatedAnswer):
+        return history, goes_on_anew(messages, run_id, datetime.now(UTC))
+    return history, tuple(messages)
 
 
 async def find_answering_run(
@@ -127,17 +139,19 @@ def _refuse(verdict: Verdict) -> None:
             public = to_public("message", request_id)
             raise Aborted(
                 "Cannot send a new message: the agent is waiting for approval on a tool call. "
-                "Approve or deny the pending request first.",
+                "Please approve or deny the pending request before continuing, or give it up with "
+                "POST /v1/agents/{agent_id}/messages/cancel.",
                 reason="APPROVAL_PENDING",
                 metadata={"pending_request_id": public},
             )
         case NothingWaits():
-            sentence = "Cannot process approval response: no tool call is currently awaiting approval."
+            sentence = (
+                "Cannot process approval response: No tool call is currently awaiting approval. "
+                "If the last message was sent already, there is nothing left to answer."
+            )
             raise InvalidArgument(sentence, reason="NO_PENDING_APPROVAL")
         case UnknownCalls(wanted=wanted, given=given):
             sentence = f"Invalid tool call IDs. Expected '{list(wanted)}', but received '{list(given)}'."
             raise InvalidArgument(sentence, reason="TOOL_CALL_IDS_INVALID")
-        case RepeatedAnswer(run_id=run_id):
-            raise DuplicateRequest(run_id)
-        case InputFits():
+        case RepeatedAnswer() | InputFits():
             return

@@ -17,8 +17,9 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder, LogClaim, LogKey, LogProgress, VectorStore
-from services.agent.core.recall.texts import embedding_text, unit_vector
+from services.agent.core.recall.texts import embedding_text
 from services.common.context import CallContext, Signer, use_context
+from services.common.core.vectors import unit_vector
 from services.common.errors import InvalidArgument, LociError
 
 AUDIENCE = ("llm_gateway",)
@@ -150,12 +151,14 @@ class VectorFiller:
         while parts and calls < _MOST_CALLS:
             part, calls = parts.pop(), calls + 1
             try:
-                made = await self._embedder.embed(handle, [texts[message_id] for message_id in part], EMBED_SECONDS)
+                vectors_of_part = await self._embedder.embed(
+                    handle, [texts[message_id] for message_id in part], EMBED_SECONDS
+                )
             except InvalidArgument as error:
                 refusal, half = error, len(part) // 2
                 parts += [part[half:], part[:half]] if half else []
             else:
-                vectors |= _unit(zip(part, made, strict=True))
+                vectors |= _unit(zip(part, vectors_of_part, strict=True))
         if refusal is not None and not give_up and (parts or not vectors):
             raise refusal
         for message_id in texts.keys() - vectors.keys():
@@ -193,9 +196,9 @@ def _done(log: LogClaim, read: Sequence[tuple[Message, str]], vectors: Mapping[U
 
 
 def _unit(vectors: Iterable[tuple[UUID, Sequence[float]]]) -> dict[UUID, list[float]]:
-    found = {}
+    units = {}
     for message_id, vector in vectors:
         with suppress(ValueError):
             if (unit := unit_vector(vector)) is not None:
-                found[message_id] = unit
-    return found
+                units[message_id] = unit
+    return units

@@ -14,11 +14,11 @@ from services.agent.core.recall.query import (
     RankedMessage,
     Scope,
     check_query,
-    depth,
     fuse,
     single_ranking,
 )
-from services.agent.core.recall.texts import unit_vector
+from services.common.core.ranking import depth
+from services.common.core.vectors import unit_vector
 from services.common.errors import Internal, LociError
 
 # A query is short; whoever searches waits for its vector.

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
+from services.agent.resources.access.model import ApiKeySettings
 from services.agent.resources.agents.model.settings import AgentSettings
 from services.agent.resources.conversations.model import ConversationSettings
 from services.agent.resources.groups.model import GroupSettings
@@ -116,20 +117,35 @@ agents = _table(
     _time("deleted_at", nullable=True),
 )
 
+organizations = _table(
+    "organizations",
+    "",
+    _id("organization_id"),
+    _text("name"),
+    _time("created_at"),
+    _time("deleted_at", nullable=True),
+)
+
+users = _table(
+    "users",
+    "id",
+    _id("organization_id"),
+    _id("id"),
+    _text("name"),
+    _time("created_at"),
+    _time("deleted_at", nullable=True),
+)
+
 api_keys = _table(
     "api_keys",
     "id",
     _id("organization_id"),
     _id("id"),
     _id("user_id"),
-    _text("name"),
+    *_of(ApiKeySettings, leave=("user_id",)),
     _text("hint"),
-    _text("role"),
-    Column("agent_ids", ARRAY(Uuid), nullable=False),
-    _number("requests_per_minute", nullable=True),
     _id("created_by_id"),
     _time("created_at"),
-    _time("expires_at", nullable=True),
     _time("last_used_at", nullable=True),
 )
 
@@ -275,7 +291,6 @@ conversation_heads = _table(
     _number("waiting"),
     _number("window_ordinal"),
     _long("window_seq"),
-    # Nobody reads it, and only an earlier release writes it.
     _bytes("prompt_hash", nullable=True),
     _json("prompt_versions", nullable=True),
     _id("summary_id", nullable=True),

@@ -18,16 +18,17 @@ from services.agent.driving.worker import Worker
 from services.agent.recall.searching import Search
 from services.agent.resources.agents.ports import ModelCatalogue
 from services.agent.resources.callbacks.address import check_callback
-from services.agent.resources.messages.ports import CompiledPrompts, History, MessageStore
+from services.agent.resources.messages.ports import History, MessageStore, Prompts
 from services.agent.resources.messages.servicer import StoredMessageRpcs
 from services.agent.servicer.search import MessageSearchRpcs
 from services.agent.streams.reading import Reader
 from services.common.context import current
-from services.common.errors import Aborted
+from services.common.errors import Aborted, FailedPrecondition
 from services.common.ids import to_public
 
 # A request that still waits in line is withdrawn this long after its client is gone.
 WITHDRAW_SECONDS = 10.0
+_NOT_SHORTER = "There is nothing to compact: a summary would not make the window shorter. Send more messages first."
 
 
 class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_grpc.MessageServiceServicer):
@@ -40,7 +41,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
         self,
         history: History,
         stored: MessageStore,
-        prompts: CompiledPrompts,
+        prompts: Prompts,
         models: ModelCatalogue,
         search: Search,
         worker: Worker,
@@ -93,7 +94,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
     async def CompactConversation(
         self, request: wire.CompactConversationRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> wire.CompactConversationResponse:
-        """Runs a turn that compacts and says nothing."""
+        """Runs a turn that compacts and says nothing. Raises FailedPrecondition (NOTHING_TO_COMPACT)."""
         response = wire.CompactConversationResponse()
         turn = compaction_request(request, current(), longest_seconds=self._longest_seconds)
         async with aclosing(self._events(turn, stream_tokens=False)) as events:
@@ -103,10 +104,10 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
                         count = event.notice.event_message.messages_count
                         response.messages_count_before = response.messages_count_after = count
                     case "message" if event.message.HasField("summary_message"):
-                        shown = event.message.summary_message
-                        response.summary = shown.summary
-                        response.messages_count_before = shown.compaction_stats.messages_count_before
-                        response.messages_count_after = shown.compaction_stats.messages_count_after
+                        message = event.message.summary_message
+                        response.summary = message.summary
+                        response.messages_count_before = message.compaction_stats.messages_count_before
+                        response.messages_count_after = message.compaction_stats.messages_count_after
                     case "end" if event.end.HasField("error"):
                         # It asks nobody for anything but a summary, so what failed is the run itself.
                         error = event.end.error
@@ -115,6 +116,8 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
                         )
                     case "end":
                         response.run.CopyFrom(event.end.run)
+        if not response.summary:
+            raise FailedPrecondition(_NOT_SHORTER, reason="NOTHING_TO_COMPACT")
         return response
 
     async def _turn(self, turn: wire.TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:

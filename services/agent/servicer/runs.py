@@ -1,7 +1,7 @@
 """RunService: what is read from the database, and what concerns live runs."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, suppress
 from typing import Any
 from uuid import UUID
 
@@ -14,13 +14,13 @@ from services.agent.core.facts import RunStatus
 from services.agent.core.ports_streams import BackgroundRuns
 from services.agent.driving.worker import Worker
 from services.agent.resources.agents.ports import ToolCatalogue
-from services.agent.resources.runs.ports import RunList, RunStore
+from services.agent.resources.runs.ports import RunList, RunStore, StoredRun
 from services.agent.resources.runs.servicer import StoredRunRpcs
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.core.paging import Page
 from services.common.errors import FailedPrecondition, NotFound
-from services.common.ids import from_public
+from services.common.ids import from_public, optional_id
 
 # Active runs of one agent that one call cancels at most.
 MOST_CANCELLED = 1_000
@@ -60,19 +60,24 @@ class RunServicer(StoredRunRpcs):
         if request.run_id:
             run = await self._runs.get(organization_id, from_public("run", request.run_id))
             if request.agent_id and not (run.background and run.conversation_id == _conversation(request)):
-                sentence = f"{request.run_id} is not a background run of this conversation, so its stream is not stored"
+                sentence = (
+                    f"{request.run_id} was not created in background mode in this conversation: no stream is kept"
+                )
                 raise FailedPrecondition(sentence, reason="RUN_NOT_BACKGROUND")
             return run.id
         conversation_id = _conversation(request)
         if request.otid:
-            found = await self._attaching.by_key(organization_id, otid_key(conversation_id, request.otid))
-            if found is None:
-                sentence = f"no background run of this conversation began with a message of otid {request.otid!r}"
+            run_id = await self._attaching.by_key(organization_id, otid_key(conversation_id, request.otid))
+            if run_id is None:
+                sentence = (
+                    f"No run found for otid={request.otid}. No background run of this conversation began with it."
+                )
                 raise NotFound(sentence, reason="RUN_NOT_FOUND")
-            return found
+            return run_id
         active = await self._attaching.active(organization_id, conversation_id)
         if active is None:
-            raise FailedPrecondition("No active background runs in this conversation.", reason="NO_ACTIVE_RUN")
+            sentence = "No active runs found for this conversation that were created in background mode."
+            raise FailedPrecondition(sentence, reason="NO_ACTIVE_RUN")
         return active
 
     async def CancelRuns(
@@ -82,16 +87,10 @@ class RunServicer(StoredRunRpcs):
         organization_id = current().organization_id
         agent_id = from_public("agent", request.agent_id)
         if request.run_ids:
-            asked = [from_public("run", run_id) for run_id in request.run_ids]
-            found = [await self._runs.get(organization_id, run_id) for run_id in asked]
-            for run in found:
-                # Who may reach this agent alone must not stop another's.
-                if run.agent_id != agent_id:
-                    sentence = f"Run run-{run.id} is not one of agent-{agent_id}"
-                    raise NotFound(sentence, reason="RUN_NOT_FOUND")
-            runs = [(run.id, run.conversation_id) for run in found]
+            run_ids = [from_public("run", run_id) for run_id in request.run_ids]
+            runs = [(run.id, run.conversation_id) for run in await self._of_agent(organization_id, agent_id, run_ids)]
         else:
-            conversation_id = from_public("conv", request.conversation_id) if request.conversation_id else None
+            conversation_id = optional_id("conv", request.conversation_id)
             runs = await self._active(organization_id, agent_id, conversation_id)
             # Their runs have ended, but what they want to do can still be called off.
             runs += await self._worker.waiting_runs(organization_id, agent_id, conversation_id)
@@ -102,16 +101,24 @@ class RunServicer(StoredRunRpcs):
         # What waits in a fork was asked for by a run of its source, which stays as it is.
         return wire.CancelRunsResponse(runs=[run_to_proto(run) for run in now if (run.id, run.conversation_id) in runs])
 
+    async def _of_agent(self, organization_id: UUID, agent_id: UUID, run_ids: Sequence[UUID]) -> list[StoredRun]:
+        """Returns the runs that are the agent's: who may reach one agent alone must not stop another's."""
+        runs = []
+        for run_id in run_ids:
+            with suppress(NotFound):
+                runs.append(await self._runs.get(organization_id, run_id))
+        return [run for run in runs if run.agent_id == agent_id]
+
     async def _active(
         self, organization_id: UUID, agent_id: UUID, conversation_id: UUID | None
     ) -> list[tuple[UUID, UUID]]:
-        wanted = RunList(
+        filters = RunList(
             page=Page(MOST_CANCELLED),
             agent_ids=(agent_id,),
             statuses=(RunStatus.CREATED, RunStatus.RUNNING),
             conversation_id=conversation_id,
         )
-        return [(run.id, run.conversation_id) for run in (await self._runs.list(organization_id, wanted)).items]
+        return [(run.id, run.conversation_id) for run in (await self._runs.list(organization_id, filters)).items]
 
 
 def _conversation(request: wire.StreamRunRequest) -> UUID:

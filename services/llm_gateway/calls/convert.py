@@ -32,6 +32,7 @@ from services.llm_gateway.core.chat import (
     ToolSpec,
     Usage,
 )
+from services.llm_gateway.core.stops import stop_settings
 
 _ROLES = {
     chat_pb2.CHAT_ROLE_SYSTEM: Role.SYSTEM,
@@ -70,7 +71,7 @@ def chat_request(message: chat_service_pb2.GenerationRequest, run_key: str = "")
         parallel_tool_calls=message.parallel_tool_calls if message.HasField("parallel_tool_calls") else None,
         temperature=message.temperature if message.HasField("temperature") else None,
         max_output_tokens=message.max_output_tokens if message.HasField("max_output_tokens") else None,
-        settings=settings,
+        settings={**settings, **stop_settings(message.stop)},
         stall_timeout=_seconds(message),
         response_format=_response_format(message.response_format_json, settings),
         logprobs=message.return_logprobs or message.HasField("top_logprobs"),
@@ -81,6 +82,8 @@ def chat_request(message: chat_service_pb2.GenerationRequest, run_key: str = "")
         websocket=message.websocket,
         run_key=run_key,
         cache_key=message.agent_id,
+        stop=_stops(message.stop),
+        fills_defaults=message.fill_defaults,
     )
 
 
@@ -167,6 +170,12 @@ def _response_format(text: str, settings: Mapping[str, Any]) -> ResponseFormat |
         '{"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}',
         reason="LLM_BAD_REQUEST",
     )
+
+
+def _stops(texts: Sequence[str]) -> Sequence[str]:
+    if not all(texts):
+        raise InvalidArgument("stop takes texts that are not empty", reason="LLM_BAD_REQUEST")
+    return list(texts)
 
 
 def _top_logprobs(message: chat_service_pb2.GenerationRequest) -> int | None:

@@ -18,13 +18,15 @@ from services.llm_gateway.calls.coalesce import coalesce
 from services.llm_gateway.calls.endpoints import EndpointCall, Endpoints
 from services.llm_gateway.calls.metering import Account, Meter, ReplyMeter
 from services.llm_gateway.calls.retry import Clock, RetryPolicy, retry, retry_events
-from services.llm_gateway.calls.spans import attributes_of, chat_attributes, describe
+from services.llm_gateway.calls.spans import attributes_of, chat_attributes, describe, describe_excess
 from services.llm_gateway.core.chat import ChatRequest, Completed, Embeddings, Event, Generation, Usage
+from services.llm_gateway.core.default_settings import with_defaults
 from services.llm_gateway.core.errors import LlmError
 from services.llm_gateway.core.fallbacks import FallbackChain
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel
 from services.llm_gateway.core.parallel_calls import FirstCallOnly
 from services.llm_gateway.core.request_check import check
+from services.llm_gateway.core.stops import StopFilter
 from services.llm_gateway.core.token_estimates import RELATIVE_ERROR, estimate, estimate_request
 from services.llm_gateway.core.trace import RequestPreview
 from services.llm_gateway.models.embeddings import Batches, embed_batch
@@ -98,7 +100,7 @@ class Calls:
                 model = None
                 target = await self._catalogue.callable_model(account.organization_id, route.handle)
                 model = target.model
-                attempt = route.request_to(model)
+                attempt = with_defaults(route.request_to(model), model)
                 check(attempt, model)
                 async with aclosing(self._ask(attempt, target, account, clock, route, stream=stream)) as events:
                     async for event in events:
@@ -130,6 +132,7 @@ class Calls:
         if not route.is_last:
             retries = replace(retries, longest_wait=min(retries.longest_wait, _WAIT_BEFORE_FALLBACK))
         filtered = FirstCallOnly() if request.parallel_tool_calls is False and request.tools else None
+        stopped = StopFilter(request.stop) if request.stop else None
         meter = ReplyMeter(self._ledger, account, model, request)
         await meter.reserve(lambda: estimate_request(request))
         try:
@@ -145,8 +148,12 @@ class Calls:
                             else:
                                 meter.hear(event)
                             passed = event if filtered is None else filtered.passed(event)
-                            if passed is not None:
-                                yield passed
+                            if passed is None:
+                                continue
+                            if filtered is not None and filtered.excess:
+                                describe_excess(span, model, filtered.excess)
+                            for going_on in (passed,) if stopped is None else stopped.passed(passed):
+                                yield going_on
                 except LlmError as error:
                     span.set_attribute("error.type", error.reason)
                     raise
@@ -159,6 +166,7 @@ class Calls:
         """Returns the input tokens of a request. Raises LlmError."""
         target = await self._catalogue.callable_model(account.organization_id, request.handle)
         model = target.model
+        request = with_defaults(request, model)
         check(request, model)
         provider = await self._providers.get(target.config)
         call = EndpointCall(account.organization_id, model, Clock(remaining))
@@ -174,6 +182,7 @@ class Calls:
         Where a provider writes prompts itself, its endpoint may be asked how.
         """
         target = await self._catalogue.callable_model(account.organization_id, request.handle)
+        request = with_defaults(request, target.model)
         check(request, target.model)
         provider = await self._providers.get(target.config)
         # Nobody opens a connection for it.

@@ -1,9 +1,13 @@
 """Attributes of a call's span, by OpenTelemetry's GenAI conventions; never the prompt."""
 
+import logging
+
 from opentelemetry.trace import Span
 
 from services.llm_gateway.core.chat import ChatRequest, Generation
 from services.llm_gateway.core.models import ChatModel
+
+logger = logging.getLogger(__name__)
 
 
 def attributes_of(operation: str, provider_type: str, name: str) -> dict[str, str]:
@@ -43,3 +47,9 @@ def describe(span: Span, generation: Generation) -> None:
     )
     if generation.cost is not None:
         span.set_attribute("loci.cost_nanos_usd", generation.cost)
+
+
+def describe_excess(span: Span, model: ChatModel, count: int) -> None:
+    """Adds and logs the calls of a reply that nobody runs, since one alone was allowed."""
+    span.set_attribute("loci.calls_left_out", count)
+    logger.warning("%s made %d calls more than the one that was allowed; they are left out", model.name, count)

@@ -124,7 +124,8 @@ class ChatRequest:
     Calls.preview.
     `fallbacks` are handles to try in order where `handle` cannot answer. `websocket`: one connection for all calls that
     share `run_key`, where the provider offers that. Requests that share `cache_key` begin alike, which helps providers
-    that cache prompts; both keys are opaque, "" for none.
+    that cache prompts; both keys are opaque, "" for none. `stop`: see core/stops.py. `fills_defaults`: see
+    core/default_settings.py.
     """
 
     handle: str
@@ -146,6 +147,8 @@ class ChatRequest:
     websocket: bool = False
     run_key: str = ""
     cache_key: str = ""
+    stop: Sequence[str] = ()
+    fills_defaults: bool = False
 
     @property
     def forces_a_call(self) -> bool:

@@ -193,6 +193,12 @@ class ModelNotFound(LlmError, NotFound):
     reason_name = "MODEL_NOT_FOUND"
 
 
+class EmbeddingNotFound(ModelNotFound):
+    """No such handle of an embedding model."""
+
+    reason_name = "EMBEDDING_NOT_FOUND"
+
+
 class ModelWindowUnknown(LlmError, FailedPrecondition):
     """Nobody says how large the model's context window is."""
 

@@ -93,8 +93,8 @@ def _names(provider_type: str, name: str, base_model: str) -> Iterator[tuple[str
     for text in names:
         yield provider_type, bedrock.base_name(text) if provider_type == "bedrock" else text
     for text in names:
-        if found := _of_vendor(text):
-            yield found
+        if known := _of_vendor(text):
+            yield known
     for vendor in _HOSTED.get(provider_type, ()):
         yield vendor, names[0]
 

@@ -11,9 +11,13 @@ from services.llm_gateway.core.chat import Completed, Event, Part, RedactedReaso
 
 
 class FirstCallOnly:
-    """The filter of one reply. Parts keep their order; the indexes of deltas are those of the parts that are left."""
+    """The filter of one reply. Parts keep their order; the indexes of deltas are those of the parts that are left.
+
+    `excess`: how many calls the complete reply had after its first.
+    """
 
     def __init__(self) -> None:
+        self.excess = 0
         self._first: int | None = None
         self._seen: set[int] = set()
         self._dropped: set[int] = set()
@@ -22,6 +26,7 @@ class FirstCallOnly:
         """Returns the event as it goes on, None for one of a call that is left out."""
         if isinstance(event, Completed):
             generation = event.generation
+            self.excess = max(0, sum(isinstance(part, ToolCall) for part in generation.message.parts) - 1)
             message = replace(generation.message, parts=first_call_only(generation.message.parts))
             return Completed(replace(generation, message=message))
         index = event.index

@@ -1,12 +1,14 @@
 """The HTTP client of a provider, with aiohttp below: half the CPU of httpx's own transport for each call.
 
-The addresses that tenants supply are checked where names are resolved, each time a connection is made; proxies of the
-environment are for the operator's providers alone. Redirects are not followed: a key goes where it was meant to.
+Addresses are checked where names are resolved, each time a connection is made: those of a cloud's metadata are nobody's
+to call, private ones the operator's. Proxies of the environment are for the operator's providers alone. Redirects are
+not followed: a key goes where it was meant to.
 """
 
 import ipaddress
 import socket
 from collections.abc import Mapping
+from ssl import SSLContext
 from typing import Any
 
 import aiohttp
@@ -15,7 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from httpx_aiohttp.httpx2 import AiohttpTransport, Httpx2AiohttpClient
 
-from services.common.core.addresses import is_public
+from services.common.core.addresses import Address, is_metadata, is_public, literal_address
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.recordings.recorder import RecordingTransport
 from services.llm_gateway.recordings.replayer import ReplayingTransport
@@ -44,8 +46,8 @@ def http_client(config: ProviderConfig) -> httpx2.AsyncClient:
 
 def _client(config: ProviderConfig) -> httpx2.AsyncClient:
     if config.allow_private:
-        return Httpx2AiohttpClient(limits=_LIMITS, timeout=None, follow_redirects=False)
-    transport = _PublicTransport(limits=_LIMITS, client=_public_session)
+        return _ProxyClient(timeout=None, follow_redirects=False)
+    transport = _CheckedTransport(allow_private=False)
     return httpx2.AsyncClient(transport=transport, timeout=None, follow_redirects=False, trust_env=False)
 
 
@@ -61,11 +63,13 @@ class WebSockets:
     async def open(self, url: str, headers: Mapping[str, str], **options: Any) -> aiohttp.ClientWebSocketResponse:
         """Returns a connection; `options` are those of aiohttp's `ws_connect`. Raises aiohttp.ClientError, OSError or
         PrivateAddress."""
-        if not self._allow_private:
-            _check_literal(httpx2.Request("GET", url))
+        _check_literal(httpx2.Request("GET", url), allow_private=self._allow_private)
         if self._session is None:
-            traces = [_no_redirects()]
-            self._session = _session(traces) if self._allow_private else _public_session(traces)
+            self._session = aiohttp.ClientSession(
+                connector=_connector(allow_private=self._allow_private),
+                trust_env=self._allow_private,
+                trace_configs=[_no_redirects()],
+            )
         connection: aiohttp.ClientWebSocketResponse = await self._session.ws_connect(url, headers=headers, **options)
         return connection
 
@@ -85,52 +89,68 @@ def _no_redirects() -> aiohttp.TraceConfig:
 
 
 class PrivateAddress(httpx2.ConnectError):
-    """The name or address is not one of the open internet."""
+    """The name or address is one that may not be called."""
 
 
-class _PublicTransport(AiohttpTransport):
-    """aiohttp asks no resolver about what is an address already."""
+class _ProxyClient(Httpx2AiohttpClient):
+    """A client that goes through the proxies of the environment, where there are any."""
+
+    def _init_transport(self, *_: Any, **__: Any) -> httpx2.AsyncBaseTransport:
+        return _CheckedTransport(allow_private=True)
+
+
+class _CheckedTransport(AiohttpTransport):
+    """Calls addresses that were checked. aiohttp asks no resolver about what is an address already."""
+
+    def __init__(self, *, allow_private: bool) -> None:
+        super().__init__(limits=_LIMITS)
+        self._allow_private = allow_private
+
+    def get_client(self) -> aiohttp.ClientSession:
+        """Returns the session of this transport."""
+        return aiohttp.ClientSession(connector=_connector(allow_private=self._allow_private, ssl=self.ssl_context))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        _check_literal(request)
+        """Raises PrivateAddress beside what a call raises."""
+        _check_literal(request, allow_private=self._allow_private)
         return await super().handle_async_request(request)
 
 
-def _check_literal(request: httpx2.Request) -> None:
+def _check_literal(request: httpx2.Request, *, allow_private: bool) -> None:
     host = request.url.host
-    try:
-        literal = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return
-    if not is_public(literal):
+    literal = literal_address(host)
+    if literal is not None and not _may_be_called(literal, allow_private=allow_private):
         raise PrivateAddress(f"{host} is a private address", request=request)
 
 
-def _session(traces: list[aiohttp.TraceConfig]) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(keepalive_timeout=_LIMITS.keepalive_expiry, limit=0)
-    return aiohttp.ClientSession(connector=connector, trust_env=True, trace_configs=traces)
+def _may_be_called(address: Address, *, allow_private: bool) -> bool:
+    return not is_metadata(address) and (allow_private or is_public(address))
 
 
-def _public_session(traces: list[aiohttp.TraceConfig] | None = None) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(keepalive_timeout=_LIMITS.keepalive_expiry, limit=0, resolver=_PublicResolver())
-    return aiohttp.ClientSession(connector=connector, trace_configs=traces)
+def _connector(*, allow_private: bool, ssl: SSLContext | bool = True) -> aiohttp.TCPConnector:
+    resolver = _CheckedResolver(allow_private=allow_private)
+    return aiohttp.TCPConnector(keepalive_timeout=_LIMITS.keepalive_expiry, limit=0, resolver=resolver, ssl=ssl)
 
 
-class _PublicResolver(AbstractResolver):
-    """The system's answers, refused where one of them is private: the connection goes to what was checked."""
+class _CheckedResolver(AbstractResolver):
+    """The system's answers, refused where one of them may not be called: the connection goes to what was checked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, allow_private: bool) -> None:
+        self._allow_private = allow_private
         self._system = ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        addresses = await self._system.resolve(host, port, family)
-        if not all(is_public(ipaddress.ip_address(one["host"])) for one in addresses):
+        """Returns the addresses of a name. Raises OSError."""
+        results = await self._system.resolve(host, port, family)
+        addresses = [ipaddress.ip_address(one["host"].partition("%")[0]) for one in results]
+        if not all(_may_be_called(address, allow_private=self._allow_private) for address in addresses):
             raise OSError(f"{host} is a private address")
-        return addresses
+        return results
 
     async def close(self) -> None:
+        """Ends the system's resolver."""
         await self._system.close()
 
 

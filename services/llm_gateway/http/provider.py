@@ -20,16 +20,15 @@ from services.llm_gateway.http.transport import Transport
 class HttpProvider:
     """A Provider but for its list of models. The client and its connections are made at the first call."""
 
+    # From the status and the body of an error answer to what it says.
+    _read_refusal: Callable[[int, Any], Refusal]
+
     def __init__(self, config: ProviderConfig) -> None:
         self.name, self.type, self.endpoint = config.name, config.type, config.base_url
         self._config = config
 
     async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
         """Returns what is sent for a request, and what reads the reply. Raises LlmError."""
-        raise NotImplementedError
-
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        """Returns what an error body says."""
         raise NotImplementedError
 
     @cached_property

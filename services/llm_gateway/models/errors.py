@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from services.llm_gateway.core.errors import ModelNotFound, ModelWindowUnknown
+from services.llm_gateway.core.errors import EmbeddingNotFound, ModelNotFound, ModelWindowUnknown
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.overrides import MODELS_SETTING, WINDOWS_SETTING
 from services.llm_gateway.providers.entries import ProviderEntry
@@ -35,10 +35,10 @@ def not_for_chats(model: ChatModel) -> ModelNotFound:
     )
 
 
-def embedding_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -> ModelNotFound:
+def embedding_not_found(one: ProviderEntry, name: str, handles: Iterable[str]) -> EmbeddingNotFound:
     """Returns the error for a name of no embedding model."""
     handle = f"{one.config.name}/{name}"
-    return ModelNotFound(
+    return EmbeddingNotFound(
         f"There is no embedding model {handle!r}; there are: {_some(handles)}. If it is served there, say how long its "
         f"vectors are: {_how_to_set(one, name, 'dimensions', 1024)}",
         provider=one.config.name,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from services.common.errors import Unavailable
+from services.llm_gateway.core.errors import EmbeddingNotFound, ModelNotFound
 from services.llm_gateway.core.known_models import EMBEDDINGS, known, known_embedding
 from services.llm_gateway.core.model_figures import chat_model, chats, embedding_model, embeds, is_known_chat
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel, ModelKind
@@ -97,10 +98,13 @@ class Catalogue:
         return sorted(models, key=lambda model: (model.provider_name, model.name))
 
     async def embedding_model(self, organization_id: UUID, handle: str) -> EmbeddingTarget:
-        """Returns one embedding model; where its vectors' length is unknown, it is measured. Raises ModelNotFound,
+        """Returns one embedding model; where its vectors' length is unknown, it is measured. Raises EmbeddingNotFound,
         CredentialsUnreadable, and what the endpoint answers.
         """
-        one, name = await self._resolve(organization_id, handle)
+        try:
+            one, name = await self._resolve(organization_id, handle)
+        except ModelNotFound as error:
+            raise EmbeddingNotFound(error.message, handle=handle) from None
         override = one.overrides.of(name)
         listed = await self._list_embedding(one, name, override)
         model = embedding_model(one.config, listed, override, one.listing.measured.get(name))
@@ -116,9 +120,9 @@ class Catalogue:
         for those in (await self._tenants.of(organization_id), self._operators):
             for name in types:
                 # The one that is called as its type before those with names of their own.
-                found = sorted((one for one in those.values() if one.config.type == name), key=_by_name)
-                if found:
-                    return found[0].usable()
+                sources = sorted((one for one in those.values() if one.config.type == name), key=_by_name)
+                if sources:
+                    return sources[0].usable()
         return None
 
     async def _resolve(self, organization_id: UUID, handle: str) -> tuple[ProviderEntry, str]:
@@ -141,8 +145,8 @@ class Catalogue:
 
     def _find(self, mine: Mapping[str, ProviderEntry], provider: str) -> ProviderEntry | None:
         for name in (provider, ALIASES.get(provider, "")):
-            if found := mine.get(name) or self._operators.get(name):
-                return found
+            if source := mine.get(name) or self._operators.get(name):
+                return source
         return None
 
     async def _renew(self, organization_id: UUID, names: set[str]) -> list[ProviderEntry]:

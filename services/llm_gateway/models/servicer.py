@@ -11,6 +11,7 @@ from services.common.errors import InvalidArgument
 from services.llm_gateway.calls.metering import Account
 from services.llm_gateway.calls.service import Calls
 from services.llm_gateway.core.models import Capabilities, ChatModel, EmbeddingModel, Price, ValueSource
+from services.llm_gateway.core.thinking import usual_budget, usual_effort
 from services.llm_gateway.models.service import Catalogue
 from services.llm_gateway.providers.servicer import category
 
@@ -39,6 +40,8 @@ def model_message(model: ChatModel) -> model_pb2.Model:
         max_output_tokens_source=_SOURCES[model.max_output_tokens_source],
         capabilities_source=_SOURCES[model.capabilities_source],
         price=None if model.price is None else _price_message(model.price),
+        usual_thinking_budget=usual_budget(model),
+        usual_reasoning_effort=usual_effort(model),
     )
 
 

@@ -66,17 +66,17 @@ class ProviderRegistry:
 
     async def get(self, config: ProviderConfig) -> Provider:
         """Returns the provider of this configuration. Raises LlmSdkMissing."""
-        made = self._made.get(config.key)
-        if made is not None and made[0] == config:
-            return made[1]
+        entry = self._made.get(config.key)
+        if entry is not None and entry[0] == config:
+            return entry[1]
         async with self._lock:
-            made = self._made.get(config.key)
-            if made is None or made[0] != config:
+            entry = self._made.get(config.key)
+            if entry is None or entry[0] != config:
                 # In a thread: a vendor's SDK takes a second to import.
                 provider = await asyncio.to_thread(construct, self._recordings.apply(config))
                 self.discard(config)
-                made = self._made[config.key] = config, provider
-        return made[1]
+                entry = self._made[config.key] = config, provider
+        return entry[1]
 
     async def once(self, config: ProviderConfig) -> Provider:
         """Returns a provider of one's own, which the caller closes. Raises LlmSdkMissing."""
@@ -84,12 +84,12 @@ class ProviderRegistry:
 
     def discard(self, config: ProviderConfig) -> None:
         """Lets go of the provider of that name, whichever its version, if one was made."""
-        made = self._made.pop(config.key, None)
-        if made is not None:
+        entry = self._made.pop(config.key, None)
+        if entry is not None:
             theirs = [one for one in self._retired.values() if one.organization_id == config.organization_id]
             if len(theirs) >= MOST_RETIRED:
                 theirs[0].hurry.set()
-            retired = _OldProvider(config.organization_id, made[1])
+            retired = _OldProvider(config.organization_id, entry[1])
             task = asyncio.create_task(retired.close_later())
             self._retired[task] = retired
             task.add_done_callback(lambda done: self._retired.pop(done, None))

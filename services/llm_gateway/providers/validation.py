@@ -1,6 +1,5 @@
 """The rules of a provider's configuration, by a tenant over the API or by the operator in LOCI_PROVIDERS."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
-from services.common.core.addresses import is_public
+from services.common.core.addresses import Address, is_metadata, is_public, literal_address
 from services.llm_gateway.core.errors import ProviderInvalid
 from services.llm_gateway.core.overrides import InvalidOverride, names
 from services.llm_gateway.core.provider_types import COMMON_OPTIONS, TYPES, Option, ProviderType, base_url
@@ -102,19 +101,21 @@ def _check_url(what: str, url: str, settings: ProviderSettings, *, allow_private
         )
     if parsed.username is not None or parsed.query or parsed.fragment:
         raise _invalid(what, "it must not hold a user, a password, a query or a fragment", settings)
-    if not allow_private and _is_private(host):
+    literal = literal_address(host)
+    if literal is not None and is_metadata(literal):
+        raise _invalid(what, f"{host} is at {literal}, which nobody may call", settings)
+    if not allow_private and _is_private(host, literal):
         sentence = (
             f"{host} is an address of the server's own network; the operator allows those with {ALLOW_PRIVATE}=true"
         )
         raise _invalid(what, sentence, settings)
 
 
-def _is_private(host: str) -> bool:
+def _is_private(host: str, literal: Address | None) -> bool:
     """Returns whether the text is of a private address; names are resolved when they are called."""
-    try:
-        return not is_public(ipaddress.ip_address(host.partition("%")[0]))
-    except ValueError:
-        return host.rstrip(".").lower().rpartition(".")[2] == "localhost"
+    if literal is not None:
+        return not is_public(literal)
+    return host.rstrip(".").lower().rpartition(".")[2] == "localhost"
 
 
 def _check_keys(settings: ProviderSettings, row: ProviderType, url: str, *, is_tenants: bool) -> None:

@@ -44,13 +44,13 @@ class ReplayingTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Returns the reply that was recorded. Raises LlmReplayMissing, or the error of HTTP that was recorded."""
-        asked = request_of(request.method, str(request.url), await request.aread())
+        recorded = request_of(request.method, str(request.url), await request.aread())
         async with self._lock:
             if self._exchanges is None:
                 self._exchanges = await asyncio.to_thread(self._read)
-        exchange = self._exchanges.next(asked, in_order=self._config.replay_in_order)
+        exchange = self._exchanges.next(recorded, in_order=self._config.replay_in_order)
         if exchange is None:
-            raise await asyncio.to_thread(self._missing, asked, self._exchanges)
+            raise await asyncio.to_thread(self._missing, recorded, self._exchanges)
         answered = exchange.answered
         if not answered.status:
             raise _error(answered, request)
@@ -101,12 +101,12 @@ class _Exchanges:
 
     def _next_at(self, asked: RecordedRequest) -> Exchange | None:
         at_place = self._by_place.get(_kind(asked), [])
-        found = next((one for one in at_place if id(one) not in self._used), None)
-        if found is not None:
+        exchange = next((one for one in at_place if id(one) not in self._used), None)
+        if exchange is not None:
             # Where, and never what: prompts do not belong into a log.
-            places = ", ".join(differing(asked, found.asked)[:_LOGGED])
+            places = ", ".join(differing(asked, exchange.asked)[:_LOGGED])
             logger.warning("a request to %s is answered by one that differs at: %s", asked.path, places)
-        return found
+        return exchange
 
 
 class _ReplayedStream(httpx2.AsyncByteStream):

@@ -6,14 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from loci.llm.v1 import usage_service_pb2 as usage_pb
 from loci.llm.v1 import usage_service_pb2_grpc as usage_grpc
 from services.common.context import current
 from services.common.errors import Unavailable
-from services.common.ids import from_public, to_public
-from services.common.timestamps import timestamp
+from services.common.ids import from_public, optional_id, to_public
+from services.common.timestamps import moment_in, timestamp
 from services.llm_gateway.budgets.model import Budget, BudgetState, Period
 from services.llm_gateway.budgets.service import Ledger
 from services.llm_gateway.core.errors import BudgetInvalid, UsageQueryInvalid
@@ -52,21 +50,18 @@ def report_query(message: usage_pb.ReportUsageRequest, now: datetime) -> ReportQ
     if unknown := [number for number in message.group_by if number not in _GROUPS]:
         raise UsageQueryInvalid(f"There is nothing numbered {unknown[0]} to group usage by.")
     return build_query(
-        _moment(message.since) if message.HasField("since") else None,
-        _moment(message.until) if message.HasField("until") else None,
+        moment_in(message, "since", _invalid_time),
+        moment_in(message, "until", _invalid_time),
         [_GROUPS[number] for number in message.group_by],
-        agent_id=from_public("agent", message.agent_id) if message.agent_id else None,
+        agent_id=optional_id("agent", message.agent_id),
         handle=message.handle,
         kind=message.kind,
         now=now,
     )
 
 
-def _moment(stamp: Timestamp) -> datetime:
-    try:
-        return stamp.ToDatetime(UTC)
-    except (ValueError, OverflowError):
-        raise UsageQueryInvalid("A usage report is over times from the year 1 to 9999.") from None
+def _invalid_time(name: str, problem: str) -> UsageQueryInvalid:
+    return UsageQueryInvalid(f"{name} {problem}.")
 
 
 def totals_message(totals: Totals) -> usage_pb.UsageTotals:

@@ -8,7 +8,7 @@ from loci.memory.v1 import agent_memory_service_pb2, folder_pb2, folder_service_
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from loci.memory.v1 import folder_service_pb2_grpc as folder_grpc
 from services.common.context import current
-from services.common.errors import InvalidArgument, NotFound
+from services.common.errors import InvalidArgument, cursor_not_found
 from services.common.ids import from_public, to_public
 from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
@@ -91,7 +91,7 @@ class AgentFileServicer(folder_grpc.FolderServiceServicer):
                     (file.id for file in files if id_of_agent_file(agent_id, file.id) == agent_file_id), None
                 )
                 if file_id is None:
-                    raise NotFound(f"The cursor {cursor} was not found", reason="FILE_NOT_FOUND")
+                    raise cursor_not_found(name, cursor)
                 setattr(page, name, to_public("file", file_id))
 
     async def OpenFile(self, request: folder_pb.OpenFileRequest, context: Any) -> folder_pb.OpenFileResponse:
@@ -133,8 +133,9 @@ def agent_file_message(agent_id: UUID, file: AgentFile) -> folder_pb2.AgentFile:
         last_accessed_at=None if file.accessed_at is None else timestamp(file.accessed_at),
     )
     if file.view is not None:
-        message.start_line, message.end_line = file.view.first_line, file.view.last_line
         message.visible_content = file.view.text
+        if not file.view.is_whole:
+            message.start_line, message.end_line = file.view.first_line, file.view.last_line
     return message
 
 

@@ -9,7 +9,13 @@ from contextlib import aclosing
 from services.common.core.refusals import Refused
 from services.memory.agent_files.model import FileRange, Opening
 from services.memory.agent_tools.model import CallRecord, ToolCall
-from services.memory.core.file_text.grep import MOST_CONTEXT, Grep, compile_pattern, render_result
+from services.memory.core.file_text.grep import (
+    MOST_CONTEXT,
+    Grep,
+    compile_include,
+    compile_pattern,
+    render_result,
+)
 from services.memory.core.file_text.lookup import KnownFile, named, spellings
 from services.memory.core.file_text.views import View
 from services.memory.core.ports.agents import CallStore
@@ -96,9 +102,9 @@ class FileTools:
         return list(ranges.values())
 
     async def _grep(self, call: ToolCall, arguments: Arguments) -> str:
-        expression = compile_pattern(arguments.text("pattern"), "pattern")
-        include = arguments.optional_text("include")
-        include_pattern = None if not include else compile_pattern(include, "include")
+        pattern, include = arguments.text("pattern"), arguments.optional_text("include")
+        expression = compile_pattern(pattern, "pattern")
+        include_pattern = None if not include else compile_include(include)
         grep = Grep(
             expression,
             context=min(max(arguments.integer("context_lines", 1), 0), MOST_CONTEXT),
@@ -112,7 +118,7 @@ class FileTools:
         if not files:
             return f"[No file to search{' has a name like that' if include else ' is in your folders'}.]"
         looked, whole = await self._look(call, files, grep)
-        return render_result(grep, looked=looked, files=len(files), whole=whole)
+        return render_result(grep, pattern, looked=looked, files=len(files), whole=whole)
 
     async def _look(self, call: ToolCall, files: Sequence[KnownFile], grep: Grep) -> tuple[int, bool]:
         """Returns how many files were looked through, and whether that was all there is."""
@@ -144,21 +150,28 @@ class FileTools:
 
 
 def _request(arguments: Arguments) -> tuple[str, int, int | None]:
-    """Returns file name, lines to skip, lines to show."""
-    offset, length = arguments.integer("offset", 0), arguments.integer("length", 0)
-    if offset < 0 or length < 0:
+    """Returns file name, lines to skip, lines to show. A length without an offset shows the whole file."""
+    offset, length = arguments.optional_integer("offset"), arguments.optional_integer("length")
+    if min(offset or 0, length or 0) < 0:
         raise Refused("TOOL_REFUSED", '"offset" and "length" count lines and are not negative.')
-    return arguments.text("file_name"), offset, length or None
+    return arguments.text("file_name"), offset or 0, None if offset is None else length or None
 
 
 def _render_opening(opening: Opening) -> str:
-    """Returns what the model reads: the files that are open now, their views, and the files closed for them."""
+    """Returns what the model reads: the files that are open now, their views, and the files closed for them.
+
+    The prompt shows the views as well, but only from the next message on.
+    """
     most = _share([len(view.text) for _, view in opening.opened])
-    parts = ["In view from now on; from the next message on your prompt shows them, too:"]
+    parts = ["\n".join(f"* Opened {path}{_range(view)}" for path, view in opening.opened)]
     parts += [f"{path}\n{_excerpt(path, view, most)}" for path, view in opening.opened]
     if opening.closed:
         parts.append(f"Closed: {', '.join(opening.closed)}.")
     return "\n\n".join(parts)
+
+
+def _range(view: View) -> str:
+    return "" if view.is_whole else f" (lines {view.first_line}-{view.last_line})"
 
 
 def _share(sizes: Sequence[int]) -> int:

@@ -14,7 +14,8 @@ class ToolCall:
 
     organization_id and user_id come from the call context. embedding: the handle for a default archive that
     must be made, or empty. timezone: IANA name. conversation_id: whose copies of blocks are meant where it has
-    some. create_missing_block: whether memory_rethink makes a block that is not there.
+    some. create_missing_block: whether memory_rethink makes a block that is not there. agent_name: after which a
+    default archive is named.
     """
 
     organization_id: UUID
@@ -30,6 +31,7 @@ class ToolCall:
     conversation_id: UUID | None = None
     create_missing_block: bool = False
     limits: FileLimits = field(default_factory=FileLimits)
+    agent_name: str = ""
 
     @property
     def origin(self) -> Origin:

@@ -167,7 +167,13 @@ class ToolService:
         record = record_of(call, answer, is_error=False)
         try:
             await self._passages.insert(
-                call.organization_id, call.user_id, OfAgent(call.agent_id), [draft], call.embedding, record
+                call.organization_id,
+                call.user_id,
+                OfAgent(call.agent_id),
+                [draft],
+                call.embedding,
+                record,
+                call.agent_name,
             )
         except Aborted:
             raise

@@ -10,10 +10,11 @@ from services.common.codec import Codec
 from services.common.context import current
 from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public
+from services.common.ids import from_public, optional_id, to_public
 from services.common.purge import organization_to_purge
 from services.memory import wire
-from services.memory.agent_files.servicer import directory_message, file_limits
+from services.memory.agent_files.model import AgentFile
+from services.memory.agent_files.servicer import agent_file_message, directory_message, file_limits
 from services.memory.agent_tools.model import ToolCall, ToolResult
 from services.memory.agent_tools.service import ToolService
 from services.memory.agents.model import AgentMemory, BlockEdit, CopyRequest, RestoreRequest
@@ -66,8 +67,14 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         agent_ids = [wire.agent_id(text) for text in request.agent_ids]
         memories = await self._store.memories(current().organization_id, agent_ids)
         folders = await self._agent_files.folders(current().organization_id, agent_ids)
+        # Most agents have no folders.
+        with_files = list(folders) if request.include_files else ()
+        files = await self._agent_files.of_many(current().organization_id, with_files) if with_files else {}
         return agent_pb.BatchGetAgentMemoryResponse(
-            memories=[memory_message(memory, folders.get(memory.agent_id, ())) for memory in memories]
+            memories=[
+                memory_message(memory, folders.get(memory.agent_id, ()), files.get(memory.agent_id, ()))
+                for memory in memories
+            ]
         )
 
     async def CreateAgentMemory(
@@ -174,11 +181,12 @@ def tool_call(request: agent_pb.ApplyToolRequest, organization_id: UUID, user_id
         user_id=user_id,
         agent_id=wire.agent_id(request.agent_id),
         run_id=wire.run_id(request.run_id),
-        step_id=from_public("step", request.step_id) if request.step_id else None,
+        step_id=optional_id("step", request.step_id),
         call_key=_key(request.call_key),
         tool_name=request.tool_name,
         arguments_json=request.arguments_json,
         embedding=storable(request.embedding),
+        agent_name=storable(request.agent_name),
         timezone=request.timezone or "UTC",
         conversation_id=wire.conversation_id(request.conversation_id),
         create_missing_block=request.create_missing_block,
@@ -213,8 +221,10 @@ def copy_request(request: agent_pb.CopyBlocksRequest, organization_id: UUID, use
     )
 
 
-def memory_message(memory: AgentMemory, folders: Sequence[Folder] = ()) -> agent_pb.AgentMemory:
-    """Returns an agent's memory on the wire, in a batch with its folders."""
+def memory_message(
+    memory: AgentMemory, folders: Sequence[Folder] = (), files: Sequence[AgentFile] = ()
+) -> agent_pb.AgentMemory:
+    """Returns an agent's memory on the wire, in a batch with its folders and their files."""
     return agent_pb.AgentMemory(
         agent_id=to_public("agent", memory.agent_id),
         blocks=[block_message(block) for block in memory.blocks],
@@ -224,6 +234,7 @@ def memory_message(memory: AgentMemory, folders: Sequence[Folder] = ()) -> agent
         isolated_block_ids=[to_public("block", one) for one in memory.isolated_block_ids],
         directories=map(directory_message, memory.directories),
         folders=map(folder_message, folders),
+        files=[agent_file_message(memory.agent_id, file) for file in files],
     )
 
 

@@ -7,12 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from services.common.core.refusals import Refused
-from services.common.core.storable import storable, storable_json
+from services.common.core.storable import storable_json
 from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to
 from services.memory.core.vectors import MOST_DIMENSIONS
-
-LONGEST_NAME = 1_000
-LONGEST_DESCRIPTION = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +80,9 @@ def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(name: str) -> str:
-    name = storable(name)
-    if not name.strip() or len(name) > LONGEST_NAME:
-        raise Refused("ARCHIVE_INVALID", f"the name of an archive has 1 to {LONGEST_NAME} characters")
+    if not name.strip():
+        raise Refused("ARCHIVE_INVALID", "the name of an archive must not be blank")
     return name
 
 
-def _description(text: str | None) -> str | None:
-    if text is None:
-        return None
-    text = storable(text)
-    if len(text) > LONGEST_DESCRIPTION:
-        raise Refused(
-            "ARCHIVE_INVALID", f"a description has at most {LONGEST_DESCRIPTION} characters, this one {len(text)}"
-        )
-    return text
-
-
-_RULES: Mapping[str, Callable[[Any], Any]] = {"name": _name, "description": _description, "metadata": storable_json}
+_RULES: Mapping[str, Callable[[Any], Any]] = {"name": _name, "metadata": storable_json}

@@ -105,7 +105,7 @@ class ArchiveServicer(EmbeddingChangeServicer):
 
 def archive_draft(archive: passage_pb2.Archive) -> ArchiveDraft:
     """Returns an archive to create. Raises InvalidArgument (INVALID_ID), Refused (ARCHIVE_INVALID)."""
-    return _DRAFTS.decode(archive, id=wire.archive_id(archive.id) if archive.id else uuid7())
+    return _DRAFTS.create(archive, id=wire.archive_id(archive.id) if archive.id else uuid7())
 
 
 def archive_message(archive: Archive) -> passage_pb2.Archive:

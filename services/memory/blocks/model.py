@@ -40,7 +40,7 @@ class BlockSettings:
     limit: int = DEFAULT_LIMIT
     description: str | None = None
     read_only: bool = False
-    hidden: bool = False
+    hidden: bool | None = None
     metadata: JsonObject = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     project_id: str | None = None

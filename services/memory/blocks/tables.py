@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -26,7 +27,7 @@ blocks = Table(
     Column("char_limit", BigInteger, key="limit", nullable=False),
     Column("description", Text),
     flag("read_only"),
-    flag("hidden"),
+    Column("hidden", Boolean),
     json(),
     texts("tags"),
     Column("project_id", Text),

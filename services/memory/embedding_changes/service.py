@@ -51,7 +51,7 @@ class EmbeddingChangeService:
         self._wake = wake
 
     async def change(self, ref: ArchiveRef, embedding: str | None) -> Progress:
-        """Begins a change to this handle. Raises NotFound (MODEL_NOT_FOUND), Aborted (EMBEDDING_CHANGE_RUNNING)."""
+        """Begins a change to this handle. Raises NotFound (EMBEDDING_NOT_FOUND), Aborted (EMBEDDING_CHANGE_RUNNING)."""
         await self._check(ref)
         model_id, error = await self._ask_model(embedding)
         draft = EmbeddingChange(

@@ -12,11 +12,11 @@ from contextlib import aclosing
 from uuid import UUID
 
 from services.common.core import words
+from services.common.core.vectors import to_embed
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.memory.core.errors import FileConflict, ModelConflict, Unparsable
 from services.memory.core.file_text.kinds import of_media_type
 from services.memory.core.ports.files import FolderStore, IngestionStore, Parser, UploadStore
-from services.memory.core.vectors import to_embed
 from services.memory.embedding_changes.model import TextToEmbed
 from services.memory.files.model import Batch, Chunk, FileStatus, ParseSummary, TextPage, Work
 from services.memory.jobs.model import Job, Reschedule, pause_after

@@ -69,7 +69,8 @@ class File:
 class TextPage:
     """Some whole lines of a file's text, joined by newlines, without one at the end; see core/file_text/pages.py.
 
-    Pages are numbered from 0, lines from 1. continued: a line too long to be kept as one ends here in its middle, and
+    Pages are numbered from 0, lines from 1; lines without text have no number. A page of these alone ends before it
+    begins. continued: a line too long to be kept as one ends here in its middle, and
     the next page goes on with it, as a line of its own. cuts: where its pieces begin and end; first_place: the place in
     the file of the first of them.
     """
@@ -95,12 +96,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ParseSummary:
-    """The counts that follow the pages of a parsed file."""
+    """The counts that follow the pages of a parsed file. ending: the blank end of its text, which is in no page."""
 
     pages: int
     lines: int
     characters: int
     chunks: int
+    ending: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ class UploadService:
 
 def name_taken(name: str) -> AlreadyExists:
     """Returns the error for an upload that shall not be stored beside a file of its name."""
-    return AlreadyExists(f"the folder has a file named {name!r}", reason="FILE_NAME_TAKEN")
+    return AlreadyExists(f"a file named {name!r} already exists in the folder", reason="FILE_NAME_TAKEN")
 
 
 def _media_type(name: str, upload_request: UploadRequest, head: bytes) -> str:
@@ -108,7 +108,7 @@ def _media_type(name: str, upload_request: UploadRequest, head: bytes) -> str:
         return kind.media_type if kind is not None and kind.format is FileFormat.TEXT else PLAIN_TEXT
     if kind is not None:
         return kind.media_type
-    sniffed = sniff_kind(name, head)
+    sniffed = sniff_kind(name, head, declared)
     own = declared.partition(";")[0].strip().lower()
     return own if own.startswith("text/") else sniffed.media_type
 

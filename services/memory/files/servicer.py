@@ -11,7 +11,7 @@ from services.common.codec import Codec
 from services.common.context import current
 from services.common.core.paging import Moment, PageOf, moment_token
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, uuid7
+from services.common.ids import from_public, optional_id, uuid7
 from services.common.page_requests import page_by_id
 from services.memory.core.ports.files import FileStore, FolderStore, IngestionStore
 from services.memory.files.model import File, OnDuplicate, UploadRequest
@@ -22,7 +22,7 @@ _PER_PAGE = 50
 _MOST_CONTENT = 8_000_000
 _MOST_BYTES = 30 * MEBIBYTE
 
-_FILES = Codec(File, folder_pb2.File, leave=("folder_name", "name", "status", "chunk_count", "embedded_count"))
+_FILES = Codec(File, folder_pb2.File, leave=("folder_name", "status", "chunk_count", "embedded_count"))
 
 
 class FileServicer(folder_grpc.FolderServiceServicer):
@@ -60,11 +60,11 @@ class FileServicer(folder_grpc.FolderServiceServicer):
                 pass
         if is_new:
             self._wake()
-        return folder_pb.UploadFileResponse(file=file_message(file))
+        return folder_pb.UploadFileResponse(file=file_message(file), is_new=is_new)
 
     async def GetFile(self, request: folder_pb.GetFileRequest, context: Any) -> folder_pb.GetFileResponse:
         organization_id, file_id = current().organization_id, from_public("file", request.file_id)
-        folder_id = from_public("source", request.folder_id) if request.folder_id else None
+        folder_id = optional_id("source", request.folder_id)
         if folder_id is not None:
             await self._folders.get(organization_id, folder_id)
         file = await self._files.get(organization_id, file_id, folder_id)
@@ -146,7 +146,7 @@ def file_message(file: File, content: str | None = None) -> folder_pb2.File:
     """Returns a file on the wire."""
     return _FILES.encode(
         file,
-        name=file.path,
+        path=file.path,
         status=int(file.status),
         total_chunks=file.chunk_count,
         chunks_embedded=file.embedded_count,

@@ -55,6 +55,7 @@ files = Table(
     _number("embedded_count", 0),
     _number("line_count", 0),
     Column("char_count", BigInteger, nullable=False, server_default=text("0")),
+    Column("ending", Text, nullable=False, server_default=text("''")),
     id_column("created_by_id"),
     time("created_at"),
     time("updated_at"),

@@ -1,20 +1,19 @@
 """Folders: plain values, and what may be stored."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 import orjson
 
 from services.common.core.refusals import Refused
-from services.common.core.storable import storable, storable_json
+from services.common.core.storable import storable_json
 from services.memory.core.file_text.names import CONTROLS, LONGEST_NAME, normal_form
 from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to
 
-LONGEST_TEXT = 100_000
+_MOST_METADATA_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class Folder(FolderSettings):
 
 def validate_folder(draft: FolderDraft) -> FolderDraft:
     """Returns the draft as it will be stored. Raises Refused (FOLDER_INVALID)."""
-    return apply_rules_to(_RULES, replace(draft, embedding=storable(draft.embedding)))
+    return apply_rules_to(_RULES, draft)
 
 
 def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,24 +66,15 @@ def _folder_name(name: str) -> str:
     return name
 
 
-def _text(field: str, text: str | None) -> str | None:
-    text = None if text is None else storable(text)
-    if text is not None and len(text) > LONGEST_TEXT:
-        raise Refused("FOLDER_INVALID", f"{field} has at most {LONGEST_TEXT} characters, this one {len(text)}")
-    return text
-
-
 def _metadata(value: JsonObject) -> JsonObject:
     """Returns metadata within its limit: every agent with the folder is answered with it."""
     value = storable_json(value)
-    if (size := len(orjson.dumps(value))) > LONGEST_TEXT:
-        raise Refused("FOLDER_INVALID", f"metadata has at most {LONGEST_TEXT} bytes as JSON, this one {size}")
+    if (size := len(orjson.dumps(value))) > _MOST_METADATA_BYTES:
+        raise Refused("FOLDER_INVALID", f"metadata has at most {_MOST_METADATA_BYTES} bytes as JSON, this one {size}")
     return value
 
 
 _RULES: Mapping[str, Callable[[Any], Any]] = {
     "name": _folder_name,
-    "description": partial(_text, "description"),
-    "instructions": partial(_text, "instructions"),
     "metadata": _metadata,
 }

@@ -68,7 +68,7 @@ FROM memory.files f JOIN memory.folders d ON d.organization_id = f.organization_
 WHERE f.organization_id = $1
 """
 
-_KEYSET = Keyset(folders, "folder")
+_KEYSET = Keyset(folders, "source")
 
 
 class PostgresFolders:
@@ -120,7 +120,9 @@ class PostgresFolders:
         row = await self._pool.fetchrow(_COUNT, organization_id)
         return row["folders"], row["files"], row["total_size"]
 
-    async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Folder]:
+    async def list(
+        self, organization_id: UUID, page: Page, *, name: str | None = None, name_search: str = ""
+    ) -> PageOf[Folder]:
         file_count = (
             select(func.count())
             .where(files.c.organization_id == folders.c.organization_id, files.c.folder_id == folders.c.id)
@@ -136,6 +138,8 @@ class PostgresFolders:
         )
         if name is not None:
             query = query.where(folders.c.name == name)
+        if name_search:
+            query = query.where(folders.c.name.icontains(name_search, autoescape=True))
         async with self._engine.connect() as connection:
             result = await _KEYSET.page(connection, query, page, organization_id)
         return PageOf(tuple(folder_of_row(row._asdict()) for row in result.items), result.next_token)

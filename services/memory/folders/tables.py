@@ -1,6 +1,16 @@
 """The tables of folders and the agents they are attached to."""
 
-from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from services.memory.sql.columns import id_column, json, metadata, time
 
@@ -45,6 +55,8 @@ agent_folders = Table(
     id_column("folder_id"),
     time("attached_at"),
     PrimaryKeyConstraint("organization_id", "agent_id", "folder_id"),
+    Column("most_open", Integer, nullable=False, server_default=text("5")),
+    Column("view_chars", Integer, nullable=False, server_default=text("50000")),
     _folder_key("agent_folders_folder_fkey"),
     Index("agent_folders_by_folder", "organization_id", "folder_id", "attached_at"),
 )

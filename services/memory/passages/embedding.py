@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 
+from services.common.core.vectors import to_embed, unit_vector
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, OutOfRange
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import Models
 from services.memory.core.ports.search import Embedder
-from services.memory.core.vectors import MOST_DIMENSIONS, to_embed, unit_vector
+from services.memory.core.vectors import MOST_DIMENSIONS
 from services.memory.embedding_changes.model import TextToEmbed, TextVector
 
 MOST_TEXTS = 256

@@ -9,9 +9,10 @@ from uuid import UUID, uuid5
 
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable, storable_json
+from services.common.core.vectors import unit_vector
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.rules import JsonObject, apply_rules, apply_rules_to, unique_tags
-from services.memory.core.vectors import MOST_DIMENSIONS, unit_vector
+from services.memory.core.vectors import MOST_DIMENSIONS
 
 LONGEST_TEXT = 1_000_000
 LONGEST_QUERY = 10_000
@@ -129,6 +130,7 @@ class NewPassages:
 
     archive_id: UUID
     default_of: UUID | None
+    agent_name: str
     drafts: Sequence[PassageDraft]
     embedded: EmbeddedTexts
 

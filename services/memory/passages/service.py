@@ -8,6 +8,7 @@ from uuid import UUID
 
 from services.common.core import words
 from services.common.core.refusals import Refused
+from services.common.core.vectors import to_embed
 from services.common.errors import Aborted
 from services.common.ids import uuid7
 from services.memory.agent_tools.model import CallRecord
@@ -15,7 +16,7 @@ from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ports.passages import ArchiveStore, PassageStore
 from services.memory.core.ports.search import Embedder
-from services.memory.core.vectors import MOST_DIMENSIONS, to_embed
+from services.memory.core.vectors import MOST_DIMENSIONS
 from services.memory.passages.embedding import embed_all, unit, unusable_vector
 from services.memory.passages.model import (
     EmbeddedTexts,
@@ -61,8 +62,11 @@ class PassageService:
         drafts: Sequence[PassageDraft],
         embedding: str = "",
         record: CallRecord | None = None,
+        agent_name: str = "",
     ) -> list[Passage]:
-        """Stores passages in an archive, or in the agent's default one; if there is none, it is made for `embedding`.
+        """Stores passages in an archive, or in the agent's default one.
+
+        If there is none, it is made for `embedding`, and named after `agent_name`, or else after the agent's id.
 
         Vectors that the drafts bring are of the archive's own model; without them, the texts are embedded.
 
@@ -78,6 +82,7 @@ class PassageService:
             new = NewPassages(
                 archive_id=uuid7() if archive is None else archive.id,
                 default_of=target.agent_id if archive is None and isinstance(target, OfAgent) else None,
+                agent_name=agent_name,
                 drafts=drafts,
                 embedded=await texts.embedded(archive, embedding),
             )

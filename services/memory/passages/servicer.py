@@ -89,6 +89,7 @@ class PassageServicer(passage_grpc.PassageServiceServicer):
             target(request),
             [passage_draft(draft) for draft in request.passages],
             storable(request.embedding),
+            agent_name=storable(request.agent_name),
         )
         return passage_pb.CreatePassagesResponse(passages=[passage_message(one) for one in passages])
 

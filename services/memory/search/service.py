@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from uuid import UUID
 
+from services.common.core.ranking import depth
+from services.common.core.vectors import to_embed
 from services.common.errors import LociError
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
 from services.memory.core.ports.search import Embedder, Rankings
-from services.memory.core.ranking.search import FusedPassage, Hit, Part, RankedPassage, Scope, depth, fuse
-from services.memory.core.vectors import to_embed
+from services.memory.core.ranking.search import FusedPassage, Hit, Part, RankedPassage, Scope, fuse
 from services.memory.embedding_changes.model import usable_alternatives
 from services.memory.passages.embedding import unit, unusable_vector
 from services.memory.passages.model import PassageQuery, Place, SearchMode, validate_query

@@ -11,16 +11,17 @@ TOOL = BuiltinTool(
 Find the lines in all files of your folders that match a regular expression, with their numbers.
 
 A match stays within one line. The syntax is that of RE2: the usual one, without lookahead, lookbehind and
-backreferences; (?i) at the beginning ignores case. Matches come 20 at a time; the answer says how to go on.
+backreferences. Case is ignored, unless (?-i) stands at the beginning. Matches come 20 at a time; the answer begins with
+how many there are and ends with how to go on. Lines without text have no number.
 
 Examples:
-    grep_files(pattern="(?i)parental leave", include="^handbook/")
+    grep_files(pattern="parental leave", include="handbook/*.md")
     grep_files(pattern="def \\\\w+_total", include="\\\\.py$", context_lines=3)""",
     properties={
         "pattern": {"type": "string", "description": "The regular expression that a line must match somewhere."},
         "include": {
             "type": "string",
-            "description": 'Only files whose name, "folder/name", matches this regular expression somewhere.',
+            "description": 'Only files whose name, "folder/name", matches: a glob as "*.md", or a regular expression.',
         },
         "context_lines": {
             "type": "integer",

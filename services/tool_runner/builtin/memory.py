@@ -5,7 +5,7 @@ from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="memory",
-    tool_type=ToolType.LETTA_SLEEPTIME_CORE,
+    tool_type=ToolType.LETTA_MEMORY_CORE,
     description="""\
 Manage your memory blocks like files under "/memories/": the path of a block is "/memories/" and its label.
 

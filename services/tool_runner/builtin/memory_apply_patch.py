@@ -5,7 +5,7 @@ from services.tool_runner.core.model import ToolType
 
 TOOL = BuiltinTool(
     name="memory_apply_patch",
-    tool_type=ToolType.LETTA_SLEEPTIME_CORE,
+    tool_type=ToolType.LETTA_MEMORY_CORE,
     description="""\
 Change several places of your memory at once, by a unified diff.
 

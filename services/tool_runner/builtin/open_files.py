@@ -28,9 +28,12 @@ Examples:
                     "file_name": {"type": "string", "description": 'The name as your folders list it: "folder/name".'},
                     "offset": {
                         "type": "integer",
-                        "description": "Lines to skip: 0 (the default) begins with line 1, 400 with line 401.",
+                        "description": "Lines with text to skip: 0 (default) begins with line 1, 400 with line 401.",
                     },
-                    "length": {"type": "integer", "description": "Lines to show; default: as many as fit."},
+                    "length": {
+                        "type": "integer",
+                        "description": "Lines to show after the offset; default: as many as fit.",
+                    },
                 },
                 "required": ["file_name"],
             },

@@ -23,7 +23,14 @@ class SourceParser:
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def derive(
-        self, source: str, *, source_type: str, schema: Schema | None = None, args_schema: Schema | None = None
+        self,
+        source: str,
+        *,
+        source_type: str,
+        schema: Schema | None = None,
+        args_schema: Schema | None = None,
+        description: str = "",
+        name: str = "",
     ) -> DerivedSchema:
         """See `derive.derive`; raises SchemaError."""
         if len(source) > MAX_SOURCE_BYTES:
@@ -31,7 +38,14 @@ class SourceParser:
                 "SOURCE_TOO_LARGE",
                 f"tool source has {len(source)} characters; at most {MAX_SOURCE_BYTES} bytes are accepted",
             )
-        about = {"source": source, "source_type": source_type, "schema": schema, "args_schema": args_schema}
+        about = {
+            "source": source,
+            "source_type": source_type,
+            "schema": schema,
+            "args_schema": args_schema,
+            "description": description,
+            "name": name,
+        }
         answer = await self._ask({"operation": "derive", **about})
         if answer is None:
             raise SchemaError(

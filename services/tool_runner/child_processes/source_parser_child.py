@@ -23,9 +23,11 @@ def limit() -> None:
     limit_process(memory_bytes=_MEMORY_BYTES, cpu_seconds=_CPU_SECONDS, open_files=32)
 
 
-def derived_schema(source: str, source_type: str, schema: Schema | None, args_schema: Schema | None) -> dict[str, Any]:
+def derived_schema(
+    source: str, source_type: str, schema: Schema | None, args_schema: Schema | None, description: str, name: str
+) -> dict[str, Any]:
     """Returns the fields of `Derived`. A schema in the request is checked against JSON Schema, too."""
-    derived = derive(source, source_type, schema, args_schema)
+    derived = derive(source, source_type, schema, args_schema, description=description, name=name)
     if schema is not None or args_schema is not None:
         _validation().check_parameters(derived.schema["name"], derived.schema.get("parameters", {}))
     return asdict(derived)

@@ -87,6 +87,8 @@ class Job:
     # Calls of one session may share a worker and its work directory; processes never survive. Never of two tenants.
     session: str = ""
     tenant: str = ""  # opaque; places that are bound to tenants go by it
+    # Folders of the machine that a program of mode PROCESS sees, read-only, at their own paths.
+    host_folders: tuple[str, ...] = ()
     # What the schema calls the arguments, in its order: JavaScript takes them by position. Empty: as they came.
     parameters: tuple[str, ...] = ()
 

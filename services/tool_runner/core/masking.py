@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-from services.tool_runner.environments.model import MASK
+from services.tool_runner.sandbox_configs.model import MASK
 
 LEAST_CHARACTERS = 6
 _HEAD, _LEAST_HEAD = 128, 16

@@ -32,14 +32,17 @@ ToolChanges = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
-    """What a client may set on a tool. JSON is kept as the text it came in, byte for byte; "" where there is none."""
+    """Settings of a tool. JSON is kept as the text it came in, byte for byte; "" where there is none.
 
-    source_type: str = "python"
+    `source_type` is "json" for Python of which a client did not say what it is, as in the reference.
+    """
+
+    source_type: str = "json"
     source_code: str = ""
     description: str = ""
     tags: tuple[str, ...] = ()
     return_char_limit: int = 50_000
-    default_requires_approval: bool = False
+    default_requires_approval: bool | None = None
     enable_parallel_execution: bool = False
     idempotent: bool = False
     project_id: str | None = None

@@ -86,8 +86,8 @@ class Policy:
     def meaning(self, host: str, port: int) -> Host | None:
         """Returns the entry that allows a canonical host and port, a vouched one before others; None for none."""
         entries = (*self.allow, *(own for secret in self.secrets.values() for own in secret.hosts))
-        found = [entry for entry in entries if entry.covers(host, port)]
-        return next((entry for entry in found if entry.vouched), found[0] if found else None)
+        covering = [entry for entry in entries if entry.covers(host, port)]
+        return next((entry for entry in covering if entry.vouched), covering[0] if covering else None)
 
 
 NOTHING = Policy()

@@ -11,13 +11,13 @@ idempotent. The same key with other arguments is refused.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from services.tool_runner.core.job import ExitReason, File, Limits, Result, ToolError
-from services.tool_runner.core.model import Ending, NewFile, Outcome, Receipt, State, Tool
+from services.tool_runner.core.model import Ending, NewFile, Outcome, Receipt, State, Tool, ToolType
 from services.tool_runner.core.storable import storable
 from services.tool_runner.executions.files.rules.names import is_name
 
+_STDERR = 2  # in `output_order`
 _OUTCOMES = {
     ExitReason.OK: Outcome.SUCCESS,
     ExitReason.RAISED: Outcome.RAISED,
@@ -92,7 +92,13 @@ def refused_ending(name: str, problems: list[str]) -> Ending:
     """Returns the end of a call whose arguments break the tool's schema."""
     lines = [f"Nothing was run: the arguments of {name} do not fit its schema.", *problems]
     text: str = storable("\n".join(lines))
-    return Ending(state=State.DONE, outcome=Outcome.INVALID_ARGUMENTS, tool_return=text)
+    return Ending(
+        state=State.DONE,
+        outcome=Outcome.INVALID_ARGUMENTS,
+        tool_return=text,
+        stderr=text,
+        output_order=((_STDERR, len(text)),),
+    )
 
 
 def failed_ending(problem: str) -> Result:
@@ -101,9 +107,25 @@ def failed_ending(problem: str) -> Result:
     return Result(ExitReason.KILLED, error=ToolError("RunnerFailed", message))
 
 
+def with_error_output(tool: Tool, result: Result) -> Result:
+    """Returns the result with its error at the end of stderr, as the reference has it, and as Python itself prints one.
+
+    An MCP server has no stderr: its error is the answer.
+    """
+    error = result.error
+    if error is None or tool.tool_type is ToolType.EXTERNAL_MCP:
+        return result
+    if result.reason is ExitReason.RAISED:
+        head = f"Traceback (most recent call last):\n{error.traceback.rstrip()}\n" if error.traceback else ""
+        text = f"{head}{error.type}: {error.message}\n"
+    else:
+        text = f"{_failure(tool, result)}\n"
+    return replace(result, stderr=result.stderr + text)
+
+
 def ending_of(tool: Tool, result: Result) -> Ending:
     """Returns the end of a call that its runner ended, in whatever way; `output.py` adds its output."""
-    text = _return_text(result.result) if result.result is not None else _failure(tool.name, result)
+    text = _return_text(result.result) if result.result is not None else _failure(tool, result)
     return Ending(
         state=State.DONE,
         outcome=_OUTCOMES[result.reason],
@@ -135,26 +157,27 @@ def with_files(ending: Ending, files: Sequence[NewFile], dropped: int) -> Ending
 
 
 def _return_text(result: str) -> str:
-    """Returns the result for the model: text as it is, None and booleans as in Python (the reference)."""
-    value: Any = json.loads(result)
-    if value is None or isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) else result
+    """Returns the result for the model: text as it is, all else as Python writes it (the reference)."""
+    return str(json.loads(result))
 
 
-def _failure(name: str, result: Result) -> str:
+def _failure(tool: Tool, result: Result) -> str:
     error = result.error
     assert error is not None
     match result.reason:
+        case ExitReason.RAISED if tool.tool_type is ToolType.EXTERNAL_MCP:
+            return error.message
         case ExitReason.RAISED:
-            trace = f"\n{error.traceback.rstrip()}" if error.traceback else ""
-            return f"Error executing function {name}: {error.type}: {error.message}{trace}"
+            # The frames of a program that the model wrote are its own to mend; those of a tool are in stderr.
+            its_own = tool.tool_type is ToolType.LETTA_BUILTIN and error.traceback
+            frames = f"\n{error.traceback.rstrip()}" if its_own else ""
+            return f"Error executing function {tool.name}: {error.type}: {error.message}{frames}"
         case ExitReason.TIMEOUT:
-            return f"{name} was stopped: {error.message}. What it did until then stands."
-    return f"{name} was stopped: {error.message}."
+            return f"{tool.name} was stopped: {error.message}. What it did until then stands."
+    return f"{tool.name} was stopped: {error.message}."
 
 
 def _cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
-    return f"{text[:limit]}... (cut: it has {len(text)} characters, {limit} are shown)"
+    return f"{text[:limit]}... [function output was truncated: it has {len(text)} characters, {limit} are shown]"

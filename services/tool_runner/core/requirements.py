@@ -59,14 +59,14 @@ def _parse(text: str, member: str, one: Any) -> tuple[str, ...]:
         entries = None
     if not isinstance(entries, list) or len(entries) > MOST:
         raise Refused(REASON, f'{member} is to be a list of at most {MOST} objects {{"name": ..., "version": ...}}')
-    found: dict[str, str] = {}  # the last one of a name holds
+    versions: dict[str, str] = {}  # the last one of a name holds
     for index, entry in enumerate(entries):
         try:
             name, requirement = one(*_parts(entry))
         except ValueError as problem:
             raise Refused(REASON, f"{member}[{index}]: {problem}") from None
-        found[name] = requirement
-    return tuple(sorted(found.values()))
+        versions[name] = requirement
+    return tuple(sorted(versions.values()))
 
 
 def _parts(entry: Any) -> tuple[str, str]:

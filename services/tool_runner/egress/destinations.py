@@ -11,29 +11,15 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.core.addresses import ALLOW, Address, AddressRefused, is_public, unmap
+from services.common.core.addresses import ALLOW, Address, AddressRefused, is_metadata, is_public, unmap
 from services.common.dns import resolve
 from services.tool_runner.egress.streams import Socket
 
 _MOST_TRIED = 4
 _CONNECT_SECONDS = 15.0
 _RESOLVE_SECONDS = 10.0
-_NEVER = [
-    ipaddress.ip_network(network)
-    for network in (
-        "0.0.0.0/8",
-        "169.254.0.0/16",  # link-local; metadata of AWS, Google, Azure and most others
-        "100.100.100.200/32",  # metadata of Alibaba
-        "168.63.129.16/32",  # Azure's platform
-        "192.0.0.192/32",  # metadata of Oracle
-        "224.0.0.0/3",
-        "::/128",
-        "fe80::/10",
-        "fd00:ec2::/32",  # metadata of AWS
-        "fd20:ce::/32",  # metadata of Google
-        "ff00::/8",
-    )
-]
+# Nobody's: this network, multicast and what is reserved.
+_NOBODYS = [ipaddress.ip_network(network) for network in ("0.0.0.0/8", "224.0.0.0/3", "::/128", "ff00::/8")]
 
 
 class Unreachable(Exception):
@@ -72,7 +58,7 @@ class Destinations:
         except TimeoutError:
             raise Unreachable(f"{host} was not resolved within {_RESOLVE_SECONDS:g} s") from None
         for address in () if origin.is_loci else addresses:
-            if any(unmap(address) in network for network in _NEVER):
+            if is_metadata(address) or any(unmap(address) in network for network in _NOBODYS):
                 raise AddressRefused(f"{host} is at {address}, which no tool may reach")
             if not (self._allow_private or origin.vouched or is_public(address)):
                 raise AddressRefused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")

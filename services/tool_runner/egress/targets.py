@@ -24,13 +24,13 @@ def check(method: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 def absolute(target: bytes) -> tuple[str, int, bytes]:
     """Returns host, port and origin-form of `http://host/path`. Raises Refused."""
-    found = _ABSOLUTE.fullmatch(target)
-    if found is None:
+    match = _ABSOLUTE.fullmatch(target)
+    if match is None:
         raise AddressRefused("this is a proxy: ask it for http://host/path, or CONNECT host:443")
-    if found[1].lower() != b"http":
+    if match[1].lower() != b"http":
         raise AddressRefused("https:// goes through the proxy by CONNECT")
-    host, port = _split(found[2])
-    path = found[3] or b"/"
+    host, port = _split(match[2])
+    path = match[3] or b"/"
     return host, port or 80, path if path.startswith(b"/") else b"/" + path
 
 
@@ -70,20 +70,20 @@ def origins_in(address: str) -> list[tuple[str, int]]:
         return []
     places = []
     for part in rest.lstrip("/").partition("/")[0].rpartition("@")[2].split(","):
-        found = _AUTHORITY.fullmatch(part)
-        port = found[2] if found and found[2] else _PORTS.get(scheme)
-        if found and port:
-            places.append((found[1].strip("[]"), int(port)))
+        match = _AUTHORITY.fullmatch(part)
+        port = match[2] if match and match[2] else _PORTS.get(scheme)
+        if match and port:
+            places.append((match[1].strip("[]"), int(port)))
     return places
 
 
 def _split(text: bytes) -> tuple[str, int | None]:
     text_shown = text.decode("latin-1")
-    found = _AUTHORITY.fullmatch(text_shown)
-    host = canonical(found[1]) if found else None
-    if found is None or host is None:
+    match = _AUTHORITY.fullmatch(text_shown)
+    host = canonical(match[1]) if match else None
+    if match is None or host is None:
         raise AddressRefused(f"{text_shown[:80]!r} is not the name of a host, nor an address in its usual form")
-    port = None if found[2] is None else int(found[2])
+    port = None if match[2] is None else int(match[2])
     if port is not None and not 0 < port < 65_536:
         raise AddressRefused(f"{port} is not a port")
     return host, port

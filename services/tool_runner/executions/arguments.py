@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from services.tool_runner.child_processes.source_parser import SourceParser
-from services.tool_runner.core.model import Call, Tool
+from services.tool_runner.core.model import Call, Tool, ToolType
 from services.tool_runner.core.schemas import raw_arguments
 from services.tool_runner.core.schemas.errors import SchemaError
 
@@ -18,19 +18,21 @@ class Refusal(Exception):
 
 
 async def check_arguments(tool: Tool, call: Call, limited: SourceParser) -> dict[str, Any]:
-    """Returns the arguments as the tool gets them; raises Refusal."""
+    """Returns the arguments as the tool gets them; raises Refusal. An MCP server looks at its own itself."""
     parameters = raw_arguments.without_habits(json.loads(tool.json_schema).get("parameters") or {})
     try:
         arguments = raw_arguments.complete(parameters, raw_arguments.parse(call.arguments))
+        if tool.tool_type is ToolType.EXTERNAL_MCP:
+            return arguments
         if raw_arguments.is_plain(parameters, call.arguments):
             # jsonschema is 12 MB: a process that never runs a custom tool does without.
             from services.tool_runner.core.schemas.validation import problems  # noqa: PLC0415
 
-            found = problems(tool.name, parameters, arguments)
+            wrong = problems(tool.name, parameters, arguments)
         else:
-            found = await limited.problems(tool.name, parameters, arguments)
+            wrong = await limited.problems(tool.name, parameters, arguments)
     except (raw_arguments.NotAnObject, SchemaError) as error:
         raise Refusal([str(error)]) from None
-    if found:
-        raise Refusal(found)
+    if wrong:
+        raise Refusal(wrong)
     return arguments

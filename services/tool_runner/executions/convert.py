@@ -1,23 +1,21 @@
 """Calls, receipts and their files: Protobuf to plain values and back."""
 
-from datetime import UTC, datetime
 from uuid import UUID
-
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from services.common.codec import Codec
 from services.common.core.paging import checked_size
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public
+from services.common.ids import from_public, optional_id
 from services.common.page_requests import allow
+from services.common.timestamps import moment_in
 from services.tool_runner.core.job import Output
 from services.tool_runner.core.model import Call, KeptFile, Outcome, Receipt, State
 from services.tool_runner.core.schemas.json_fields import json_object
-from services.tool_runner.environments.model import Draft
-from services.tool_runner.environments.rules import variables
 from services.tool_runner.executions.files.inputs import MOST_FILES
 from services.tool_runner.executions.model import FileFilter, ReceiptFilter
+from services.tool_runner.sandbox_configs.model import VariableSettings
+from services.tool_runner.sandbox_configs.rules import variables
 from services.tool_runner.tools.convert import tool_id
 from services.tool_runner.tools.model import DEFAULT_SIZE
 
@@ -28,8 +26,8 @@ _FILES = Codec(KeptFile, execution_pb.ExecutionFile)
 _LONGEST_CALL_KEY = 200
 
 
-# What asks for something to be run.
-_Asked = execution_pb.ExecuteToolRequest | execution_pb.RunSourceRequest
+# The requests that run something.
+_RunRequest = execution_pb.ExecuteToolRequest | execution_pb.RunSourceRequest
 
 
 def agent_id(text: str) -> UUID:
@@ -49,11 +47,11 @@ def call(request: execution_pb.ExecuteToolRequest) -> Call:
         call_key=call_key(request.call_key),
         tool_id=tool_id(request.tool_id),
         arguments=request.arguments_json,
-        agent_id=_optional("agent", request.agent_id),
+        agent_id=optional_id("agent", request.agent_id),
         seconds=_seconds(request),
         environment=_environment(request),
-        run_id=_optional("run", request.run_id),
-        step_id=_optional("step", request.step_id),
+        run_id=optional_id("run", request.run_id),
+        step_id=optional_id("step", request.step_id),
         agent_state=json_object(state, "agent_state_json") if state else "",
         client_token=request.client_token,
         file_ids=_file_ids(request),
@@ -87,13 +85,13 @@ def receipt_filter(request: execution_pb.ListReceiptsRequest) -> ReceiptFilter:
     return ReceiptFilter(
         size=checked_size(request.page.page_size, DEFAULT_SIZE),
         token=request.page.page_token,
-        agent_id=_optional("agent", request.agent_id),
-        run_id=_optional("run", request.run_id),
-        tool_id=_optional("tool", request.tool_id),
+        agent_id=optional_id("agent", request.agent_id),
+        run_id=optional_id("run", request.run_id),
+        tool_id=optional_id("tool", request.tool_id),
         states=tuple(map(_state, request.states)),
         outcomes=tuple(map(_outcome, request.outcomes)),
-        since=_moment(request.since) if request.HasField("since") else None,
-        until=_moment(request.until) if request.HasField("until") else None,
+        since=moment_in(request, "since", _invalid_time),
+        until=moment_in(request, "until", _invalid_time),
     )
 
 
@@ -104,7 +102,7 @@ def file_filter(request: execution_pb.ListFilesRequest) -> FileFilter:
         size=checked_size(request.page.page_size, DEFAULT_SIZE),
         token=request.page.page_token,
         call_key=call_key(request.call_key) if request.call_key else None,
-        agent_id=_optional("agent", request.agent_id),
+        agent_id=optional_id("agent", request.agent_id),
     )
 
 
@@ -128,20 +126,20 @@ def event_message(sequence: int, event: Output | Receipt) -> execution_pb.Stream
     return execution_pb.StreamExecutionResponse(sequence=sequence, stderr=event.text)
 
 
-def _seconds(request: _Asked) -> float | None:
+def _seconds(request: _RunRequest) -> float | None:
     seconds = request.timeout.ToNanoseconds() / 1e9 if request.HasField("timeout") else None
     if seconds is not None and seconds <= 0:
         raise InvalidArgument(f"timeout is {seconds:g} s; it must be above zero", reason="TIMEOUT_INVALID")
     return seconds
 
 
-def _environment(request: _Asked) -> dict[str, str]:
+def _environment(request: _RunRequest) -> dict[str, str]:
     environment = dict(request.environment)
-    variables.check_all([Draft(name, value) for name, value in environment.items()])
+    variables.check_all([VariableSettings(name, value) for name, value in environment.items()])
     return environment
 
 
-def _file_ids(request: _Asked) -> tuple[UUID, ...]:
+def _file_ids(request: _RunRequest) -> tuple[UUID, ...]:
     ids = tuple(dict.fromkeys(map(file_id, request.file_ids)))
     if len(ids) > MOST_FILES:
         raise InvalidArgument(f"a call takes at most {MOST_FILES} files", reason="EXECUTION_FILE_INVALID")
@@ -162,12 +160,5 @@ def _outcome(number: int) -> Outcome:
         raise InvalidArgument(f"{number} is not an outcome of calls", reason="RECEIPT_FILTER_INVALID") from None
 
 
-def _optional(prefix: str, text: str) -> UUID | None:
-    return from_public(prefix, text) if text else None
-
-
-def _moment(stamp: Timestamp) -> datetime:
-    try:
-        return stamp.ToDatetime(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidArgument("a time is outside of the years 1 to 9999", reason="TIME_INVALID") from None
+def _invalid_time(name: str, problem: str) -> InvalidArgument:
+    return InvalidArgument(f"{name} {problem}", reason="TIME_INVALID")

@@ -26,7 +26,7 @@ _STREAMS: dict[int, Stream] = {number: stream for stream, number in _NUMBERS.ite
 
 
 class Masking(Protocol):
-    """Masks one stream; a secret may be cut in two by its pieces. See `environments.masking`."""
+    """Masks one stream; a secret may be cut in two by its pieces. See `core.masking`."""
 
     def feed(self, text: str) -> str: ...
 

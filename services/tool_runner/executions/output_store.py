@@ -42,5 +42,5 @@ class PostgresOutputs:
         await self._pool.execute(_ADD, *call, owner_id, sequences, streams, texts)
 
     async def after(self, call: CallId, sequence: int) -> list[Output]:
-        found = await self._pool.fetch(_AFTER, *call, sequence)
-        return [Output(row["sequence"], _STREAMS[row["stream"]], row["text"]) for row in found]
+        rows = await self._pool.fetch(_AFTER, *call, sequence)
+        return [Output(row["sequence"], _STREAMS[row["stream"]], row["text"]) for row in rows]

@@ -6,7 +6,6 @@ import logging
 import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from uuid import UUID
 
 from services.common.context import RUN_ROLE, current
@@ -88,8 +87,8 @@ class CallRunner:
         except Exception:
             await self._receipts.release(identity, self._owner_id)
             raise
-        printed.end(result)
-        return await self._end(identity, printed.complete(await _told(prepared, result)))
+        printed.end(receipts.with_error_output(prepared.work.tool, result))
+        return await self._end(identity, printed.complete(await _ending_of(prepared, result)))
 
     @contextlib.asynccontextmanager
     async def _slot(self, execution: Execution) -> AsyncIterator[None]:
@@ -149,16 +148,15 @@ class CallRunner:
 
     async def _of_another(self, identity: CallId) -> Receipt:
         """Returns the receipt after our lease had lapsed: another replica has the call now, or wrote its end."""
-        if found := await self._receipts.read(identity):
-            if found.state in (State.RESERVED, State.STARTED):
+        if receipt := await self._receipts.read(identity):
+            if receipt.state in (State.RESERVED, State.STARTED):
                 raise Unavailable("another replica of the tool runner has the call now; ask again")
-            return found
+            return receipt
         raise NotFound(f"the call {identity[1]!r} was erased while it ran", reason="CALL_NOT_FOUND")
 
 
 def _refused(prepared: PreparedCall) -> Ending:
-    ending = receipts.refused_ending(prepared.work.tool.name, list(prepared.problems))
-    return replace(ending, tool_return=prepared.mask.text(ending.tool_return))
+    return receipts.refused_ending(prepared.work.tool.name, [*map(prepared.mask.text, prepared.problems)])
 
 
 def _waiting_for_it() -> int:
@@ -167,8 +165,8 @@ def _waiting_for_it() -> int:
     return len(caller.ancestors) + (caller.role == RUN_ROLE)
 
 
-async def _told(prepared: PreparedCall, result: Result) -> Ending:
-    """Returns what is told of a call that its runner ended."""
+async def _ending_of(prepared: PreparedCall, result: Result) -> Ending:
+    """Returns the end of a call that its runner ended; in a thread where the result is large."""
     error = result.error
     size = len(result.result or "") + sum(len(value) for _, value in result.block_edits)
     size += len(error.message) + len(error.traceback) if error else 0

@@ -58,21 +58,21 @@ class CallPreparation:
 
         Raises FailedPrecondition (TOOL_NOT_RUNNABLE), and what the environments raise.
         """
-        found = tool or await self._tools.find(organization_id, call.tool_id)
-        if found is None:
+        stored = tool or await self._tools.find(organization_id, call.tool_id)
+        if stored is None:
             return None
-        runner = self._runners.get(found.tool_type)
+        runner = self._runners.get(stored.tool_type)
         if runner is None:
-            raise _not_runnable(found)
+            raise _not_runnable(stored)
         settings = await self._environments.of_call(organization_id, call.tool_id, call.agent_id)
         secrets = {**settings.variables, **call.environment}
         prepared = PreparedCall(
             work=Work(
                 organization_id=organization_id,
-                tool=_with_requirements(found, settings),
+                tool=_with_requirements(stored, settings),
                 call=call,
                 arguments={},
-                environment={**_known(call, found), **secrets},
+                environment={**_known(call, stored), **secrets},
                 limits=replace(self._limits, seconds=min(call.seconds or self._limits.seconds, self._limits.seconds)),
             ),
             runner=runner,

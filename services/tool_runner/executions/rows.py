@@ -30,7 +30,7 @@ _LISTED = (
 )
 
 
-_TOLD = ("result", "tool_return", "stdout", "stderr")
+_RESULT = ("result", "tool_return", "stdout", "stderr")
 
 
 _PAIRS = ("output_order", "block_edits")
@@ -40,7 +40,7 @@ _PAIRS = ("output_order", "block_edits")
 LISTED_COLUMNS = ", ".join(("state", "outcome", *_LISTED))
 
 
-RECEIPT_COLUMNS = ", ".join(("state", "outcome", *_LISTED, *_TOLD, *_PAIRS))
+RECEIPT_COLUMNS = ", ".join(("state", "outcome", *_LISTED, *_RESULT, *_PAIRS))
 
 
 FILE_COLUMNS = "id, name, size, sha256, call_key, agent_id, created_at"
@@ -60,7 +60,7 @@ def receipt_summary(row: Mapping[str, Any]) -> Receipt:
 
 def receipt(row: Mapping[str, Any], *, owner_alive: bool = True) -> Receipt:
     """Returns the receipt of a row with RECEIPT_COLUMNS and `files`."""
-    values = {name: row[name] for name in _TOLD}
+    values = {name: row[name] for name in _RESULT}
     values |= {name: tuple(map(tuple, json.loads(row[name] or "[]"))) for name in _PAIRS}
     values["files"] = tuple(map(_file_from_json, row["files"] or ()))
     return _receipt(row, values | {"owner_alive": owner_alive})

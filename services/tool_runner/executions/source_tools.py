@@ -14,7 +14,7 @@ _ANY = {"type": "object", "properties": {}, "additionalProperties": True}
 class Maker(Protocol):
     """Makes tools from drafts; see `tools.service.Catalogue`."""
 
-    async def draft_tool(self, tool_id: UUID, draft: ToolChanges) -> Tool: ...
+    async def draft_tool(self, tool_id: UUID, draft: ToolChanges, function: str) -> Tool: ...
 
 
 async def tool_of(maker: Maker, organization_id: UUID, draft: ToolChanges, function: str) -> Tool:
@@ -24,16 +24,13 @@ async def tool_of(maker: Maker, organization_id: UUID, draft: ToolChanges, funct
     `Catalogue.create`.
     """
     tool_id = source_id(organization_id, draft, function)
-    if not function:
-        return await maker.draft_tool(tool_id, draft)
     try:
-        tool = await maker.draft_tool(tool_id, draft)
+        return await maker.draft_tool(tool_id, draft, function)
     except Refused:
-        tool = None
-    if tool is not None and tool.name == function:
-        return tool
+        if not function:
+            raise
     schema = json.dumps({"name": function, "description": "", "parameters": _ANY})
-    return await maker.draft_tool(tool_id, {**draft, "json_schema": schema})
+    return await maker.draft_tool(tool_id, {**draft, "json_schema": schema}, function)
 
 
 def source_id(organization_id: UUID, draft: ToolChanges, function: str) -> UUID:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Collection
+from dataclasses import fields
 from hashlib import sha256
 from uuid import UUID
 
 import asyncpg
 
+from services.common.core.statements import Statement
 from services.tool_runner.core.model import Ending, Receipt, State
 from services.tool_runner.database import DatabasePool
 from services.tool_runner.executions import rows
@@ -17,14 +19,13 @@ from services.tool_runner.executions.rows import FILES_OF_RECEIPT, RECEIPT_COLUM
 LEASE = "interval '2.5 seconds'"
 _FORGOTTEN = "interval '1 day'"
 
-_RESERVE = f"""
-INSERT INTO tool_runner.receipts (
-    organization_id, call_key, tool_id, tool_version, agent_id, arguments_hash, state, owner_id, limits,
-    tool_name, run_id, step_id, settings)
-VALUES ($1, $2, $3, $4, $5, $6, {State.RESERVED:d}, $7, $8, $9, $10, $11, $12)
+_RESERVATION = tuple(field.name for field in fields(Reservation))
+_RESERVE = Statement(f"""
+INSERT INTO tool_runner.receipts (organization_id, call_key, state, {", ".join(_RESERVATION)})
+VALUES (:organization_id, :call_key, {State.RESERVED:d}, {", ".join(f":{name}" for name in _RESERVATION)})
 ON CONFLICT (organization_id, call_key) DO NOTHING
 RETURNING call_key
-"""
+""")
 _READ = f"""
 SELECT {RECEIPT_COLUMNS}, {FILES_OF_RECEIPT} AS files, EXISTS (
     SELECT FROM tool_runner.workers w
@@ -52,12 +53,13 @@ _RELEASE = f"""
 DELETE FROM tool_runner.receipts
 WHERE organization_id = $1 AND call_key = $2 AND owner_id = $3 AND state IN ({State.RESERVED:d}, {State.STARTED:d})
 """
-_END = f"""
+_END = Statement(f"""
 WITH ended AS (
     UPDATE tool_runner.receipts
-    SET state = $4, outcome = $5, result = $6, output_hash = $7, tool_return = $8, stdout = $9, stderr = $10,
-        output_order = $11, block_edits = $12, ended_at = clock_timestamp()
-    WHERE organization_id = $1 AND call_key = $2 AND owner_id = $3
+    SET state = :state, outcome = :outcome, result = :result, output_hash = :output_hash, tool_return = :tool_return,
+        stdout = :stdout, stderr = :stderr, output_order = :output_order, block_edits = :block_edits,
+        ended_at = clock_timestamp()
+    WHERE organization_id = :organization_id AND call_key = :call_key AND owner_id = :owner_id
         AND state IN ({State.RESERVED:d}, {State.STARTED:d})
     RETURNING organization_id, {RECEIPT_COLUMNS}),
 printed AS (
@@ -68,10 +70,12 @@ kept AS (
         organization_id, id, name, size, sha256, content, call_key, agent_id, created_by_id)
     SELECT e.organization_id, f.id, f.name, length(f.content), encode(sha256(f.content), 'hex'), f.content,
         e.call_key, e.agent_id, f.created_by_id
-    FROM ended e, unnest($13::uuid[], $14::text[], $15::bytea[], $16::uuid[]) AS f (id, name, content, created_by_id)
+    FROM ended e,
+        unnest(:file_ids::uuid[], :file_names::text[], :file_contents::bytea[], :file_creators::uuid[])
+            AS f (id, name, content, created_by_id)
     RETURNING id, name, size, sha256, call_key, agent_id, created_at)
 SELECT ended.*, (SELECT jsonb_agg(to_jsonb(kept) ORDER BY kept.id) FROM kept) AS files FROM ended
-"""
+""")
 _REQUEST_CANCEL = """
 UPDATE tool_runner.receipts SET cancel_requested = true WHERE organization_id = $1 AND call_key = $2
 """
@@ -103,7 +107,8 @@ class PostgresReceipts:
         self._pool = DatabasePool(pool)
 
     async def reserve(self, call: CallId, reservation: Reservation) -> bool:
-        return await self._pool.fetchval(_RESERVE, *call, *_parameters(reservation)) is not None
+        values = {name: getattr(reservation, name) for name in _RESERVATION}
+        return await self._pool.fetchval(*_RESERVE.bind(**_of(call), **values)) is not None
 
     async def read(self, call: CallId) -> Receipt | None:
         row = await self._pool.fetchrow(_READ, *call)
@@ -120,24 +125,22 @@ class PostgresReceipts:
         await self._pool.execute(_RELEASE, *call, owner_id)
 
     async def end(self, call: CallId, owner_id: UUID, ending: Ending) -> Receipt | None:
-        row = await self._pool.fetchrow(
-            _END,
-            *call,
-            owner_id,
-            ending.state,
-            ending.outcome,
-            ending.result,
-            sha256(ending.result.encode()).hexdigest() if ending.result else "",
-            ending.tool_return,
-            ending.stdout,
-            ending.stderr,
-            _pairs(ending.output_order),
-            _pairs(ending.block_edits),
-            [file.id for file in ending.files],
-            [file.name for file in ending.files],
-            [file.content for file in ending.files],
-            [file.created_by_id for file in ending.files],
-        )
+        values = {
+            "state": ending.state,
+            "outcome": ending.outcome,
+            "result": ending.result,
+            "output_hash": sha256(ending.result.encode()).hexdigest() if ending.result else "",
+            "tool_return": ending.tool_return,
+            "stdout": ending.stdout,
+            "stderr": ending.stderr,
+            "output_order": _pairs(ending.output_order),
+            "block_edits": _pairs(ending.block_edits),
+            "file_ids": [file.id for file in ending.files],
+            "file_names": [file.name for file in ending.files],
+            "file_contents": [file.content for file in ending.files],
+            "file_creators": [file.created_by_id for file in ending.files],
+        }
+        row = await self._pool.fetchrow(*_END.bind(**_of(call), owner_id=owner_id, **values))
         return rows.receipt(row) if row else None
 
     async def request_cancel(self, call: CallId) -> None:
@@ -157,19 +160,8 @@ class PostgresReceipts:
         await self._pool.execute(_RETIRE, owner_id)
 
 
-def _parameters(reservation: Reservation) -> tuple[object, ...]:
-    return (
-        reservation.tool_id,
-        reservation.tool_version,
-        reservation.agent_id,
-        reservation.arguments_hash,
-        reservation.owner_id,
-        reservation.limits,
-        reservation.tool_name,
-        reservation.run_id,
-        reservation.step_id,
-        reservation.settings,
-    )
+def _of(call: CallId) -> dict[str, object]:
+    return dict(zip(("organization_id", "call_key"), call, strict=True))
 
 
 def _pairs(pairs: Collection[tuple[object, object]]) -> str:

@@ -61,8 +61,8 @@ class LayerCache:
         self._folder.mkdir(parents=True, exist_ok=True)
         for path in missing:
             path.chmod(0o711)  # whatever the umask is: tools are run as other users
-        found = self._folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        status = self._folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise PermissionError("it is to be a folder of this user that no other may write to")
 
     def _drop_oldest(self) -> None:

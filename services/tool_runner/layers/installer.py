@@ -91,8 +91,8 @@ def install_node(plan: dict[str, Any]) -> int:
 
 def npm_command(plan: dict[str, Any]) -> list[str]:
     """Returns npm of the image, else the one that was sent."""
-    if found := shutil.which("npm"):
-        return [found]
+    if npm := shutil.which("npm"):
+        return [npm]
     if not plan["npm"]:
         sys.exit("there is no npm, neither in the sandbox nor beside the tool runner: install Node with npm there")
     with tarfile.open(os.path.join("/inputs", plan["npm"])) as archive:

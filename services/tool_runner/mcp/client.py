@@ -113,7 +113,7 @@ class McpClient:
                     cursor: str | None = None
                     for _ in range(_MOST_PAGES):
                         params = {"cursor": cursor} if cursor else {}
-                        page = await _asked(line, params, self.times.list)
+                        page = await _page(line, params, self.times.list)
                         listed += page.get("tools") or []
                         cursor = _next(page, cursor)
                         if cursor is None or len(listed) >= _MOST_LISTED:
@@ -199,7 +199,7 @@ class McpClient:
         )
 
 
-async def _asked(line: "McpSession", params: JsonObject, seconds: float) -> JsonObject:
+async def _page(line: "McpSession", params: JsonObject, seconds: float) -> JsonObject:
     try:
         page = await line.ask("tools/list", params, seconds=seconds)
     except ServerError as error:

@@ -22,7 +22,7 @@ MOST_BODY = 16 * 1024 * 1024
 MOST_STREAM = 256 * 1024 * 1024
 MOST_EVENT = MOST_BODY
 _MOST_PLAIN = 1024 * 1024
-_SHOWN_CHARS = 300
+_QUOTE_CHARS = 300
 _NOTIFYING = 5.0
 _SESSION = "mcp-session-id"
 
@@ -200,11 +200,11 @@ def _broken_connection(error: Exception) -> McpProblem:
 
 
 def _words(error: Exception) -> str:
-    return str(error)[:_SHOWN_CHARS] or type(error).__name__
+    return str(error)[:_QUOTE_CHARS] or type(error).__name__
 
 
 def _body_text(body: bytes) -> str:
-    text = body[:_SHOWN_CHARS].decode("utf-8", "replace").strip()
+    text = body[:_QUOTE_CHARS].decode("utf-8", "replace").strip()
     printable = "".join(character if character.isprintable() else " " for character in text)
     return f": {printable}" if printable and not printable.startswith("<") else ""
 

@@ -43,7 +43,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 
 _FORM = "application/x-www-form-urlencoded"
-_MOST_SHOWN = 300
+_QUOTE_CHARS = 300
 
 
 class Attempt(BaseModel):
@@ -151,11 +151,11 @@ async def _resource(client: httpx2.AsyncClient, server_url: str, named: str | No
         response = await _got(client, url)
         if response.status_code >= 500 or response.status_code == 429:
             broken = response.status_code
-        if found := await handle_protected_resource_response(response):
+        if metadata := await handle_protected_resource_response(response):
             resource = resource_url_from_server_url(server_url)
-            if not check_resource_allowed(requested_resource=resource, configured_resource=str(found.resource)):
-                raise OAuthFlowError(f"the server's metadata are those of {found.resource}, not of {resource}")
-            return found
+            if not check_resource_allowed(requested_resource=resource, configured_resource=str(metadata.resource)):
+                raise OAuthFlowError(f"the server's metadata are those of {metadata.resource}, not of {resource}")
+            return metadata
     if broken:
         # It says nothing about whether there are any.
         raise OAuthFlowError(f"the server's metadata could not be read: HTTP {broken}")
@@ -169,14 +169,14 @@ async def _metadata(
     named = str(resource.authorization_servers[0]) if resource else None
     expected = named or _origin(server_url)
     for url in build_oauth_authorization_server_metadata_discovery_urls(named, server_url):
-        go_on, found = await handle_auth_metadata_response(await _got(client, url))
+        go_on, metadata = await handle_auth_metadata_response(await _got(client, url))
         if not go_on:
             return None
-        if found:
-            if named is None and issuers_match(str(found.issuer), expected):
-                expected = str(found.issuer)
-            validate_metadata_issuer(found, expected)
-            return found
+        if metadata:
+            if named is None and issuers_match(str(metadata.issuer), expected):
+                expected = str(metadata.issuer)
+            validate_metadata_issuer(metadata, expected)
+            return metadata
     return None
 
 
@@ -287,11 +287,11 @@ def _origin(url: str) -> str:
 
 
 def _error_text(response: httpx2.Response) -> str:
-    return response.text[:_MOST_SHOWN]
+    return response.text[:_QUOTE_CHARS]
 
 
 def _failure(error: Exception) -> McpProblem:
-    return McpProblem(Kind.FAILED, f"the authorisation failed: {str(error)[: 2 * _MOST_SHOWN]}")
+    return McpProblem(Kind.FAILED, f"the authorisation failed: {str(error)[: 2 * _QUOTE_CHARS]}")
 
 
 def _over() -> McpProblem:

@@ -230,11 +230,11 @@ class McpSession:
 
 
 def _progress(listener: Listener) -> Any:
-    async def told(progress: float, total: float | None, message: str | None) -> None:
+    async def report(progress: float, total: float | None, message: str | None) -> None:
         of = f"/{total:g}" if total else ""
         listener(f"[progress {progress:g}{of}] {message or ''}".rstrip())
 
-    return told
+    return report
 
 
 def _problem(error: BaseException) -> McpProblem:

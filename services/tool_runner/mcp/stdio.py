@@ -21,13 +21,21 @@ _INSTALL_SECONDS = 25.0
 
 
 class SandboxPrograms:
-    """`mcp.ports.Programs`. `limits` hold for a program as long as it runs."""
+    """`mcp.ports.Programs`. `limits` hold for a program as long as it runs; `host_folders`: see `Job`."""
 
-    def __init__(self, sandboxes: Sandboxes, egress: Egress, layers: Layers, limits: Limits) -> None:
+    def __init__(
+        self,
+        sandboxes: Sandboxes,
+        egress: Egress,
+        layers: Layers,
+        limits: Limits,
+        host_folders: tuple[str, ...] = (),
+    ) -> None:
         self._sandboxes = sandboxes
         self._egress = egress
         self._layers = layers
         self._limits = limits
+        self._host_folders = host_folders
 
     async def ready(self, organization_id: UUID, program: Stdio) -> AbstractAsyncContextManager[Process]:
         """See the port."""
@@ -49,6 +57,7 @@ class SandboxPrograms:
             mode=Mode.PROCESS,
             argv=found.argv,
             layer=layer,
+            host_folders=self._host_folders,
             tenant=str(organization_id),
         )
         allowed = bool(policy.allow or policy.secrets)

@@ -98,21 +98,21 @@ def _plain(value: Any) -> Any:
     return dict(value) if hasattr(value, "items") else tuple(value)
 
 
-def transport_message(transport: Transport) -> mcp_pb.McpTransport:
-    """Returns the transport with its secrets masked."""
-    masked = model.mask(transport)
-    names = _STDIO if isinstance(masked, Stdio) else _HTTP
-    field_names = {field.name for field in fields(masked)}
-    values = {theirs: getattr(masked, ours) for theirs, ours in names.items() if ours in field_names}
-    kind: Any = mcp_pb.StdioMcpTransport if isinstance(masked, Stdio) else mcp_pb.HttpMcpTransport
-    return mcp_pb.McpTransport(**{masked.kind.value: kind(**values)})
+def transport_message(transport: Transport, *, show_secrets: bool = False) -> mcp_pb.McpTransport:
+    """Returns the transport; its secrets are masked if nothing else is said."""
+    visible = transport if show_secrets else model.mask(transport)
+    names = _STDIO if isinstance(visible, Stdio) else _HTTP
+    field_names = {field.name for field in fields(visible)}
+    values = {theirs: getattr(visible, ours) for theirs, ours in names.items() if ours in field_names}
+    kind: Any = mcp_pb.StdioMcpTransport if isinstance(visible, Stdio) else mcp_pb.HttpMcpTransport
+    return mcp_pb.McpTransport(**{visible.kind.value: kind(**values)})
 
 
-def server_message(server: Server) -> mcp_pb.McpServer:
-    """Returns a stored server, its secrets masked."""
+def server_message(server: Server, *, show_secrets: bool = False) -> mcp_pb.McpServer:
+    """Returns a stored server; see `transport_message`."""
     return _SERVERS.encode(
         server,
-        transport=transport_message(server.transport),
+        transport=transport_message(server.transport, show_secrets=show_secrets),
         tool_problems=problem_messages(server.tool_problems),
     )
 

@@ -24,8 +24,8 @@ _LONGEST_ARGUMENT = 32 * 1024
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff\t]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
-# Those that frame or route a request, and those that the protocol sets itself.
-_KEPT_HEADERS = frozenset(
+# Those that frame or route a request, and those that the protocol sets itself: kept, shown, and never sent.
+_PROTOCOL_HEADERS = frozenset(
     [
         "accept",
         "accept-encoding",
@@ -74,9 +74,10 @@ class Http:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def all_headers(self) -> dict[str, str]:
-        """Returns what every request carries."""
+        """Returns what every request carries; the protocol's own headers hold."""
         own = {self.auth_header: self._credential()} if self.auth_header and self.auth_token else {}
-        return {**self.headers, **own}
+        headers = {**self.headers, **own}
+        return {name: value for name, value in headers.items() if name.lower() not in _PROTOCOL_HEADERS}
 
     def _credential(self) -> str:
         # People give the bare token, or the whole header.
@@ -133,12 +134,15 @@ def check(transport: Transport) -> None:
 
 
 def _check_http(transport: Http) -> None:
-    for name, value in transport.all_headers().items():
+    own = {transport.auth_header: transport.auth_token} if transport.auth_header else {}
+    for name, value in (*transport.headers.items(), *own.items()):
         where = "auth_header" if name == transport.auth_header else "custom_headers"
-        if not _HEADER.fullmatch(name) or name.lower() in _KEPT_HEADERS:
-            raise _refusal(where, f"{name[:100]!r} is not a header that can be set")
+        if not _HEADER.fullmatch(name):
+            raise _refusal(where, f"{name[:100]!r} is not the name of a header")
         if len(value) > _LONGEST_SECRET or not _HEADER_VALUE.fullmatch(value):
             raise _refusal(where, f"the value of {name!r} is too long, or holds characters that no header can have")
+    if transport.auth_header.lower() in _PROTOCOL_HEADERS:
+        raise _refusal("auth_header", f"{transport.auth_header!r} belongs to the protocol: no token can be sent in it")
     if transport.auth_token and not transport.auth_header:
         raise _refusal("auth_header", "must name the header that carries auth_token, for example Authorization")
     if len(transport.headers) > _MOST_ENTRIES:

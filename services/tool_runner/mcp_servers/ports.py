@@ -62,7 +62,7 @@ class McpStore(Protocol):
     async def update(
         self, organization_id: UUID, user_id: UUID, server: Server, *, forget_oauth: bool
     ) -> Server | None:
-        """Replaces name and transport of version `server.version`; None where that is gone. Raises AlreadyExists."""
+        """Replaces all but the tools of version `server.version`; None where that is gone. Raises AlreadyExists."""
         ...
 
     async def note(self, organization_id: UUID, server_id: UUID, outcome: SyncOutcome) -> None:

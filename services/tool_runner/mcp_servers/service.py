@@ -106,21 +106,18 @@ class McpServerService:
                 return present
             moved = _origin(changed) != _origin(present.transport)
             server = replace(present, name=named, transport=changed)
+            if changed != present.transport:
+                server = replace(server, status=Status.NEVER_ASKED, problem="")
             if stored := await self._store.update(organization_id, user_id, server, forget_oauth=moved):
                 return await self._follow_name(organization_id, user_id, present, stored)
         raise Aborted(f"mcp_server-{server_id} is being changed by others; try again", reason="TOOL_CHANGED")
 
     async def _follow_name(self, organization_id: UUID, user_id: UUID, before: Server, stored: Server) -> Server:
-        """Returns what a change of a server means for its tools."""
+        """Gives its tools the new name of a server; they are read anew by `refresh` alone, as in the reference."""
         if stored.name != before.name:
             for tool in await self._store.tools(organization_id, stored.id):
                 await self._parts.tools.update(organization_id, user_id, renamed_tool(tool, stored.name))
-        if stored.transport == before.transport:
-            return stored
-        try:
-            return (await self.refresh(organization_id, user_id, stored.id)).server
-        except McpProblem:
-            return await self.get(organization_id, stored.id)
+        return stored
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> None:
         """Deletes it with its tools. Raises NotFound."""

@@ -23,13 +23,16 @@ from services.tool_runner.tools.service import ToolCatalogue
 
 
 class McpServicer(mcp_grpc.McpServiceServicer):
-    """loci.tool.v1.McpService."""
+    """loci.tool.v1.McpService. `shows_secrets`: whether answers have them as they are instead of masked."""
 
-    def __init__(self, mcp: Mcp, executor: ExecutionService, catalogue: ToolCatalogue) -> None:
+    def __init__(
+        self, mcp: Mcp, executor: ExecutionService, catalogue: ToolCatalogue, *, shows_secrets: bool = False
+    ) -> None:
         self._registry = mcp.registry
         self._connecting = mcp.connecting
         self._executor = executor
         self._catalogue = catalogue
+        self._shows_secrets = shows_secrets
 
     async def CreateMcpServer(
         self, request: mcp_pb.CreateMcpServerRequest, context: Any
@@ -37,7 +40,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
         caller = await self._caller()
         with _statuses():
             server = await self._registry.create(caller.organization_id, caller.user_id, convert.new_server(request))
-        return mcp_pb.CreateMcpServerResponse(server=convert.server_message(server))
+        return mcp_pb.CreateMcpServerResponse(server=convert.server_message(server, show_secrets=self._shows_secrets))
 
     async def GetMcpServer(self, request: mcp_pb.GetMcpServerRequest, context: Any) -> mcp_pb.GetMcpServerResponse:
         organization_id = current().organization_id
@@ -45,13 +48,15 @@ class McpServicer(mcp_grpc.McpServiceServicer):
             server = await self._registry.get(organization_id, convert.server_id(request.id))
         else:
             server = await self._registry.find_by_name(organization_id, request.name)
-        return mcp_pb.GetMcpServerResponse(server=convert.server_message(server))
+        return mcp_pb.GetMcpServerResponse(server=convert.server_message(server, show_secrets=self._shows_secrets))
 
     async def ListMcpServers(
         self, request: mcp_pb.ListMcpServersRequest, context: Any
     ) -> mcp_pb.ListMcpServersResponse:
         servers = await self._registry.all(current().organization_id)
-        return mcp_pb.ListMcpServersResponse(servers=[convert.server_message(server) for server in servers])
+        return mcp_pb.ListMcpServersResponse(
+            servers=[convert.server_message(server, show_secrets=self._shows_secrets) for server in servers]
+        )
 
     async def UpdateMcpServer(
         self, request: mcp_pb.UpdateMcpServerRequest, context: Any
@@ -62,7 +67,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
             server = await self._registry.update(
                 caller.organization_id, caller.user_id, convert.server_id(request.id), name, change
             )
-        return mcp_pb.UpdateMcpServerResponse(server=convert.server_message(server))
+        return mcp_pb.UpdateMcpServerResponse(server=convert.server_message(server, show_secrets=self._shows_secrets))
 
     async def DeleteMcpServer(
         self, request: mcp_pb.DeleteMcpServerRequest, context: Any

@@ -8,6 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.core.refusals import Refused
+from services.common.core.statements import Statement
 from services.common.encryption import Sealer, UnreadableSecret
 from services.common.errors import AlreadyExists
 from services.tool_runner.core.model import Tool
@@ -32,13 +33,13 @@ VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT DO NOTHING
 RETURNING {_COLUMNS}
 """
-_UPDATE = f"""
+_UPDATE = Statement(f"""
 UPDATE tool_runner.mcp_servers
-SET name = $5, config = $6, secrets = $7, oauth = CASE WHEN $8 THEN NULL ELSE oauth END,
-    last_updated_by_id = $2, updated_at = now(), version = version + 1
-WHERE organization_id = $1 AND id = $3 AND version = $4
+SET name = :name, config = :config, secrets = :secrets, oauth = CASE WHEN :forget_oauth THEN NULL ELSE oauth END,
+    status = :status, problem = :problem, last_updated_by_id = :user_id, updated_at = now(), version = version + 1
+WHERE organization_id = :organization_id AND id = :id AND version = :version
 RETURNING {_COLUMNS}
-"""
+""")
 _NOTE = f"""
 UPDATE tool_runner.mcp_servers
 SET status = $3::smallint, problem = $4, tool_problems = $5,
@@ -98,10 +99,18 @@ class PostgresMcpServers:
     async def update(
         self, organization_id: UUID, user_id: UUID, server: Server, *, forget_oauth: bool
     ) -> Server | None:
-        values = self._values(organization_id, server)
+        name, config, secrets = self._values(organization_id, server)
+        values = {
+            "name": name,
+            "config": config,
+            "secrets": secrets,
+            "status": server.status,
+            "problem": server.problem,
+        }
+        where = {"organization_id": organization_id, "id": server.id, "version": server.version}
         try:
             row = await self._pool.fetchrow(
-                _UPDATE, organization_id, user_id, server.id, server.version, *values, forget_oauth
+                *_UPDATE.bind(**where, **values, user_id=user_id, forget_oauth=forget_oauth)
             )
         except asyncpg.UniqueViolationError:
             raise _name_taken(server.name) from None

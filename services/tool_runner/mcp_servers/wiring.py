@@ -14,9 +14,13 @@ from services.tool_runner.tools.ports import ToolStore
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """The operator's settings. `stdio`: whether servers may be programs; `allow_private`: at private addresses, too."""
+    """The operator's settings. `stdio`: whether servers may be programs; `allow_private`: at private addresses, too.
+
+    `host_folders`: those that programs see; see `Job`.
+    """
 
     stdio: bool = False
+    host_folders: tuple[str, ...] = ()
     allow_private: bool = False
     times: Times = field(default_factory=Times)
 

@@ -55,7 +55,7 @@ class SandboxChoice:
         self._bubblewrap = bubblewrap or (lambda: create_bubblewrap(settings.docker.warm))
         self._remote = remote
         self._chosen: Sandbox | None = None
-        self._made: dict[str, Sandbox] = {}
+        self._sandboxes: dict[str, Sandbox] = {}
         self._choosing = asyncio.Lock()
 
     async def prepare(self) -> str:
@@ -85,7 +85,7 @@ class SandboxChoice:
 
     async def close(self) -> None:
         """Stops what is kept warm."""
-        for sandbox in (*self._made.values(), self._docker):
+        for sandbox in (*self._sandboxes.values(), self._docker):
             await sandbox.close()
 
     async def _choose(self) -> Sandbox:
@@ -105,9 +105,9 @@ class SandboxChoice:
 
     async def _with(self, kind: str, make: Maker) -> Sandbox:
         """Makes each kind once: one that fails for one call may serve the next."""
-        if kind not in self._made:
-            self._made[kind] = await make()
-        return self._made[kind]
+        if kind not in self._sandboxes:
+            self._sandboxes[kind] = await make()
+        return self._sandboxes[kind]
 
     async def _first(self, *makers: Maker) -> Sandbox:
         """Returns the first that can be had; where none can, what is missing of all."""

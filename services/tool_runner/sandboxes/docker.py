@@ -80,8 +80,9 @@ class DockerSource:
         launcher = await self._current()
         layer = shape.layer.key if shape.layer else ""
         sizes = {"memory": shape.memory, "processes": shape.processes, "cpus": shape.cpus, "disk": shape.disk}
+        fields = {**sizes, "language": shape.language.value, "layer": layer, "host_folders": shape.host_folders}
         try:
-            return await launcher.open({**sizes, "language": shape.language.value, "layer": layer})
+            return await launcher.open(fields)
         finally:
             self._look_if_idle()
 

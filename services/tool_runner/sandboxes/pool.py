@@ -71,7 +71,7 @@ class PooledSandbox:
 
     async def run(self, job: Job, ends: Ends = NO_ENDS) -> Result:
         """See `ports.Sandbox`."""
-        shape = _shape(job)
+        shape = shape_of(job)
         self._quiet.disturb()
         long = asyncio.get_running_loop().call_later(_LONG_SECONDS, self._refill, shape)
         try:
@@ -85,7 +85,7 @@ class PooledSandbox:
 
     async def open(self, job: Job, ends: Ends = NO_ENDS) -> Process:
         """See `ports.Sandbox`."""
-        shape = _shape(job)
+        shape = shape_of(job)
         channel, _ = await self._take(job, shape)
         try:
             process = await channel.open(job, ends)
@@ -243,10 +243,6 @@ class PooledSandbox:
             shelf.ready.append(channel)
         elif channel:
             await channel.close()
-
-
-def _shape(job: Job) -> Shape:
-    return shape_of(job.limits, job.language, job.layer)
 
 
 async def _with_memory_blamed(channel: Channel, result: Result, job: Job) -> Result:

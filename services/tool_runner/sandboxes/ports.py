@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.tool_runner.core.job import Language, Layer, Limits
+from services.tool_runner.core.job import Job, Language, Layer
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,13 @@ class Shape:
     cpus: float
     disk: int
     layer: Layer | None = None
+    host_folders: tuple[str, ...] = ()
 
 
-def shape_of(limits: Limits, language: Language, layer: Layer | None) -> Shape:
+def shape_of(job: Job) -> Shape:
     """Returns the shape that a call needs."""
-    return Shape(language, limits.memory, limits.processes, limits.cpus, limits.disk, layer)
+    limits = job.limits
+    return Shape(job.language, limits.memory, limits.processes, limits.cpus, limits.disk, job.layer, job.host_folders)
 
 
 class Worker(Protocol):

@@ -85,8 +85,8 @@ def bpf_filter(machine: str) -> bytes:
 
 
 def _numbers(table: Numbers, column: int) -> list[int]:
-    found = (row[column] for row in table.values())
-    return sorted(number for number in found if number is not None)
+    numbers = (row[column] for row in table.values())
+    return sorted(number for number in numbers if number is not None)
 
 
 def _statement(code: int, value: int) -> bytes:

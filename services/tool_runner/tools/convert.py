@@ -111,7 +111,6 @@ def tool_message(tool: Tool) -> tool_pb2.Tool:
 _TOOLS = Codec(
     Tool,
     tool_pb2.Tool,
-    leave=("mcp_tool_name",),
     refuse=_refuse,
     parsers={
         "json_schema": lambda text: text or None,

@@ -1,56 +1,51 @@
-"""Pages of tools, with SQLAlchemy: filters and cursors both ways."""
+"""Pages of tools on Postgres: filters, and cursors both ways."""
 
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, or_, select
-from sqlalchemy.ext.asyncio import AsyncEngine
+import asyncpg
 
 from services.common.core.paging import Page, PageOf
-from services.common.keyset import Keyset
 from services.tool_runner.core.model import Tool
+from services.tool_runner.database import DatabasePool, Where
+from services.tool_runner.keyset import Keyset
 from services.tool_runner.tools import rows
 from services.tool_runner.tools.model import ToolFilter
-from services.tool_runner.tools.table import tools
+from services.tool_runner.tools.rows import TOOL_COLUMNS
 
-# The words are for searches alone.
-_COLUMNS = [column for column in tools.c if column.name != "words"]
-_KEYSET = Keyset(tools, "tool", sentence="Tool {} not found")
+_KEYSET = Keyset("tool_runner.tools", "tool")
 
 
-class SqlLists:
+class PostgresToolLists:
     """`ports.Lists`."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = DatabasePool(pool)
 
     async def tools(self, organization_id: UUID, filters: ToolFilter, page: Page) -> PageOf[Tool]:
-        query = select(*_COLUMNS).where(tools.c.organization_id == organization_id, *_filters(filters))
-        async with self._engine.connect() as connection:
-            page_rows = await _KEYSET.page(connection, query, page, organization_id)
-        return PageOf(tuple(rows.tool(row._asdict()) for row in page_rows.items), page_rows.next_token)
+        rows_of_page = await _KEYSET.page(self._pool, TOOL_COLUMNS, _where(organization_id, filters), page)
+        return rows_of_page.map(rows.tool)
 
     async def count(self, organization_id: UUID, filters: ToolFilter) -> int:
-        query = select(func.count()).where(tools.c.organization_id == organization_id, *_filters(filters))
-        async with self._engine.connect() as connection:
-            return (await connection.execute(query)).scalar_one()
-
-    async def close(self) -> None:
-        await self._engine.dispose()
+        where = _where(organization_id, filters)
+        return int(
+            await self._pool.fetchval(f"SELECT count(*) FROM tool_runner.tools WHERE {where.text()}", *where.parameters)
+        )
 
 
-def _filters(filters: ToolFilter) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = []
+def _where(organization_id: UUID, filters: ToolFilter) -> Where:
+    where = Where(organization_id)
     if filters.name is not None:
-        conditions.append(tools.c.name == filters.name)
+        where.add("name = {}", filters.name)
     if filters.names:
-        conditions.append(tools.c.name.in_(filters.names))
+        where.add("name = ANY({}::text[])", filters.names)
     if filters.ids:
-        conditions.append(tools.c.id.in_(filters.ids))
+        where.add("id = ANY({}::uuid[])", filters.ids)
     if filters.types:
-        conditions.append(tools.c.tool_type.in_(filters.types))
+        where.add("tool_type = ANY({}::text[])", filters.types)
     if filters.excluded_types:
-        conditions.append(tools.c.tool_type.not_in(filters.excluded_types))
+        where.add("NOT tool_type = ANY({}::text[])", filters.excluded_types)
     if filters.search:
-        texts = (tools.c.name, tools.c.description)
-        conditions.append(or_(*(column.icontains(filters.search, autoescape=True) for column in texts)))
-    return conditions
+        # strpos: nothing in the words has a meaning, as it would with LIKE.
+        matches = (f"strpos(lower({column}), lower({{}}::text)) > 0" for column in ("name", "description"))
+        where.add(f"({' OR '.join(matches)})", filters.search, filters.search)
+    return where

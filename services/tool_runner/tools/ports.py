@@ -51,7 +51,3 @@ class Lists(Protocol):
     async def count(self, organization_id: UUID, filters: ToolFilter) -> int:
         """Returns how many the filter lets through."""
         ...
-
-    async def close(self) -> None:
-        """Closes what it holds."""
-        ...

@@ -21,11 +21,6 @@ def is_own(tool: Tool) -> bool:
     return tool.tool_type in OWN
 
 
-def may_be_deleted(tool: Tool) -> bool:
-    """Returns whether a deletion lasts: a tool that ships would be back at the next call."""
-    return tool.tool_type in OWN or tool.tool_type is ToolType.EXTERNAL_MCP
-
-
 def read_only(tool: Tool, changes: ToolChanges) -> list[str]:
     """Returns the names of changes that the tool's type does not allow. What is sent back as it is, is no change."""
     if is_own(tool):
@@ -38,9 +33,8 @@ def refusal(tool: Tool, names: list[str]) -> str:
     """Returns the sentence about them."""
     maker = "its MCP server" if tool.tool_type is ToolType.EXTERNAL_MCP else "Loci"
     allowed = _OF_SERVERS if tool.tool_type is ToolType.EXTERNAL_MCP else _OF_ALL
-    what = f"; {', '.join(sorted(allowed))} can be changed" if names else ""
-    sentence = f": {', '.join(names)} cannot be changed" if names else " and cannot be replaced or deleted"
-    return f"{tool.name} is a built-in tool that comes from {maker}{sentence}{what}"
+    may = ", ".join(sorted(allowed))
+    return f"{tool.name} is a built-in tool that comes from {maker}: {', '.join(names)} cannot be changed; {may} can"
 
 
 def _is_same(tool: Tool, name: str, value: Any) -> bool:

@@ -32,7 +32,8 @@ _CHECKS = {
     "pip_requirements": requirements.parse_pip,
     "npm_requirements": requirements.parse_npm,
 }
-_DERIVED = (*_SPECIAL, "name", "source_type", "tool_type", "takes_agent_state")
+# What a tool of that name was before, built-in or a server's, it is no longer.
+_DERIVED = (*_SPECIAL, "name", "source_type", "tool_type", "takes_agent_state", "mcp_server_id", "mcp_tool_name")
 
 
 class ToolCatalogue:
@@ -49,11 +50,16 @@ class ToolCatalogue:
             await self._ensure(organization_id, user_id)
             self._ensured.add(organization_id)
 
+    async def restore(self, organization_id: UUID, user_id: UUID) -> None:
+        """Makes built-in tools that somebody deleted anew."""
+        await self._ensure(organization_id, user_id)
+        self._ensured.add(organization_id)
+
     async def ensure_base(self, organization_id: UUID, user_id: UUID) -> list[Tool]:
         """Returns the built-in tools, brought up to date; a tenant's own tool of such a name stays its own."""
         await self._ensure(organization_id, user_id)
-        found = await self._store.batch(organization_id, (), [tool.name for tool in BUILTIN_TOOLS])
-        return sorted((tool for tool in found if not rules.is_own(tool)), key=lambda tool: tool.name)
+        stored = await self._store.batch(organization_id, (), [tool.name for tool in BUILTIN_TOOLS])
+        return sorted((tool for tool in stored if not rules.is_own(tool)), key=lambda tool: tool.name)
 
     async def _ensure(self, organization_id: UUID, user_id: UUID) -> None:
         tools = [tool.of_tenant(organization_id) for tool in BUILTIN_TOOLS]
@@ -69,8 +75,8 @@ class ToolCatalogue:
         self, organization_id: UUID, ids: Sequence[UUID], names: Sequence[str]
     ) -> tuple[list[Tool], list[UUID], list[str]]:
         """Returns the tools in the order asked, ids first, each once; then the ids and the names that do not exist."""
-        found = await self._store.batch(organization_id, ids, names)
-        by_id, by_name = {tool.id: tool for tool in found}, {tool.name: tool for tool in found}
+        stored = await self._store.batch(organization_id, ids, names)
+        by_id, by_name = {tool.id: tool for tool in stored}, {tool.name: tool for tool in stored}
         requested = [by_id.get(tool_id) for tool_id in ids] + [by_name.get(name) for name in names]
         tools = list({tool.id: tool for tool in requested if tool}.values())
         return (
@@ -91,7 +97,7 @@ class ToolCatalogue:
         draft: ToolChanges,
         tool_type: ToolType = ToolType.CUSTOM,
     ) -> Tool:
-        """Creates it, or replaces the one of that name; raises as create, and FailedPrecondition."""
+        """Creates it, or replaces the one of that name, a built-in one too; raises as create."""
         derived = await self._new_tool(tool_id, draft, tool_type)
         for _ in range(_ATTEMPTS):
             present = await self._store.find_by_name(organization_id, derived.name)
@@ -99,7 +105,6 @@ class ToolCatalogue:
                 with suppress(AlreadyExists):  # since we looked: it is there now
                     return await self._store.insert(organization_id, user_id, derived)
                 continue
-            _check_own(present)
             if updated := await self._store.update(organization_id, user_id, _merge(present, derived, draft)):
                 return updated
         raise _busy(derived.name)
@@ -116,10 +121,7 @@ class ToolCatalogue:
         raise _busy(f"tool-{tool_id}")
 
     async def delete(self, organization_id: UUID, tool_id: UUID) -> None:
-        """Raises NotFound, FailedPrecondition (TOOL_READ_ONLY)."""
-        present = await self.get(organization_id, tool_id)
-        if not rules.may_be_deleted(present):
-            raise _read_only(present, [])
+        """Deletes it; a built-in one is back with the next `restore`. Raises NotFound."""
         await self._store.delete(organization_id, tool_id)
 
     async def import_tool(
@@ -135,12 +137,14 @@ class ToolCatalogue:
         tool = await self._new_tool(UUID(int=0), draft)
         return tool.json_schema, tool.takes_agent_state
 
-    async def draft_tool(self, tool_id: UUID, draft: ToolChanges) -> Tool:
-        """Returns the tool that `create` would store; nothing is. Raises Refused."""
-        return await self._new_tool(tool_id, draft)
+    async def draft_tool(self, tool_id: UUID, draft: ToolChanges, function: str = "") -> Tool:
+        """Returns the tool that `create` would store; nothing is. `function`: the name it must have. Raises Refused."""
+        return await self._new_tool(tool_id, draft, name=function)
 
-    async def _new_tool(self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM) -> Tool:
-        empty = Tool(id=tool_id, name="", tool_type=tool_type)
+    async def _new_tool(
+        self, tool_id: UUID, draft: ToolChanges, tool_type: ToolType = ToolType.CUSTOM, name: str = ""
+    ) -> Tool:
+        empty = Tool(id=tool_id, name=name, tool_type=tool_type)
         return await self._with_changes(empty, {"source_code": "", **draft})
 
     async def _with_changes(self, present: Tool, changes: ToolChanges) -> Tool:
@@ -151,25 +155,37 @@ class ToolCatalogue:
         if not rules.is_own(tool):
             return _with_description(tool, changes)
         _check(tool, changes)
-        if _DERIVING & changes.keys():
-            schema_text = changes.get("json_schema")
-            schema, takes_state = await self._derive(tool, schema_text)
-            tool = replace(
-                tool,
-                name=schema["name"],
-                description=str(schema.get("description", "")),
-                json_schema=schema_text or _text_of(schema),
-                takes_agent_state=takes_state,
-            )
-        return _with_description(tool, changes)
+        description = changes.get("description")
+        if not _DERIVING & changes.keys():
+            return tool if description is None else replace(tool, description=description)
+        # New source is to have the function by which the tool goes, or the schema's; a schema alone may rename it.
+        schema_text, named = changes.get("json_schema"), present.name if "source_code" in changes else ""
+        schema, takes_state = await self._derive(tool, schema_text, named, description or tool.description)
+        if not schema_text and present.name:
+            schema["name"] = present.name
+        # A schema alone changes what the model reads, not what people do.
+        first = not present.name or "source_code" in changes
+        derived = str(schema.get("description", "")) if first else present.description
+        return replace(
+            tool,
+            name=schema["name"],
+            description=derived if description is None else description,
+            json_schema=schema_text or _text_of(schema),
+            takes_agent_state=takes_state,
+        )
 
-    async def _derive(self, tool: Tool, schema_text: str | None) -> tuple[JsonObject, bool]:
-        """Returns the schema, and whether the function takes `agent_state`."""
+    async def _derive(self, tool: Tool, schema_text: str | None, named: str, text: str) -> tuple[JsonObject, bool]:
+        """Returns the schema, and whether the function takes `agent_state`. `named`: the name that a tool has."""
         schema = _object(schema_text, "json_schema") if schema_text else None
         args_schema = _object(tool.args_json_schema, "args_json_schema") if tool.args_json_schema else None
         try:
             derived = await self._limited.derive(
-                tool.source_code, source_type=tool.source_type, schema=schema, args_schema=args_schema
+                tool.source_code,
+                source_type=tool.source_type,
+                schema=schema,
+                args_schema=args_schema,
+                description=text,
+                name=str(schema["name"]) if named and schema and "name" in schema else named,
             )
         except SchemaError as error:
             about_schema = schema_text is not None or error.reason in _ABOUT_SCHEMA
@@ -179,7 +195,7 @@ class ToolCatalogue:
 
 
 def _with_description(tool: Tool, changes: ToolChanges) -> Tool:
-    """Returns it with the client's description, in its schema too."""
+    """Returns a tool of somebody else with the client's description, in its schema too: it has no other way there."""
     if (description := changes.get("description")) is None or description == tool.description:
         return tool
     schema = {**json.loads(tool.json_schema), "description": description}
@@ -195,17 +211,12 @@ def _merge(present: Tool, derived: Tool, draft: ToolChanges) -> Tool:
 def _check(tool: Tool, changes: ToolChanges) -> None:
     if tool.source_type not in _SOURCE_TYPES:
         known = "'python', 'typescript' or 'javascript'"
-        raise Refused("TOOL_SOURCE_INVALID", f"source_type {tool.source_type!r} cannot be run; tools are in {known}")
+        raise Refused("TOOL_SOURCE_INVALID", f"Unknown tool source type: {tool.source_type!r}; tools are in {known}")
     if not tool.source_code.strip():
         raise Refused("TOOL_SOURCE_INVALID", "source_code is empty; it must define the tool's function")
     for name, check in _CHECKS.items():
         if name in changes:
             check(getattr(tool, name))
-
-
-def _check_own(tool: Tool) -> None:
-    if not rules.is_own(tool):
-        raise _read_only(tool, [])
 
 
 def _read_only(tool: Tool, names: list[str]) -> FailedPrecondition:

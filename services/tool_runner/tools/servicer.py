@@ -29,8 +29,11 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
         return tool_pb.GetToolResponse(tool=convert.tool_message(tool))
 
     async def ListTools(self, request: tool_pb.ListToolsRequest, context: Any) -> tool_pb.ListToolsResponse:
-        caller = await self._caller()
+        caller = current()
         filters, page = convert.tool_filter(request), page_by_id(request.page, "tool", DEFAULT_SIZE)
+        if not (request.page.after or request.page.page_token):
+            # As in the reference: the first page has every tool that ships, deleted ones too.
+            await self._catalogue.restore(caller.organization_id, caller.user_id)
         result = await self._lists.tools(caller.organization_id, filters, page)
         return tool_pb.ListToolsResponse(
             tools=[convert.tool_message(tool) for tool in result.items], next_page_token=result.next_token

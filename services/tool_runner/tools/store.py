@@ -36,7 +36,7 @@ RETURNING {TOOL_COLUMNS}
 """
 
 # What a release changed in a built-in tool changes here; nothing is written where nothing did. A tenant's own tool
-# that already had the name of a new built-in one keeps it, and so it does what it set on a built-in one.
+# that has the name of a built-in one keeps it, and so it does what it set on a built-in one.
 _ENSURE = """
 INSERT INTO tool_runner.tools (
     organization_id, created_by_id, last_updated_by_id, id, name, description, tool_type, source_type, source_code,
@@ -52,7 +52,8 @@ ON CONFLICT (organization_id, id) DO UPDATE SET
     name = excluded.name, description = excluded.description, tool_type = excluded.tool_type,
     json_schema = excluded.json_schema, enable_parallel_execution = excluded.enable_parallel_execution,
     updated_at = now(), version = tools.version + 1
-WHERE (tools.json_schema, tools.tool_type, tools.enable_parallel_execution)
+WHERE tools.tool_type LIKE 'letta\\_%'
+    AND (tools.json_schema, tools.tool_type, tools.enable_parallel_execution)
     IS DISTINCT FROM (excluded.json_schema, excluded.tool_type, excluded.enable_parallel_execution)
 """
 

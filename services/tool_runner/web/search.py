@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import httpx
 
 from services.common.safe_http import no_cookies
-from services.tool_runner.environments.model import MASK
+from services.tool_runner.sandbox_configs.model import MASK
 from services.tool_runner.web.bounded_body import ACCEPTED, BodyTooLarge, read_bounded
 from services.tool_runner.web.engines.engine import Engine, Hit, Query
 from services.tool_runner.web.errors import WebError
@@ -14,7 +14,7 @@ from services.tool_runner.web.rules import SearchSettings
 
 _SECONDS = 20.0
 _MOST_BYTES = 8 * 1024 * 1024
-_SAID_CHARS = 300
+_ERROR_CHARS = 300
 
 
 class WebSearch:
@@ -45,7 +45,7 @@ class WebSearch:
         if response.status_code != httpx.codes.OK:
             excerpt = body.decode("utf-8", "replace")
             # The operator's key is no variable of the call, which would be masked anyway.
-            excerpt = (excerpt.replace(key, MASK) if key else excerpt)[:_SAID_CHARS]
+            excerpt = (excerpt.replace(key, MASK) if key else excerpt)[:_ERROR_CHARS]
             raise WebError(f"{engine.name} answered {response.status_code}: {excerpt}")
         try:
             return engine, engine.hits(json.loads(body))[: query.most]

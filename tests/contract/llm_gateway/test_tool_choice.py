@@ -20,7 +20,7 @@ TOOLS = (DICE, COIN)
 @pytest.mark.parametrize(
     ("choice", "openai", "anthropic"),
     [
-        (ToolMode.AUTO, None, {"type": "auto"}),
+        (ToolMode.AUTO, "auto", {"type": "auto"}),
         (ToolMode.REQUIRED, "required", {"type": "any"}),
         (ToolMode.NONE, "none", {"type": "none"}),
         (

@@ -13,7 +13,6 @@ from services.common.core.paging import MOST
 from services.common.fields import When, settable_fields
 from services.memory.agent_tools.service import TOOL_NAMES
 from services.memory.agents.servicer import AgentMemoryServicer
-from services.memory.archives import model as archives
 from services.memory.archives.servicer import ArchiveServicer
 from services.memory.blocks.convert import block_changes
 from services.memory.blocks.model import DEFAULT_LIMIT, LARGEST_LIMIT, LONGEST_LABEL, Operation
@@ -58,7 +57,6 @@ def test_the_figures_of_the_comments_are_those_of_the_code() -> None:
     for sentence in (
         f"1 to {LONGEST_LABEL} characters",
         f"1 to {LARGEST_LIMIT:,}. Default {DEFAULT_LIMIT:,}",
-        f"Archive.name; 1 to {archives.LONGEST_NAME:,} characters",
         f"1 to {passages.LONGEST_TEXT:,} characters",
         f"1 to {passages.LONGEST_QUERY:,} characters",
         f"1 to {passages.MOST_RESULTS:,}; default 5",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.tool_runner.core.job import MIB, ExitReason, Job, Language, Layer, Limits, Mode
+from services.tool_runner.core.job import MIB, ExitReason, Job, Language, Layer, Mode
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings, DockerSource
 from services.tool_runner.sandboxes.launcher import engine as launched
 from services.tool_runner.sandboxes.launcher.engine import Engine
@@ -85,7 +85,7 @@ async def test_layers_become_images_and_the_oldest_go(
     names = ["a" * 64, "b" * 64, "c" * 64]
     source = DockerSource(DockerSettings(image=IMAGE, environment=engine_environment))
     for key in names:
-        worker = await source.start(shape_of(Limits(), Language.PYTHON, layer(tmp_path, key)), "")
+        worker = await source.start(shape_of(Job("", "", {}, layer=layer(tmp_path, key))), "")
         await worker.close()
     await source.close()
 

@@ -22,6 +22,8 @@ from tests.fakes import mcp_packages
 from tests.fakes.package_index import PackageIndex, package_index
 from tests.integration.tool_runner.harness import OneSandbox
 
+_SCRIPT = Path(__file__).parents[2] / "recordings" / "tools" / "mcp_stdio.py"
+
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -46,10 +48,12 @@ def index() -> Iterator[PackageIndex]:
 
 
 @asynccontextmanager
-async def _client(sandbox: Sandbox, settings: LayerSettings, times: Times | None = None) -> AsyncIterator[McpClient]:
+async def _client(
+    sandbox: Sandbox, settings: LayerSettings, times: Times | None = None, host_folders: tuple[str, ...] = ()
+) -> AsyncIterator[McpClient]:
     egress = Egress(EgressSettings())
     layers = Layers(settings, OneSandbox(sandbox), egress)
-    programs = SandboxPrograms(OneSandbox(sandbox), egress, layers, Limits())
+    programs = SandboxPrograms(OneSandbox(sandbox), egress, layers, Limits(), host_folders)
     client = McpClient(allow_private=False, programs=programs, times=times or Times(30, 30, 30, 60))
     yield client
     await client.close()
@@ -100,6 +104,36 @@ async def test_a_program_of_npm_is_found_by_its_package(
         target = _target("npx", "-y", "@loci/tiny-mcp@1.0.0", "--flag", "word", env={"MARK": "given"})
         assert [tool["name"] for tool in await client.tools(target)] == ["argv"]
         assert await _call(client, target, "argv") == '[["--flag","word"],"given"]'
+
+
+async def test_a_script_of_this_machine_runs_where_its_folder_is_shown(sandbox: Sandbox, layer_folder: Path) -> None:
+    settings = LayerSettings(layer_folder)
+    with open_folder() as folder:
+        script = folder / "server.py"
+        script.write_bytes(_SCRIPT.read_bytes())
+        async with _client(sandbox, settings, host_folders=(str(folder),)) as client:
+            target = _target("python3", str(script), env={"REC_SUFFIX": "!"})
+            assert [tool["name"] for tool in await client.tools(target)] == ["echo", "add", "fail"]
+            assert await _call(client, target, "echo", text="hi") == "echo: hi !"
+            with pytest.raises(McpProblem, match="Read-only file system"):
+                await client.tools(_target("python3", "-c", f"open({str(folder / 'other')!r}, 'w')"))
+        async with _client(sandbox, settings) as client:
+            with pytest.raises(McpProblem, match="LOCI_MCP_STDIO_PATHS"):
+                await client.tools(_target("python3", str(script)))
+
+
+async def test_a_shown_folder_may_be_below_a_closed_one(bubblewrap_sandbox: Sandbox, layer_folder: Path) -> None:
+    with open_folder() as folder:
+        shown = folder / "closed" / "shown"
+        shown.mkdir(parents=True)
+        (shown / "server.py").write_bytes(_SCRIPT.read_bytes())
+        (folder / "closed" / "secret").write_text("x")
+        shown.parent.chmod(0o700)
+        async with _client(bubblewrap_sandbox, LayerSettings(layer_folder), host_folders=(str(shown),)) as client:
+            target = _target("python3", str(shown / "server.py"))
+            assert await _call(client, target, "add", a=1, b=2) == "3"
+            with pytest.raises(McpProblem, match="No such file"):
+                await client.tools(_target("python3", "-c", f"open({str(folder / 'closed' / 'secret')!r})"))
 
 
 async def test_a_program_that_ends_is_told_with_its_last_words(sandbox: Sandbox, layer_folder: Path) -> None:

@@ -106,8 +106,8 @@ async function agentTools() {
   await agents.tools.attach(tool.id, of);
   assert.ok((await all(agents.tools.list(of.agent_id))).some((one) => one.id === tool.id));
   assert.equal(String((await agents.tools.run("double", { ...of, args: { number: 21 } })).func_return), "42");
-  const gated = await agents.tools.updateApproval("double", { ...of, body_requires_approval: true });
-  assert.ok(gated.tool_rules.some((rule) => rule.type === "requires_approval"));
+  assert.equal(await agents.tools.updateApproval("double", { ...of, body_requires_approval: true }), null);
+  assert.ok((await agents.retrieve(of.agent_id)).tool_rules.some((rule) => rule.type === "requires_approval"));
   await agents.tools.detach(tool.id, of);
 }
 async function agentArchives() {

@@ -48,7 +48,7 @@ const doubled = await client.agents.messages.create(agent.id, { input: "use doub
 seen.doubled = doubled.messages.find((message) => message.message_type === "tool_return_message").tool_return;
 
 seen.listed = 0;
-for await (const message of client.agents.messages.list(agent.id, { limit: 5 })) {
+for await (const message of client.agents.messages.list(agent.id, { limit: 5, order: "asc" })) {
   if (message.id) seen.listed += 1;
 }
 await client.agents.delete(agent.id);

@@ -32,7 +32,7 @@ def list_blocks(world: World) -> None:
     assert ids(listed(label_search=label).items) == made
     assert ids(listed(value_search=f"{label} 1").items) == made[1:2]
     assert ids(listed(label=label, connected_to_agents_count_eq=[0]).items) == made
-    refused(422, lambda: listed(limit=0), "limit")
+    assert ids(listed(label=label, limit=0).items) == made
 
 
 @cases("blocks.agents.list")
@@ -53,7 +53,7 @@ def archives(world: World) -> None:
     assert made.id in ids(client.list(order="desc", limit=5).items)
     assert client.delete(made.id) is None
     refused(404, lambda: client.retrieve(made.id))
-    refused(404, lambda: client.create(name="other", embedding="loci/none"), "none")
+    refused(400, lambda: client.create(name="other", embedding="loci/none"), "none")
 
 
 @cases("archives.passages.create", "archives.passages.create_many", "archives.passages.delete")
@@ -99,7 +99,7 @@ def files(world: World) -> None:
     assert made.original_file_name == "b.txt"
     again = client.upload(folder.id, file=("b.txt", b"Two.\n", "text/plain"), duplicate_handling="skip")
     assert again.id == made.id
-    refused(409, lambda: client.upload(folder.id, file=("b.txt", b"3\n", "text/plain"), duplicate_handling="error"))
+    refused(400, lambda: client.upload(folder.id, file=("b.txt", b"3\n", "text/plain"), duplicate_handling="error"))
     refused(415, lambda: client.upload(folder.id, file=("b.exe", b"MZ\x00\x01\x02", "application/x-msdownload")))
     assert ids(client.list(folder.id, include_content=True)) == [made.id]
     assert client.retrieve(made.id, folder_id=folder.id, include_content=True).id == made.id

@@ -56,7 +56,7 @@ def templates(world: World) -> None:
     agents = client.agents.create(
         f"{made.name}:{made.latest_version}", agent_name="Twin", tags=["twin"], memory_variables={"who": "Ada"}
     )
-    twin = world.client.agents.retrieve(agents.agent_ids[0])
+    twin = world.client.agents.retrieve(agents.agent_ids[0], include=["agent.tags"])
     assert (twin.name, "twin" in twin.tags) == ("Twin", True)
     refused(409, lambda: client.create(type="agent", agent_id=world.agent.id, name=made.name))
     refused(404, lambda: client.create(type="agent", agent_id=f"agent-{UNKNOWN}"))

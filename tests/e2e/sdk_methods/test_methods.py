@@ -84,6 +84,15 @@ def _call(method: Method, world: World, **in_path: str) -> Callable[[], Any]:
     return lambda: method.of(world.client)(**given, **in_path)
 
 
+# Of what is not there they list nothing, as the reference does.
+LISTS_OF_NOTHING = ("agents.passages.list", "blocks.agents.list", "conversations.messages.list")
+# As the reference has it; 404 of all others.
+STATUSES_OF_NOTHING = {
+    "tools.delete": 400,
+    "mcp_servers.delete": 400,
+    "conversations.messages.stream": 400,
+    "agents.messages.cancel": 409,
+}
 BY_ID = [method for method in METHODS.values() if PREFIXES.keys() & set(method.in_path)]
 
 
@@ -95,12 +104,21 @@ def test_what_is_no_id_and_what_names_nothing(world: World, method: Method) -> N
         with pytest.raises(APIStatusError) as raised:
             _call(method, world, **unknown | {name: "other-42"})()
         body: Any = raised.value.body
+        assert isinstance(body["detail"], str)
+        if name in ("run_id", "path_run_id"):
+            assert (raised.value.status_code, "run-123e4567" in body["detail"]) == (400, True), body
+            continue
         assert raised.value.status_code == 422, (name, body)
         assert body["examples"] == [f"{PREFIXES[name]}-123e4567-e89b-42d3-8456-426614174000"]
-        assert isinstance(body["detail"], str)
         assert "trace_id" in body
+    if method.name in LISTS_OF_NOTHING:
+        assert list(_call(method, world, **unknown)()) == []
+        return
+    if method.name == "steps.trace.retrieve":
+        assert _call(method, world, **unknown)() is None
+        return
     with pytest.raises(APIStatusError) as raised:
         _call(method, world, **unknown)()
     problem: Any = raised.value.body
-    assert raised.value.status_code == 404, problem
+    assert raised.value.status_code == STATUSES_OF_NOTHING.get(method.name, 404), problem
     assert problem["detail"]

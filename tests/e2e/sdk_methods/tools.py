@@ -20,7 +20,7 @@ def tools(world: World) -> None:
     assert (found.name, found.tags, found.return_char_limit) == (name, ["t"], 500)
     assert (found.default_requires_approval, found.enable_parallel_execution) == (True, True)
     assert client.update(made.id, description="New", tags=["u"]).tags == ["u"]
-    refused(400, lambda: client.create(source_code=source(name)), name)
+    assert client.create(source_code=source(name)).id == made.id
     refused(400, lambda: client.create(source_code="def broken(:"), "line")
     refused(422, lambda: client.create(source_code=source("ok"), return_char_limit=0), "return_char_limit")
     client.delete(made.id)

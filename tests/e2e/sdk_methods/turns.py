@@ -95,14 +95,14 @@ def list_messages(world: World) -> None:
         client.create(agent.id, input=text)
     newest = [one.id for one in client.list(agent.id)]
     oldest = [one.id for one in client.list(agent.id, order="asc", limit=2)]
-    assert newest == oldest[::-1]
+    assert newest == oldest
     first = client.list(agent.id, order="asc", limit=3).items
     assert client.list(agent.id, order="asc", after=first[-1].id).items[0].id not in ids(first)
     only = client.list(agent.id, include_return_message_types=["user_message"], include_err=True)
     assert {one.message_type for one in only} == {"user_message"}
     assert client.list(agent.id, conversation_id="default").items
-    refused(422, lambda: client.list(agent.id, limit=0), "limit")
-    refused(422, lambda: client.list(agent.id, after="message-1"), "message-")
+    assert client.list(agent.id, limit=0).items == []
+    refused(404, lambda: client.list(agent.id, after="message-1"), "message-")
 
 
 @cases("agents.messages.cancel")
@@ -140,7 +140,7 @@ def conversations(world: World) -> None:
     client.delete(made.id)
     refused(404, lambda: client.retrieve(made.id))
     refused(404, lambda: client.create(agent_id=f"agent-{UNKNOWN}"), "Agent not found")
-    refused(422, lambda: client.create(agent_id="agent-42"), "agent-")
+    refused(404, lambda: client.create(agent_id="agent-42"), "Agent not found")
 
 
 @cases("conversations.list")
@@ -166,7 +166,7 @@ def talk(world: World) -> None:
     direct = client.create("default", agent_id=world.agent.id, messages=HELLO)
     assert _types(direct)[-2:] == ENDINGS
     assert client.list("default", agent_id=world.agent.id).items
-    refused(422, lambda: client.create("default", messages=HELLO), "agent_id")
+    refused(404, lambda: client.create("default", messages=HELLO), "agent_id")
     refused(422, lambda: client.create(made.id, messages=[]), "messages")
 
 
@@ -218,7 +218,7 @@ def runs(world: World) -> None:
     assert ids(listed(agent_id=world.agent.id, conversation_id=world.new_conversation().id)) == []
     assert client.usage.retrieve(run.id).total_tokens > 0
     assert client.trace.retrieve(run.id, limit=10)
-    refused(422, lambda: listed(statuses=["idle"]), "statuses")
+    refused(400, lambda: listed(statuses=["idle"]), "RunStatus")
 
 
 @cases("runs.messages.list", "runs.steps.list")
@@ -245,7 +245,7 @@ def steps(world: World) -> None:
     assert ids(client.list(agent_id=world.agent.id, end_date="2020-01-01T00:00:00Z")) == []
     assert client.messages.list(step.id).items
     assert client.metrics.retrieve(step.id).id == step.id
-    refused(404, lambda: client.trace.retrieve(step.id), "no trace")
+    assert client.trace.retrieve(step.id) is None
     agent = world.new_agent()
     world.client.agents.messages.create(agent.id, input="Hello.", extra_headers={"x-loci-include-trace": "1"})
     assert client.trace.retrieve(next(iter(client.list(agent_id=agent.id))).id)

@@ -37,14 +37,14 @@ from loci.memory.v1.agent_memory_service_pb2_grpc import (
     AgentMemoryServiceServicer,
     add_AgentMemoryServiceServicer_to_server,
 )
-from loci.tool.v1 import environment_service_pb2, execution_service_pb2, tool_pb2, tool_service_pb2
-from loci.tool.v1.environment_service_pb2_grpc import (
-    EnvironmentServiceServicer,
-    add_EnvironmentServiceServicer_to_server,
-)
+from loci.tool.v1 import execution_service_pb2, sandbox_config_service_pb2, tool_pb2, tool_service_pb2
 from loci.tool.v1.execution_service_pb2_grpc import (
     ExecutionServiceServicer,
     add_ExecutionServiceServicer_to_server,
+)
+from loci.tool.v1.sandbox_config_service_pb2_grpc import (
+    SandboxConfigServiceServicer,
+    add_SandboxConfigServiceServicer_to_server,
 )
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceServicer, add_ToolServiceServicer_to_server
 from services.agent.adapters.peers import grpc_peers
@@ -67,8 +67,10 @@ OTHER_ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
 USER = UUID("22222222-2222-4222-8222-222222222222")
 SECRET = b"whsec_test"
 AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
-_PURGING: tuple[Any, ...] = (agent_memory_service_pb2, environment_service_pb2, provider_service_pb2)
+_PURGING: tuple[Any, ...] = (agent_memory_service_pb2, sandbox_config_service_pb2, provider_service_pb2)
 BASE_TOOLS = ("memory_insert", "memory_replace", "conversation_search")
+# What an agent that tends the memory of another has beside them.
+TENDING_TOOLS = ("memory_rethink", "memory_finish_edits")
 
 
 @dataclass
@@ -76,7 +78,7 @@ class ScriptedPeers(
     AgentMemoryServiceServicer,
     ToolServiceServicer,
     ExecutionServiceServicer,
-    EnvironmentServiceServicer,
+    SandboxConfigServiceServicer,
     ModelServiceServicer,
     ChatServiceServicer,
     ProviderServiceServicer,
@@ -100,7 +102,7 @@ class ScriptedPeers(
 
     def __post_init__(self) -> None:
         self.may_answer.set()
-        for name in BASE_TOOLS:
+        for name in (*BASE_TOOLS, *TENDING_TOOLS):
             self.add_tool(name)
 
     def add_tool(self, name: str) -> str:
@@ -196,19 +198,19 @@ class ScriptedPeers(
         return execution_service_pb2.PurgeReceiptsResponse()
 
     async def SetEnvironment(
-        self, request: environment_service_pb2.SetEnvironmentRequest, context: Any
-    ) -> environment_service_pb2.SetEnvironmentResponse:
+        self, request: sandbox_config_service_pb2.SetEnvironmentRequest, context: Any
+    ) -> sandbox_config_service_pb2.SetEnvironmentResponse:
         self._note("SetEnvironment")
         self.secrets[request.owner.agent_id] = {each.key: each.value for each in request.variables}
-        return environment_service_pb2.SetEnvironmentResponse()
+        return sandbox_config_service_pb2.SetEnvironmentResponse()
 
     async def PurgeEnvironment(
-        self, request: environment_service_pb2.PurgeEnvironmentRequest, context: Any
-    ) -> environment_service_pb2.PurgeEnvironmentResponse:
+        self, request: sandbox_config_service_pb2.PurgeEnvironmentRequest, context: Any
+    ) -> sandbox_config_service_pb2.PurgeEnvironmentResponse:
         self._note("PurgeEnvironment")
         self.secrets.pop(request.owner.agent_id, None)
         self.purged.append(("secrets", request.owner.agent_id))
-        return environment_service_pb2.PurgeEnvironmentResponse()
+        return sandbox_config_service_pb2.PurgeEnvironmentResponse()
 
     async def PurgeOrganization(self, request: Any, context: Any) -> Any:
         """Of all three services."""
@@ -375,7 +377,7 @@ async def admin_world(
             (add_AgentMemoryServiceServicer_to_server, peers),
             (add_ToolServiceServicer_to_server, peers),
             (add_ExecutionServiceServicer_to_server, peers),
-            (add_EnvironmentServiceServicer_to_server, peers),
+            (add_SandboxConfigServiceServicer_to_server, peers),
             (add_ModelServiceServicer_to_server, peers),
             (add_ChatServiceServicer_to_server, peers),
             (add_ProviderServiceServicer_to_server, peers),

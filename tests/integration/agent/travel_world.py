@@ -25,7 +25,7 @@ from services.common.channel import make_channel
 from services.common.context import Verifier
 from services.common.engine import make_engine
 from services.common.ids import to_public, uuid7
-from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.adapters.embedder import RepeatingEmbedder
 from services.memory.bootstrap import build, open_memory_pool, postgres_stores
 from tests.integration.agent.admin_world import AdminWorld, ScriptedPeers, admin_world
 from tests.page_requests import paged
@@ -144,7 +144,9 @@ class TravelWorld:
     async def said(self, agent_id: str, conversation_id: str = "") -> list[str]:
         """What users said, oldest first."""
         request = message_service_pb2.ListMessagesRequest(
-            agent_id=agent_id, conversation_id=conversation_id, page=PageRequest(order=ORDER_ASCENDING, page_size=1_000)
+            agent_id=agent_id,
+            conversation_id=conversation_id or agent_id,
+            page=PageRequest(order=ORDER_ASCENDING, page_size=1_000),
         )
         page = await self.world.call(self.world.messages.ListMessages, request)
         return [m.user_message.content[0].text for m in page.messages if m.HasField("user_message")]
@@ -203,7 +205,7 @@ async def travel_world(agent_url: str, memory_url: str, folder: Path) -> AsyncGe
             listen=address,
             verifier=Verifier({"test": key.public_key()}),
             stores=postgres_stores(pool, engine),
-            embedder=GatewayEmbedder(no_embeddings),
+            embedder=RepeatingEmbedder(no_embeddings),
             search_seconds=0.1,
         )
         await server.start()

@@ -219,14 +219,17 @@ class World:
         self.agent_id, log_id = uuid7(), uuid7()
         await self.pool.execute(
             "INSERT INTO agent.agents (organization_id, id, name, agent_type, system, model, embedding,"
-            " context_window_limit, created_by_id, last_updated_by_id, tool_rules, message_buffer_autoclear)"
-            " VALUES ($1, $2, 'Ada', $4, $3, 'loci/demo', 'loci/hash', 32000, $1, $1, $5, $6)",
+            " context_window_limit, created_by_id, last_updated_by_id, tool_rules, message_buffer_autoclear,"
+            " model_settings)"
+            " VALUES ($1, $2, 'Ada', $4, $3, 'loci/demo', 'loci/hash', 32000, $1, $1, $5, $6, $7)",
             ORGANIZATION,
             self.agent_id,
             system,
             agent_type,
             list(tool_rules),
             autoclear,
+            # Scripts of several calls at once are the common case here.
+            {"parallel_tool_calls": True},
         )
         await self.pool.execute(
             "INSERT INTO agent.conversations (organization_id, id, agent_id, created_by_id) VALUES ($1, $2, $2, $1)",
@@ -250,7 +253,7 @@ class World:
 
     @asynccontextmanager
     async def replica(
-        self, *, on_busy: OnBusy = "wait", capacity: int = CAPACITY, keep: timedelta = DAY
+        self, *, on_busy: OnBusy | None = "wait", capacity: int = CAPACITY, keep: timedelta = DAY
     ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died."""
         worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)

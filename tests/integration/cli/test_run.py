@@ -26,7 +26,7 @@ ALL = {"postgres", "gateway", *SERVICES}
 @pytest.fixture(scope="module")
 def made() -> Iterator[Stack]:
     """One home for the module: only its first start makes a database."""
-    with running() as stack:
+    with running(first_start=True) as stack:
         yield stack
 
 

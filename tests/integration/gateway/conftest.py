@@ -17,7 +17,7 @@ from gateway.server.http_server import HttpServer
 from gateway.settings import Settings
 from loci.agent.v1 import agent_service_pb2
 from loci.llm.v1 import model_service_pb2
-from loci.tool.v1 import environment_service_pb2
+from loci.tool.v1 import sandbox_config_service_pb2
 from tests.integration.gateway import samples
 from tests.integration.gateway.scripted import Backend
 
@@ -45,7 +45,7 @@ async def scripted_backend() -> AsyncIterator[Backend]:
         "ListEmbeddingModels",
         lambda _: model_service_pb2.ListEmbeddingModelsResponse(models=[samples.embedding_model()]),
     )
-    made.on("BatchGetEnvironments", lambda _: environment_service_pb2.BatchGetEnvironmentsResponse())
+    made.on("BatchGetEnvironments", lambda _: sandbox_config_service_pb2.BatchGetEnvironmentsResponse())
     await made.start()
     try:
         yield made

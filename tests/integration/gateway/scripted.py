@@ -30,7 +30,7 @@ from loci.memory.v1 import (
     folder_service_pb2_grpc,
     passage_service_pb2_grpc,
 )
-from loci.tool.v1 import environment_service_pb2_grpc, execution_service_pb2_grpc, tool_service_pb2_grpc
+from loci.tool.v1 import execution_service_pb2_grpc, sandbox_config_service_pb2_grpc, tool_service_pb2_grpc
 from services.common.context import CallContext, Signer, Verifier, current
 from services.common.errors import Unimplemented
 from services.common.server import Server, make_server
@@ -53,7 +53,7 @@ SERVICES: dict[str, tuple[Any, ...]] = {
         passage_service_pb2_grpc,
     ),
     "llm_gateway": (chat_service_pb2_grpc, model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc),
-    "tool_runner": (environment_service_pb2_grpc, execution_service_pb2_grpc, tool_service_pb2_grpc),
+    "tool_runner": (sandbox_config_service_pb2_grpc, execution_service_pb2_grpc, tool_service_pb2_grpc),
 }
 # Services whose methods are called like those of others.
 _NAMED_WHOLE = {

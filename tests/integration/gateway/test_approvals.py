@@ -87,8 +87,9 @@ async def test_a_call_that_waits_is_streamed_as_one(edge: Edge, backend: Backend
     chunks: Any = await edge.sdk.agents.messages.create(AGENT_ID, input="hi", streaming=True, stream_tokens=True)
     seen = [chunk async for chunk in chunks]
     requests = [chunk for chunk in seen if chunk.message_type == "approval_request_message"]
-    assert [(chunk.id, chunk.tool_call.tool_call_id) for chunk in requests] == [("message-1", "c1")] * 2
-    assert "".join(chunk.tool_calls.arguments for chunk in requests) == '{"path": 1}'
+    assert [(chunk.id, chunk.tool_call.tool_call_id) for chunk in requests] == [("message-1", "c1")] * 3
+    assert [chunk.tool_calls.name for chunk in requests] == ["ls", None, None]
+    assert "".join(chunk.tool_calls.arguments or "" for chunk in requests) == '{"path": 1}'
     assert [chunk.stop_reason for chunk in seen if chunk.message_type == "stop_reason"] == ["requires_approval"]
 
 

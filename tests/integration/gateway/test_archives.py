@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from letta_client import NotFoundError
 
+from loci.agent.v1 import agent_service_pb2
 from loci.common.v1.page_pb2 import ORDER_DESCENDING
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 from services.common import errors
@@ -156,6 +157,7 @@ async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
         ("", ARCHIVE_ID),
     ]
     assert of_archive.start_time.seconds == 1_735_689_600
+    assert await search(query=" ") == await search()
     newest = await search(limit=1)
     assert [(hit.passage.id, hit.score) for hit in newest] == [(PASSAGE_ID, 0.0)]
     assert backend.requests("ListPassages")[0].page.order == ORDER_DESCENDING
@@ -167,6 +169,59 @@ async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
     assert made == ["2025-12-01T13:00:00+01:00", "9999-12-31T23:59:59+00:00"]
     assert answer.headers["x-loci-without-vectors"] == "loci/hash"
     assert backend.requests("SearchPassages")[-1].mode == passage_pb2.SEARCH_MODE_VECTOR
+
+
+async def test_an_agents_passages_have_cursors_in_time(edge: Edge, backend: Backend) -> None:
+    backend.on("ListPassages", lambda _: passage_service_pb2.ListPassagesResponse())
+    path = f"/v1/agents/{AGENT_ID}/archival-memory"
+    for ascending, after, before in (("true", PASSAGE_ID, ""), ("false", "", PASSAGE_ID)):
+        answer = await edge.http.get(path, params={"after": PASSAGE_ID, "ascending": ascending})
+        assert (answer.status_code, answer.json()) == (200, [])
+        page = backend.requests("ListPassages")[-1].page
+        assert (page.after, page.before) == (after, before)
+    # Who is not there has none.
+    assert not backend.requests("GetAgent")
+
+
+async def test_a_cursor_that_names_nothing_is_ignored(edge: Edge, backend: Backend) -> None:
+    def answer(request: Any) -> Any:
+        for field in ("after", "before"):
+            if request.page.HasField(field) and getattr(request.page, field) != ARCHIVE_ID:
+                raise errors.NotFound("no", reason="CURSOR_NOT_FOUND", metadata={"field": field})
+        return archive_service_pb2.ListArchivesResponse(archives=[ARCHIVE])
+
+    backend.on("ListArchives", answer)
+    gone = "archive-00000000-0000-4000-8000-0000000000ff"
+    for cursors, kept in (
+        ({"after": gone}, ("", "")),
+        ({"after": ARCHIVE_ID, "before": gone}, (ARCHIVE_ID, "")),
+        ({"after": gone, "before": gone}, ("", "")),
+    ):
+        reply = await edge.http.get("/v1/archives", params=cursors)
+        assert [one["id"] for one in reply.json()] == [ARCHIVE_ID]
+        page = backend.requests("ListArchives")[-1].page
+        assert (page.after, page.before) == kept
+    # What else is not found is said.
+    backend.on("ListArchives", _raise(errors.NotFound("no", reason="AGENT_NOT_FOUND")))
+    assert (await edge.http.get("/v1/archives", params={"after": gone})).status_code == 404
+    backend.on("ListPassages", _raise(errors.NotFound("no", reason="CURSOR_NOT_FOUND", metadata={"field": "after"})))
+    reply = await edge.http.get(f"/v1/agents/{AGENT_ID}/archival-memory", params={"after": PASSAGE_ID})
+    assert (reply.status_code, reply.json()) == (200, [])
+
+
+async def test_a_limit_of_0_is_none_for_passages_of_agents(edge: Edge, backend: Backend) -> None:
+    backend.on("ListPassages", lambda _: passage_service_pb2.ListPassagesResponse())
+    assert (await edge.http.get(f"/v1/agents/{AGENT_ID}/archival-memory?limit=0")).json() == []
+    assert backend.requests("ListPassages")[-1].page.page_size == 1_000
+
+
+async def test_what_finds_nothing_is_not_searched(edge: Edge, backend: Backend) -> None:
+    backend.on("GetAgent", lambda _: agent_service_pb2.GetAgentResponse(agent=samples.agent()))
+    backend.on("GetArchive", lambda _: archive_service_pb2.GetArchiveResponse())
+    answer = await edge.http.get(f"/v1/agents/{AGENT_ID}/archival-memory/search", params={"query": " "})
+    assert (answer.status_code, answer.json()) == (200, {"results": [], "count": 0})
+    answer = await edge.http.post(f"/v1/archives/{ARCHIVE_ID}/passages/batch", json={"passages": []})
+    assert (answer.status_code, answer.json()) == (200, [])
 
 
 @pytest.mark.parametrize(
@@ -189,7 +244,6 @@ async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"tags": []}, "text"),
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a\0b"}, "NUL"),
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a", "metadata": []}, "metadata"),
-        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages/batch", {"passages": []}, "passages"),
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages/batch", {"passages": [{"text": "a"}] * 1_001}, "1000"),
         ("POST", "/v1/passages/search", {"query": "a", "limit": 0}, "limit"),
         ("POST", "/v1/passages/search", {"query": "a", "search_mode": "guess"}, "search_mode"),
@@ -211,7 +265,7 @@ async def test_wrong_requests(edge: Edge, backend: Backend, method: str, path: s
         (errors.InvalidArgument("no", reason="PASSAGE_INVALID"), 422),
         (errors.InvalidArgument("no", reason="QUERY_INVALID"), 400),
         (errors.AlreadyExists("no", reason="ARCHIVE_ID_TAKEN"), 409),
-        (errors.NotFound("no", reason="MODEL_NOT_FOUND"), 404),
+        (errors.NotFound("no", reason="EMBEDDING_NOT_FOUND"), 400),
         (errors.NotFound("no", reason="ARCHIVE_NOT_FOUND"), 404),
         (errors.NotFound("no", reason="ARCHIVE_NOT_ATTACHED"), 404),
     ],

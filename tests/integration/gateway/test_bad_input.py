@@ -62,10 +62,13 @@ def backend(services: Backend) -> Backend:
         ("POST", "/v1/agents", DEEP, "depth"),
         ("POST", "/v1/agents", DEEPISH, "nested"),
         ("POST", "/v1/agents", b'{"name": 5}', "name"),
-        ("POST", "/v1/agents", b'{"model": "gpt-4o"}', "provider/model"),
         ("POST", "/v1/agents", b'{"context_window_limit": 99999999999}', "context_window_limit"),
         ("POST", "/v1/agents", b'{"context_window_limit": 123456789012345678901234567890}', "context_window_limit"),
-        ("POST", "/v1/agents", b'{"max_files_open": 1001}', "max_files_open"),
+        ("POST", "/v1/agents", b'{"block_ids": ["block-1"]}', "block_ids"),
+        ("POST", "/v1/agents", b'{"response_format": {"type": "xml"}}', "union_tag_invalid"),
+        ("POST", "/v1/agents", b'{"compaction_settings": {"mode": "magic"}}', "compaction_settings"),
+        ("POST", f"/v1/agents/{AGENT_ID}/summarize", b'{"compaction_settings": {"mode": "magic"}}', "mode"),
+        ("POST", f"/v1/agents/{AGENT_ID}/generate", b'{"prompt": "   "}', "prompt"),
         ("POST", "/v1/agents", b'{"agent_type": "unheard_of"}', "agent_type"),
         ("POST", "/v1/agents", b'{"tool_rules": {"type": "run_first", "tool_name": "a"}}', "tool_rules"),
         ("POST", "/v1/agents", b'{"recall_passages": 51}', "recall_passages"),
@@ -76,12 +79,10 @@ def backend(services: Backend) -> Backend:
         ("POST", "/v1/agents", b'{"enable_sleeptime": 5}', "enable_sleeptime"),
         ("POST", "/v1/agents", b'{"identity_ids": "identity-1"}', "identity_ids"),
         ("PATCH", f"/v1/agents/{AGENT_ID}", b'{"message_ids": ["message-1"]}', "message_ids"),
-        ("POST", "/v1/blocks", b'{"label": "a"}', "value"),
+        ("POST", "/v1/blocks", b'{"value": "a"}', "label"),
         ("POST", "/v1/blocks", b'{"label": "a", "value": "b", "limit": 0}', "limit"),
         ("POST", "/v1/tools", b"{}", "source_code"),
         ("GET", "/v1/tools?tool_types=nonsense", None, "nonsense"),
-        ("GET", "/v1/runs?statuses=nonsense", None, "nonsense"),
-        ("GET", "/v1/agents?limit=0", None, "limit"),
         ("GET", "/v1/agents?order=sideways", None, "order"),
         ("GET", "/v1/agents?created_by_id=user-1", None, "created_by_id"),
         ("GET", "/v1/agents?identity_id=ada", None, "identity_id"),
@@ -117,11 +118,9 @@ def backend(services: Backend) -> Backend:
         ("POST", MESSAGES, b'{"input": "a", "override_system": 5}', "override_system"),
         ("POST", MESSAGES, b'{"input": "a", "client_tools": [{}]}', "client_tools"),
         ("POST", MESSAGES, b'{"input": "a", "on_busy": "panic"}', "on_busy"),
-        ("POST", MESSAGES, b'{"messages": [{"type": "approval", "approvals": []}]}', "at least one answer"),
         ("POST", MESSAGES, b'{"messages": [{"type": "tool_return", "tool_returns": []}]}', "tool_returns"),
         ("POST", f"/v1/agents/{AGENT_ID}/summarize", b'{"compaction_settings": "all"}', "compaction_settings"),
         ("POST", MESSAGES, b'{"input": [{"type": "reasoning", "reasoning": "a"}]}', "reasoning"),
-        ("POST", MESSAGES, b'{"messages": [{"role": "assistant", "content": "a"}]}', "role"),
         ("POST", MESSAGES, b'{"messages": [{"role": "user"}]}', "content"),
         ("POST", MESSAGES, b'{"messages": ["a"]}', "messages"),
         ("POST", MESSAGES, b'{"input": [{"type": "image", "source": {"type": "url", "url": "file:///a"}}]}', "https"),
@@ -143,6 +142,22 @@ async def test_a_request_that_is_wrong_in_itself(
     assert says in answer.json()["detail"]
     assert len(answer.json()["trace_id"]) == 32
     assert answer.headers["x-trace-id"] == answer.json()["trace_id"]
+    assert backend.asked == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "says"),
+    [
+        ("GET", "/v1/runs?statuses=nonsense", None, "nonsense"),
+        ("POST", MESSAGES, b'{"messages": [{"type": "approval", "approvals": []}]}', "at least one answer"),
+    ],
+)
+async def test_a_request_that_is_wrong_and_not_in_its_schema(
+    edge: Edge, backend: Backend, method: str, path: str, body: bytes | None, says: str
+) -> None:
+    answer = await edge.http.request(method, path, content=body, headers={} if body is None else JSON)
+    assert answer.status_code == 400, answer.text
+    assert says in answer.json()["detail"]
     assert backend.asked == []
 
 
@@ -205,7 +220,14 @@ async def test_a_method_that_a_route_does_not_have(edge: Edge) -> None:
     ("error", "status", "body"),
     [
         (NotFound("agent-x is not there", reason="AGENT_NOT_FOUND"), 404, {"detail": "Agent not found"}),
-        (NotFound("there is no model a/b", reason="MODEL_NOT_FOUND"), 404, {"detail": "there is no model a/b"}),
+        (
+            NotFound("there is no model a/b", reason="MODEL_NOT_FOUND"),
+            404,
+            {"detail": "not found: there is no model a/b"},
+        ),
+        (NotFound("no model a/b", reason="EMBEDDING_NOT_FOUND"), 400, {"detail": "no model a/b"}),
+        (InvalidArgument("no handle", reason="MODEL_HANDLE_INVALID"), 400, {"detail": "no handle"}),
+        (NotFound("Tools not found: x", reason="TOOL_NOT_FOUND"), 400, {"detail": "Tools not found: x"}),
         (AlreadyExists("label taken", reason="BLOCK_LABEL_TAKEN"), 409, {"detail": "label taken"}),
         (ResourceExhausted("32 wait", reason="CONVERSATION_LINE_FULL"), 429, {"detail": "32 wait"}),
         (Internal("internal error; trace 1"), 500, {"detail": "An unknown error occurred"}),

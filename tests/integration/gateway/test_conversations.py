@@ -116,11 +116,38 @@ async def test_creating_without_a_body(edge: Edge, backend: Backend) -> None:
     assert asked.conversation == conversation_pb2.Conversation()
 
 
-@pytest.mark.parametrize("query", ["", "?agent_id=", "?agent_id=agent-1", f"?agent_id={CONVERSATION_ID}"])
-async def test_creating_needs_an_agent(edge: Edge, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("", 422), ("?agent_id=", 404), ("?agent_id=agent-1", 404), (f"?agent_id={CONVERSATION_ID}", 404)],
+)
+async def test_creating_needs_an_agent(edge: Edge, query: str, status: int) -> None:
     answer = await edge.http.post(f"/v1/conversations/{query}")
-    assert answer.status_code == 422
-    assert "agent" in answer.json()["detail"]
+    assert answer.status_code == status
+    assert "agent" in answer.json()["detail"].lower()
+
+
+async def test_a_label_that_the_agent_lacks_is_the_bodys_fault(edge: Edge, backend: Backend) -> None:
+    def refuse(_: Any) -> None:
+        raise NotFound("Block with label 'missing' not found", reason="BLOCK_NOT_FOUND")
+
+    backend.on("CreateConversation", refuse)
+    answer = await edge.http.post(
+        f"/v1/conversations/?agent_id={AGENT_ID}", json={"isolated_block_labels": ["missing"]}
+    )
+    assert (answer.status_code, answer.json()) == (400, {"detail": "Block with label 'missing' not found"})
+
+
+async def test_a_conversation_that_is_not_there_has_no_messages(edge: Edge, backend: Backend) -> None:
+    def refuse(_: Any) -> None:
+        raise NotFound("Conversation not found", reason="CONVERSATION_NOT_FOUND")
+
+    backend.on("GetConversation", refuse)
+    for conversation_id in (CONVERSATION_ID, "default"):
+        answer = await edge.http.get(f"/v1/conversations/{conversation_id}/messages")
+        assert (answer.status_code, answer.json()) == (200, [])
+        answer = await edge.http.post(f"/v1/conversations/{conversation_id}/stream", json={})
+        assert answer.status_code == 400
+        assert answer.json()["detail"].startswith("No active runs found")
 
 
 async def test_retrieving(edge: Edge, backend: Backend) -> None:
@@ -202,7 +229,9 @@ async def test_forking(edge: Edge, backend: Backend) -> None:
         ("", AGENT_ID, "", False),
         ("", AGENT_ID, "", False),
     ]
-    refused: list[dict[str, Any]] = [{}, {"agent_id": "agent-1"}, {"agent_id": AGENT_ID, "message_id": "1"}]
+    with pytest.raises(NotFoundError, match="agent_id"):
+        await edge.sdk.conversations.fork("default")
+    refused: list[dict[str, Any]] = [{"agent_id": "agent-1"}, {"agent_id": AGENT_ID, "message_id": "1"}]
     for wrong in refused:
         with pytest.raises(UnprocessableEntityError):
             await edge.sdk.conversations.fork("default", **wrong)
@@ -268,8 +297,12 @@ async def test_saying_something_streams_by_default(edge: Edge, backend: Backend)
     (blocking,) = backend.requests("SendMessages")
     assert (streamed.turn.agent_id, streamed.turn.conversation_id) == (AGENT_ID, CONVERSATION_ID)
     assert (blocking.turn.agent_id, blocking.turn.conversation_id) == (AGENT_ID, "")
-    for body in ({"input": "x"}, {"input": "x", "streaming": False, "stream_tokens": True, "agent_id": AGENT_ID}):
-        assert (await edge.http.post("/v1/conversations/default/messages", json=body)).status_code == 422
+    assert (streamed.turn.locks, blocking.turn.locks) == (True, False)
+    for body, status in (
+        ({"input": "x"}, 404),
+        ({"input": "x", "streaming": False, "stream_tokens": True, "agent_id": AGENT_ID}, 422),
+    ):
+        assert (await edge.http.post("/v1/conversations/default/messages", json=body)).status_code == status
 
 
 async def test_listing_messages(edge: Edge, backend: Backend) -> None:
@@ -287,7 +320,7 @@ async def test_listing_messages(edge: Edge, backend: Backend) -> None:
         5,
         True,
     )
-    assert (second.agent_id, second.conversation_id) == (AGENT_ID, "")
+    assert (second.agent_id, second.conversation_id) == (AGENT_ID, AGENT_ID)
 
 
 async def test_compacting(edge: Edge, backend: Backend) -> None:

@@ -55,24 +55,24 @@ async def test_source_is_run_and_answered_as_a_tool_return(edge: Edge, backend: 
     assert (answer["tool_return"], answer["status"], answer["stdout"], answer["stderr"]) == (
         "[7]",
         "success",
-        ["a", "b"],
+        ["a\nb"],
         [],
     )
-    assert answer["id"].startswith("message-")
+    # As the reference has it: its ids belong to nothing.
+    assert (answer["id"], answer["tool_call_id"], answer["name"]) == ("null", "null", "f")
     (request,) = asked(backend, "RunSource")
     assert (request.function_name, request.arguments_json, dict(request.environment)) == ("f", '{"a":1}', {"K": "v"})
     assert json.loads(request.tool.pip_requirements_json) == [{"name": "rich", "version": "14"}]
     assert request.call_key.startswith("source/")
 
 
-async def test_what_is_wrong_with_source_is_told_like_an_error_of_its_run(edge: Edge, backend: Backend) -> None:
+async def test_source_that_is_no_tool_is_refused(edge: Edge, backend: Backend) -> None:
     def refuse(_: Any) -> Any:
         raise InvalidArgument("line 1: invalid syntax", reason="TOOL_SOURCE_INVALID")
 
     on(backend, "RunSource", refuse)
     answer = await edge.http.post("/v1/tools/run", json={"source_code": "def", "args": {}})
-    assert (answer.status_code, answer.json()["status"]) == (200, "error")
-    assert answer.json()["stderr"] == ["line 1: invalid syntax"]
+    assert (answer.status_code, answer.json()) == (400, {"detail": "line 1: invalid syntax"})
 
     def unavailable(_: Any) -> Any:
         raise FailedPrecondition("install bubblewrap", reason="SANDBOX_UNAVAILABLE")
@@ -92,8 +92,9 @@ async def test_an_agents_tool_is_run_by_the_official_client(edge: Edge, backend:
     assert (request.agent_id, request.tool_name, request.arguments_json) == (agent_id, "roll_dice", '{"sides":6}')
     response.is_error, response.result_json, response.changed_memory = True, "", True
     response.tool_return = "no"
+    response.stderr.append("it said no")
     result = await edge.sdk.agents.tools.run("roll_dice", agent_id=agent_id)
-    assert (result.status, result.func_return) == ("error", "no")
+    assert (result.status, result.func_return, result.stderr) == ("error", None, ["it said no"])
     assert result.agent_state is not None
     assert result.agent_state.id == agent_id
 

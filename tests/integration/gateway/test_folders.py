@@ -21,7 +21,8 @@ MEBIBYTE = 1024 * 1024
 FILE = folder_pb2.File(
     id="file-00000000-0000-4000-8000-00000000000b",
     folder_id=FOLDER_ID,
-    name="docs/a.md",
+    name="a.md",
+    path="docs/a.md",
     original_name="a.md",
     media_type="text/markdown",
     size=3,
@@ -41,6 +42,7 @@ class Taken:
     def __init__(self, backend: Backend) -> None:
         self.header = folder_service_pb2.UploadHeader()
         self.digest, self.size, self.largest = hashlib.sha256(), 0, 0
+        self.is_new = True
         backend.on("UploadFile", self.take)
 
     async def take(self, requests: AsyncIterator[Any]) -> folder_service_pb2.UploadFileResponse:
@@ -51,7 +53,7 @@ class Taken:
             self.digest.update(request.data)
             self.size += len(request.data)
             self.largest = max(self.largest, len(request.data))
-        return folder_service_pb2.UploadFileResponse(file=FILE)
+        return folder_service_pb2.UploadFileResponse(file=FILE, is_new=self.is_new)
 
 
 async def test_a_file_is_streamed_on_as_it_comes(edge: Edge, backend: Backend) -> None:
@@ -65,12 +67,25 @@ async def test_a_file_is_streamed_on_as_it_comes(edge: Edge, backend: Backend) -
     assert taken.header.file_id.startswith("file-")
     assert taken.digest.digest() == hashlib.sha256(data).digest()
     assert taken.largest <= MEBIBYTE
+    # The answer has the name that agents see; those of the folder have the file's own.
     assert (file.file_name, file.processing_status, file.file_size) == ("docs/a.md", "embedding", 3)
     assert (file.error_message, file.total_chunks, file.chunks_embedded) == (FILE.error, 2, 1)
     # Other parts are passed over, and an older address is good as well.
     other = {"note": (None, b"a field"), "file": ("b.txt", b""), "more": ("c.txt", b"c")}
     answer = await edge.http.post(f"/v1/sources/{FOLDER_ID}/upload", params={"name": "named.txt"}, files=other)
     assert (answer.status_code, taken.header.name) == (200, "named.txt")
+    # Of what a client sends as a file's name the last part counts; what it asks for as a name is kept whole.
+    for sent, params, name in (
+        ("C:\\me\\a.txt", {}, "a.txt"),
+        ("/me/a.txt", {}, "a.txt"),
+        ("a", {"name": "x/b.md"}, "x/b.md"),
+    ):
+        await edge.http.post(UPLOAD, params=params, files={"file": (sent, b"a")})
+        assert taken.header.name == name
+    for handling, is_new, result in (("skip", False, "skipped"), ("skip", True, None), ("suffix", False, None)):
+        taken.is_new = is_new
+        answer = await edge.http.post(UPLOAD, params={"duplicate_handling": handling}, files={"file": ("a", b"a")})
+        assert answer.headers.get("x-upload-result") == result
 
 
 async def test_what_is_no_upload_is_told(edge: Edge, backend: Backend) -> None:
@@ -100,7 +115,7 @@ async def test_what_is_no_upload_is_told(edge: Edge, backend: Backend) -> None:
         (errors.InvalidArgument("no", reason="FILE_TYPE_UNSUPPORTED"), 415),
         (errors.InvalidArgument("no", reason="FILE_TOO_LARGE"), 413),
         (errors.NotFound("no", reason="FOLDER_NOT_FOUND"), 404),
-        (errors.AlreadyExists("no", reason="FILE_NAME_TAKEN"), 409),
+        (errors.AlreadyExists("no", reason="FILE_NAME_TAKEN"), 400),
     ],
 )
 async def test_a_refusal_has_its_status(edge: Edge, backend: Backend, failure: errors.LociError, status: int) -> None:
@@ -111,7 +126,8 @@ async def test_a_refusal_has_its_status(edge: Edge, backend: Backend, failure: e
 
     backend.on("UploadFile", refuse)
     answer = await edge.http.post(UPLOAD, files={"file": ("a.txt", bytes(4 * MEBIBYTE))})
-    assert (answer.status_code, answer.json()) == (status, {"detail": "no"})
+    assert answer.status_code == status
+    assert answer.json()["detail"].endswith("no")
 
 
 async def test_a_file_over_the_limit_is_refused_before_and_while_it_is_read(

@@ -12,8 +12,11 @@ from gateway.server.http_protocol import MOST_BYTES
 from tests.integration.gateway.conftest import Edge
 from tests.integration.gateway.samples import AGENT_ID
 
-GET = b"GET /v1/health HTTP/1.1\r\nhost: x\r\n"
-CHUNKED = b"POST /v1/agents HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+GET = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n"
+CHUNKED = (
+    b"POST /v1/agents HTTP/1.1\r\nhost: localhost\r\n"
+    b"content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+)
 # More than any connection holds on the way.
 ENOUGH = 64 * 1024 * 1024
 

@@ -324,7 +324,7 @@ async def test_tokens_over_rest(edge: Edge, backend: Backend) -> None:
     )
     assert (made.token, made.hostname, made.expires_at) == (secret, "https://app.test", "2027-01-15T08:00:00+00:00")
     assert (made.policy.version, made.policy.data[0].id) == ("1", AGENT_ID)
-    assert backend.requests("CreateClientToken")[0].expires_at == ends_at
+    assert backend.requests("CreateClientToken")[0].token.expires_at == ends_at
     listed = await edge.sdk.access_tokens.list(agent_id=AGENT_ID, limit=5, offset=2)
     assert (listed.has_next_page, listed.tokens[0].token) == (True, f"loci-ct-{USER}")
     asked = backend.requests("ListClientTokens")[0]

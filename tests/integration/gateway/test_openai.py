@@ -124,10 +124,10 @@ async def test_a_conversation_of_the_agent(client: AsyncOpenAI, backend: Backend
     ("fields", "param"),
     [
         ({"n": 2}, "n"),
-        ({"stop": ["."]}, "stop"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"tools": TOOLS, "tool_choice": "required"}, "tool_choice"),
-        ({"tools": TOOLS, "parallel_tool_calls": False}, "parallel_tool_calls"),
+        ({"stop": {"text": "."}}, "stop.str"),
+        ({"response_format": "json_object"}, "response_format"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "rm"}}}, "tool_choice"),
+        ({"tools": TOOLS, "parallel_tool_calls": "never"}, "parallel_tool_calls"),
         ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools"),
         ({"functions": [{"name": "f"}]}, "functions"),
         ({"modalities": ["text", "audio"]}, "modalities"),
@@ -149,6 +149,17 @@ async def test_what_cannot_be_had_is_refused(
     assert (caught.value.param, caught.value.type) == (param, "invalid_request_error")
     assert caught.value.message
     assert backend.requests("SendMessages") == []
+
+
+async def test_how_the_turn_answers(client: AsyncOpenAI, backend: Backend) -> None:
+    answers(backend, said("ok"))
+    form = {"type": "json_object"}
+    settings: Any = {"stop": ["."], "response_format": form, "tool_choice": "required", "parallel_tool_calls": False}
+    await client.chat.completions.create(model=AGENT_ID, messages=HELLO, tools=TOOLS, **settings)
+    [options] = [request.turn.options for request in backend.requests("SendMessages")]
+    assert (list(options.stop), options.parallel_tool_calls) == (["."], False)
+    assert orjson.loads(options.response_format_json) == form
+    assert options.first_call.any_tool
 
 
 async def test_chunks(client: AsyncOpenAI, backend: Backend) -> None:

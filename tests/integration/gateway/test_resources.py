@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import orjson
 
-from gateway import VERSION
+from gateway import API_VERSION, VERSION
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, ORDER_DESCENDING
 from loci.llm.v1 import model_service_pb2
@@ -15,7 +15,7 @@ from loci.memory.v1 import block_service_pb2, passage_pb2, passage_service_pb2
 from loci.tool.v1 import tool_pb2, tool_service_pb2
 from services.common.errors import NotFound
 from tests.integration.gateway import samples
-from tests.integration.gateway.conftest import Edge
+from tests.integration.gateway.conftest import Edge, StartGateway
 from tests.integration.gateway.samples import AGENT_ID, BLOCK_ID, RUN_ID, TOOL_ID
 from tests.integration.gateway.scripted import Backend, new_id
 
@@ -36,7 +36,8 @@ def _block_answers(backend: Backend) -> None:
 
 async def test_health_through_the_sdk_and_every_form_of_the_path(edge: Edge) -> None:
     health = await edge.sdk.health()
-    assert (health.status, health.version) == ("ok", VERSION)
+    assert (health.status, health.version) == ("ok", API_VERSION)
+    assert health.model_extra == {"loci_version": VERSION}
     for path in ("/v1/health", "/v1/health/", "/latest/health", "/latest/health/"):
         answer = await edge.http.get(path)
         assert (answer.status_code, answer.history) == (200, [])
@@ -84,8 +85,12 @@ async def test_the_agent_has_the_references_45_fields_and_one_of_ours(edge: Edge
 async def test_include_chooses_relations(edge: Edge) -> None:
     state = await edge.sdk.agents.retrieve(AGENT_ID, include=["agent.tags"])
     assert (state.blocks, state.tools, state.tags, state.memory.blocks) == ([], [], ["a"], [])
-    answer = await edge.http.get(f"/v1/agents/{AGENT_ID}", params={"include_relationships": "tools"})
-    assert (answer.json()["blocks"], len(answer.json()["tools"])) == ([], 1)
+    params, sdk = {"include_relationships": "tools"}, {"x-stainless-package-version": "1.12.1"}
+    older = (await edge.http.get(f"/v1/agents/{AGENT_ID}", params=params, headers=sdk)).json()
+    assert (older["blocks"], len(older["tools"])) == ([], 1)
+    # Who is no SDK is shown everything.
+    plain = (await edge.http.get(f"/v1/agents/{AGENT_ID}", params=params)).json()
+    assert (len(plain["blocks"]), len(plain["tools"]), plain["tags"]) == (1, 1, ["a"])
 
 
 async def test_listing_agents_pages_by_cursor_and_leaves_relations_out_for_the_sdk(
@@ -143,7 +148,7 @@ async def test_rules_types_and_first_messages_of_an_agent(edge: Edge, backend: B
     )
     [request] = backend.requests("CreateAgent")
     assert orjson.loads(request.agent.tool_rules_json) == [{"type": "exit_loop", "tool_name": "send_message"}]
-    assert request.agent.compaction_settings_json == '{"model":"letta/auto","mode":"all"}'
+    assert orjson.loads(request.agent.compaction_settings_json) == {"model": "letta/auto", "mode": "all"}
     assert request.agent.agent_type == agent_pb2.AGENT_TYPE_SLEEPTIME_AGENT
     assert (request.agent.max_files_open, request.agent.per_file_view_window_char_limit) == (7, 99)
     assert (request.agent.message_buffer_autoclear, request.agent.recall_passages) == (True, 3)
@@ -160,8 +165,7 @@ async def test_rules_types_and_first_messages_of_an_agent(edge: Edge, backend: B
 
 async def test_approval_of_a_tool_is_switched(edge: Edge, backend: Backend) -> None:
     backend.on("SetToolApproval", lambda _: agent_service_pb2.SetToolApprovalResponse(agent=samples.agent()))
-    state = await edge.sdk.agents.tools.update_approval("roll", agent_id=AGENT_ID, body_requires_approval=True)
-    assert state is not None
+    await edge.sdk.agents.tools.update_approval("roll", agent_id=AGENT_ID, body_requires_approval=True)
     path = f"/v1/agents/{AGENT_ID}/tools/approval/roll"
     assert (await edge.http.patch(path, params={"requires_approval": False})).status_code == 200
     asked = [(one.agent_id, one.tool_name, one.requires_approval) for one in backend.requests("SetToolApproval")]
@@ -200,10 +204,10 @@ async def test_block_ids_of_an_update_replace_the_attached_ones(edge: Edge, back
     ]
 
 
-async def test_deleting_an_agent_answers_null(edge: Edge, backend: Backend) -> None:
+async def test_deleting_an_agent_says_so(edge: Edge, backend: Backend) -> None:
     backend.on("DeleteAgent", lambda _: agent_service_pb2.DeleteAgentResponse())
     answer = await edge.http.delete(f"/v1/agents/{AGENT_ID}")
-    assert (answer.status_code, answer.json()) == (200, None)
+    assert (answer.status_code, answer.json()) == (200, {"message": f"Agent id={AGENT_ID} successfully deleted"})
 
 
 async def test_blocks_of_an_agent(edge: Edge, backend: Backend) -> None:
@@ -259,11 +263,10 @@ async def test_tools_of_an_agent_come_newest_first_by_ten(edge: Edge, backend: B
 async def test_attaching_and_detaching_a_tool(edge: Edge, backend: Backend) -> None:
     backend.on("AttachTool", lambda _: agent_service_pb2.AttachToolResponse(agent=samples.agent()))
     backend.on("DetachTool", lambda _: agent_service_pb2.DetachToolResponse(agent=samples.agent(tools=[])))
-    attached = await edge.sdk.agents.tools.attach(TOOL_ID, agent_id=AGENT_ID)
-    detached = await edge.sdk.agents.tools.detach(TOOL_ID, agent_id=AGENT_ID)
-    assert attached is not None
-    assert detached is not None
-    assert (len(attached.tools), len(detached.tools)) == (1, 0)
+    assert await edge.sdk.agents.tools.attach(TOOL_ID, agent_id=AGENT_ID) is None
+    assert await edge.sdk.agents.tools.detach(TOOL_ID, agent_id=AGENT_ID) is None
+    for rpc in ("AttachTool", "DetachTool"):
+        assert [(one.agent_id, one.tool_id) for one in backend.requests(rpc)] == [(AGENT_ID, TOOL_ID)]
 
 
 async def test_tools(edge: Edge, backend: Backend) -> None:
@@ -278,7 +281,9 @@ async def test_tools(edge: Edge, backend: Backend) -> None:
     upserted = await edge.sdk.tools.upsert(source_code=source, pip_requirements=[{"name": "numpy"}])
     assert upserted.json_schema == {"name": "f", "parameters": {"type": "object"}}
     await edge.sdk.tools.update(TOOL_ID, metadata={"k": 1}, return_char_limit=7)
-    assert (await edge.sdk.tools.retrieve(TOOL_ID)).metadata == {"k": 1}
+    metadata = (await edge.sdk.tools.retrieve(TOOL_ID)).metadata
+    assert metadata is not None
+    assert (metadata["k"], len(str(metadata["tool_hash"]))) == (1, 64)
     await edge.sdk.tools.delete(TOOL_ID)
     await edge.sdk.tools.list(tool_types=["custom,letta_core"], names=["f"], return_only_letta_tools=True)
     assert backend.requests("UpsertTool")[0].tool.pip_requirements_json == '[{"name":"numpy"}]'
@@ -310,7 +315,8 @@ async def test_archival_memory(edge: Edge, backend: Backend) -> None:
     found = await passages.search(AGENT_ID, query="language", tags=["x"], tag_match_mode="all", top_k=3)
     assert found.count == 1
     assert found.results[0].timestamp == "2025-12-01T13:00:00+01:00"  # in Berlin, the agent's zone
-    await passages.delete("passage-" + RUN_ID[4:], agent_id=AGENT_ID)
+    gone: Any = await passages.delete("passage-" + RUN_ID[4:], agent_id=AGENT_ID)
+    assert gone == {"message": f"Memory id=passage-{RUN_ID[4:]} successfully deleted"}
     [asked] = backend.requests("CreatePassages")
     assert (asked.embedding, asked.passages[0].created_at.seconds) == ("loci/hash", samples.NOON.seconds - 3600)
     assert backend.requests("SearchPassages")[0].match_all_tags
@@ -336,6 +342,19 @@ async def test_documentation_of_the_api(edge: Edge) -> None:
     assert "/v1/agents/{agent_id}/messages" in document["paths"]
     assert not any(path.startswith("/latest") or path.endswith("/") for path in document["paths"])
     assert (await edge.http.get("/docs")).status_code == 200
+
+
+async def test_a_base_path_behind_a_proxy(start_gateway: StartGateway, backend: Backend) -> None:
+    edge = await start_gateway(public_url="https://example.com/my/loci", allowed_hosts=("example.com",))
+    for prefix in ("", "/my/loci"):  # a proxy takes the path away, or leaves it
+        assert (await edge.http.get(f"{prefix}/v1/agents/{AGENT_ID}")).status_code == 200
+        for page in ("/docs", "/redoc"):
+            text = (await edge.http.get(f"{prefix}{page}")).text
+            assert "/my/loci/openapi.json" in text
+            assert '"/docs/assets' not in text
+        assert (await edge.http.get(f"{prefix}/docs/assets/swagger-ui.css")).status_code == 200
+        document = (await edge.http.get(f"{prefix}/openapi.json")).json()
+        assert document["servers"] == [{"url": "/my/loci"}]
 
 
 async def test_the_gateway_answers_while_the_model_gateway_is_away(edge: Edge, backend: Backend) -> None:

@@ -14,7 +14,7 @@ async def _answer(edge: Edge, head: str, pieces: list[bytes], pause: float) -> t
     host, _, port = edge.url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
-        writer.write(f"{head}\r\nhost: x\r\n\r\n".encode())
+        writer.write(f"{head}\r\nhost: localhost\r\n\r\n".encode())
         for piece in pieces:
             writer.write(piece)
             await writer.drain()

@@ -86,7 +86,7 @@ async def test_a_turn(edge: Edge, backend: Backend) -> None:
         accepted, *events, end = await talk.until("end")
     assert accepted == {"type": "accepted", "id": "a", "run_id": RUN_ID}
     assert text(events) == "Hello AdaBye"
-    assert [one["seq_id"] for one in events] == [3, 4, 5, 8, 9, 10, 10]
+    assert [one["seq_id"] for one in events] == [4, 5, 6, 9, 10, 11, 11]
     assert {one["run_id"] for one in events} == {RUN_ID}
     assert [one["message_type"] for one in events[-2:]] == ["stop_reason", "usage_statistics"]
     assert (end["run_id"], end["stop_reason"], end["usage"]["total_tokens"]) == (RUN_ID, "end_turn", 10)
@@ -178,7 +178,7 @@ async def nothing_to_cancel(_: Any) -> None:
     raise FailedPrecondition("No active runs to cancel", reason="NOTHING_TO_CANCEL")
 
 
-@pytest.mark.parametrize("after", [0, 3, 5, 6, 8, 10])
+@pytest.mark.parametrize("after", [0, 4, 6, 7, 9, 11])
 async def test_a_run_is_gone_on_with(edge: Edge, backend: Backend, after: int) -> None:
     resumable(backend)
     run = run_pb2.Run(id=RUN_ID, agent_id=AGENT_ID)
@@ -186,7 +186,7 @@ async def test_a_run_is_gone_on_with(edge: Edge, backend: Backend, after: int) -
     async with talking(edge) as talk:
         await talk.say(type="resume", id="r", run_id=RUN_ID, starting_after=after)
         accepted, *events, end = await talk.until("end")
-    known = {0: "", 3: "Hel", 5: "Hello Ada", 6: "Hello Ada", 8: "Hello AdaBy", 10: "Hello AdaBye"}[after]
+    known = {0: "", 4: "Hel", 6: "Hello Ada", 7: "Hello Ada", 9: "Hello AdaBy", 11: "Hello AdaBye"}[after]
     assert known + text(events) == "Hello AdaBye"
     assert (accepted["id"], end["stop_reason"]) == ("r", "end_turn")
 
@@ -232,7 +232,7 @@ async def test_a_failed_turn(edge: Edge, backend: Backend) -> None:
         await talk.say(type="send", input="hi")
         heard = await talk.until("end")
     told = next(one for one in heard if one.get("message_type") == "error_message")
-    assert (told["error_type"], told["message"], told["seq_id"]) == ("llm_timeout", "too slow", 4)
+    assert (told["error_type"], told["message"], told["seq_id"]) == ("llm_timeout", "too slow", 5)
     assert heard[-1]["stop_reason"] == "llm_api_error"
 
 
@@ -274,7 +274,6 @@ BAD: dict[str, tuple[bytes | str, int]] = {
     "nan": ('{"type": "send", "input": NaN}', 422),
     "deep": (DEEP, 422),
     "no utf-8": (b"\xff\xfe", 422),
-    "an agent speaks for itself": ('{"type":"send","messages":[{"role":"assistant","content":"a"}]}', 422),
     "large": (b'{"type":"send","input":"' + b"x" * 1_100_000 + b'"}', 413),
 }
 
@@ -329,7 +328,7 @@ async def test_more_runs_than_one_socket_follows(edge: Edge, backend: Backend) -
     ("path", "status"),
     [
         (f"agents/{OTHER_AGENT}/ws", 404),
-        ("conversations/default/ws", 422),
+        ("conversations/default/ws", 404),
         (f"conversations/{OTHER_AGENT}/ws", 404),
         ("agents/%00/ws", 422),
         (f"agents/{AGENT_ID}/wss", 404),

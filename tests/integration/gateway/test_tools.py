@@ -7,7 +7,7 @@ import json
 import pytest
 
 from loci.llm.v1 import chat_pb2, chat_service_pb2
-from loci.tool.v1 import environment_service_pb2, tool_pb2, tool_service_pb2
+from loci.tool.v1 import sandbox_config_service_pb2, tool_pb2, tool_service_pb2
 from services.common.errors import InvalidArgument
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge
@@ -72,13 +72,13 @@ async def test_base_tools_and_schemas(edge: Edge, backend: Backend) -> None:
 
 async def test_locis_own_settings_go_through_and_secrets_do_not_come_back(edge: Edge, backend: Backend) -> None:
     stored = samples.tool(idempotent=True, network_json='{"allow":["a.example"]}')
-    variable = environment_service_pb2.Variable(key="TOKEN", masked_value="********")
+    variable = sandbox_config_service_pb2.Variable(key="TOKEN", value="********")
     backend.on("UpsertTool", lambda _: tool_service_pb2.UpsertToolResponse(tool=stored))
     backend.on("UpdateTool", lambda _: tool_service_pb2.UpdateToolResponse(tool=stored))
     backend.on("GetTool", lambda _: tool_service_pb2.GetToolResponse(tool=stored))
-    backend.on("SetEnvironment", lambda _: environment_service_pb2.SetEnvironmentResponse(variables=[variable]))
+    backend.on("SetEnvironment", lambda _: sandbox_config_service_pb2.SetEnvironmentResponse(variables=[variable]))
     backend.on(
-        "BatchGetEnvironments", lambda _: environment_service_pb2.BatchGetEnvironmentsResponse(variables=[variable])
+        "BatchGetEnvironments", lambda _: sandbox_config_service_pb2.BatchGetEnvironmentsResponse(variables=[variable])
     )
     own = {"idempotent": True, "network": {"allow": ["a.example"]}, "environment": {"TOKEN": "s3cret"}}
     answer = (await edge.http.put("/v1/tools", json={"source_code": SOURCE, **own})).json()

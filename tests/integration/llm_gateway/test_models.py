@@ -113,7 +113,7 @@ async def test_embeddings_that_fail_fail_whole(gateway: Gateway, openai_fake: Op
         await gateway.embed("openai/text-embedding-3-small", *["x"] * 1_100)
     assert from_rpc(caught.value).reason == "LLM_AUTHENTICATION"
     for handle, texts, reason in (
-        ("anthropic/claude-haiku-4-5", ["x"], "MODEL_NOT_FOUND"),
+        ("anthropic/claude-haiku-4-5", ["x"], "EMBEDDING_NOT_FOUND"),
         ("loci/hash", [], "LLM_BAD_REQUEST"),
         ("loci/hash", ["x", ""], "LLM_BAD_REQUEST"),
         ("loci/hash", ["x"] * 2_049, "LLM_BAD_REQUEST"),

@@ -36,7 +36,7 @@ from services.common.errors import InvalidArgument, LociError, NotFound, Unavail
 from services.common.ids import uuid7
 from services.common.server import make_server
 from services.common.statement_counter import StatementCounter
-from services.memory.adapters.embedder import GatewayEmbedder
+from services.memory.adapters.embedder import RepeatingEmbedder
 from services.memory.bootstrap import Stores, build, make_worker, open_memory_pool, postgres_stores
 from services.memory.jobs.worker import Worker
 from services.memory.search.store.vector_indexes import VectorIndexing
@@ -124,7 +124,7 @@ class Memory:
     caller: CallContext
     archives: ArchiveServiceAsyncStub
     stores: Stores
-    embedder: GatewayEmbedder
+    embedder: RepeatingEmbedder
     folders: FolderServiceAsyncStub
     url: str
 
@@ -261,7 +261,7 @@ async def memory_service(
     engine = make_engine(url, counter=counter)
     address = f"unix://{folder}/m{next(_numbers)}.sock"
     async with await open_memory_pool(url, counter=counter) as pool:
-        stores, embedder = postgres_stores(pool, engine), GatewayEmbedder(llm_channel)
+        stores, embedder = postgres_stores(pool, engine), RepeatingEmbedder(llm_channel)
         server = build(
             listen=address,
             verifier=VERIFIER,

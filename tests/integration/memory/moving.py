@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from loci.memory.v1 import archive_service_pb2 as pb
+from services.common.core.vectors import unit_vector
 from services.common.vectors import encode
-from services.memory.core.vectors import unit_vector
 from services.memory.embedding_changes.model import EmbeddingChange, Position, TextVector
 from services.memory.jobs.worker import Worker
 from tests.integration.memory.harness import EMBEDDING, Memory, concept_vector, sized

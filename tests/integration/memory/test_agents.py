@@ -43,11 +43,11 @@ async def test_blocks_are_created_in_order_and_repeating_is_harmless(memory: Mem
     shared = (await memory.blocks.CreateBlock(block_pb.CreateBlockRequest(block=draft("shared", "s")))).block
     agent, drafts = f"agent-{uuid4()}", [draft("zeta", "z"), draft("alpha", "a", read_only=True)]
     created = await create(memory, agent, *drafts, ids=[shared.id])
-    assert [block.label for block in created.blocks] == ["zeta", "alpha", "shared"]
+    assert [block.label for block in created.blocks] == ["shared", "zeta", "alpha"]
     assert await get(memory, agent) == created
     await memory.apply(agent, "core_memory_append", label="zeta", content="more")
     again = await create(memory, agent, *drafts, ids=[shared.id])
-    assert [block.value for block in again.blocks] == ["z\nmore", "a", "s"]
+    assert [block.value for block in again.blocks] == ["s", "z\nmore", "a"]
     assert await create(memory, f"agent-{uuid4()}") != created
 
 
@@ -80,6 +80,12 @@ async def test_archives_counts_and_tags_stand_in_the_memory(memory: Memory) -> N
     [hit] = await memory.search(agent, "text 7", top_k=1)
     await memory.passages.DeletePassage(passage_pb.DeletePassageRequest(agent_id=agent, passage_id=hit.passage.id))
     assert (await get(memory, agent)).passage_count == 119
+    other = f"agent-{uuid4()}"
+    stored = passage_pb.CreatePassagesRequest(
+        agent_id=other, agent_name="Ada", passages=[passage_pb.PassageDraft(text="x")], embedding=EMBEDDING
+    )
+    await memory.passages.CreatePassages(stored)
+    assert [archive.name for archive in (await get(memory, other)).archives] == ["Ada's Archive"]
 
 
 async def test_reading_a_memory_is_one_statement_and_of_fifty_agents_three(memory: Memory) -> None:

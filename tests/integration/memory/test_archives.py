@@ -127,10 +127,11 @@ async def test_the_life_of_an_archive(memory: Memory) -> None:
         put(memory, created, "late"),
         texts(memory, archive_id=created.id),
         find(memory, "cat", archive_id=created.id),
-        names(memory, after=created.id),
     ):
         with fails(NotFound, "ARCHIVE_NOT_FOUND"):
             await gone
+    with fails(NotFound, "CURSOR_NOT_FOUND"):
+        await names(memory, after=created.id)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ async def test_places(memory: Memory) -> None:
     bounds = {"start_time": draft("", day=2).created_at, "end_time": draft("", day=2).created_at}
     assert await texts(memory, agent_id=agent, **bounds) == ["two cat"]
     assert await texts(memory, after=cat.id, search="CAT") == ["two cat", "three cat"]
-    with fails(NotFound, "PASSAGE_NOT_FOUND"):
+    with fails(NotFound, "CURSOR_NOT_FOUND"):
         await texts(memory, archive_id=second.id, after=cat.id)
 
     [piece] = (await memory.passages.ListPassages(passages_pb.ListPassagesRequest(folder_id=folder))).passages

@@ -226,7 +226,7 @@ async def test_lists_page_both_ways(memory: Memory) -> None:
     assert await page(before=blocks[2].id, page_size=2, descending=True) == ["4", "3"]
     assert await list_page(memory, before=blocks[5].id, page_size=2) == ["3", "4", "1", "2", "0"]
     await memory.blocks.DeleteBlock(pb.DeleteBlockRequest(block_id=blocks[2].id))
-    with fails(NotFound, "BLOCK_NOT_FOUND"):
+    with fails(NotFound, "CURSOR_NOT_FOUND"):
         await page(after=blocks[2].id)
     with fails(InvalidArgument, "PAGE_SIZE_INVALID"):
         await page(page_size=1_001)

@@ -83,12 +83,13 @@ async def test_a_folder_is_made_once_changed_listed_and_deleted(memory: Memory) 
 
 async def test_names_that_are_taken(memory: Memory) -> None:
     folder_id = await new_folder(memory, "f")
-    first = await upload(memory, folder_id, "C:\\texts\\report.txt", b"1", media_type="application/octet-stream")
-    assert (first.name, first.original_name, first.media_type) == ("f/report.txt", "report.txt", "text/plain")
+    first = await upload(memory, folder_id, "report.txt", b"1", media_type="application/octet-stream")
+    assert (first.name, first.path, first.original_name) == ("report.txt", "f/report.txt", "report.txt")
+    assert first.media_type == "text/plain"
     assert (first.size, first.status) == (1, folder_pb2.FILE_STATUS_PENDING)
-    assert (await upload(memory, folder_id, "report.txt", b"2")).name == "f/report_(1).txt"
+    assert (await upload(memory, folder_id, "report.txt", b"2")).name == "report_(1).txt"
     third = await upload(memory, folder_id, "report.txt", b"3")
-    assert (third.name, third.original_name) == ("f/report_(2).txt", "report.txt")
+    assert (third.name, third.original_name) == ("report_(2).txt", "report.txt")
     # The same id again, whatever is sent.
     assert await upload(memory, folder_id, "other.txt", b"other", file_id=third.id) == third
     assert await upload(memory, folder_id, "report.txt", b"4", on_duplicate=folder_pb.ON_DUPLICATE_SKIP) == first
@@ -103,21 +104,23 @@ async def test_names_that_are_taken(memory: Memory) -> None:
     with fails(AlreadyExists, "FILE_NAME_TAKEN"):
         await upload(memory, await new_folder(memory, "g"), "a.txt", b"a", file_id=third.id)
     new = await upload(memory, folder_id, "report.txt", b"six", on_duplicate=folder_pb.ON_DUPLICATE_REPLACE)
-    assert (new.name, new.size) == ("f/report.txt", 3)
+    assert (new.name, new.size) == ("report.txt", 3)
     with fails(NotFound, "FILE_NOT_FOUND"):
         await memory.folders.GetFile(folder_pb.GetFileRequest(folder_id=folder_id, file_id=first.id))
     at_once = await asyncio.gather(*(upload(memory, folder_id, "same.txt", b"x") for _ in range(4)))
     assert sorted(one.name for one in at_once) == [
-        "f/same.txt",
-        *(f"f/same_({number}).txt" for number in (1, 2, 3)),
+        "same.txt",
+        *(f"same_({number}).txt" for number in (1, 2, 3)),
     ]
+    whole = await upload(memory, folder_id, "law/2026/act.txt", b"x")
+    assert (whole.name, whole.original_name, whole.path) == ("law/2026/act.txt", "law/2026/act.txt", f"f/{whole.name}")
     replaced = await asyncio.gather(
         *(upload(memory, folder_id, "one.txt", b"x", on_duplicate=folder_pb.ON_DUPLICATE_REPLACE) for _ in range(4))
     )
     list_page = await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=folder_id))
-    assert [one.name for one in list_page.files].count("f/one.txt") == 1
-    assert {one.name for one in replaced} == {"f/one.txt"}
-    assert (await memory.folders.GetFolder(folder_pb.GetFolderRequest(folder_id=folder_id))).folder.file_count == 8
+    assert [one.name for one in list_page.files].count("one.txt") == 1
+    assert {one.name for one in replaced} == {"one.txt"}
+    assert (await memory.folders.GetFolder(folder_pb.GetFolderRequest(folder_id=folder_id))).folder.file_count == 9
 
 
 async def test_a_list_of_files_has_cursors_and_an_end(memory: Memory) -> None:
@@ -140,7 +143,7 @@ async def test_a_list_of_files_has_cursors_and_an_end(memory: Memory) -> None:
     assert (await memory.folders.GetFile(of_any)).file.folder_id == folder_id
     with fails(NotFound, "FILE_NOT_FOUND"):
         await memory.folders.GetFile(folder_pb.GetFileRequest(file_id=f"file-{uuid4()}"))
-    with fails(NotFound, "FILE_NOT_FOUND"):
+    with fails(NotFound, "CURSOR_NOT_FOUND"):
         await list_page(after=f"file-{uuid4()}")
     with fails(NotFound, "FOLDER_NOT_FOUND"):
         await memory.folders.ListFiles(folder_pb.ListFilesRequest(folder_id=f"source-{uuid4()}"))

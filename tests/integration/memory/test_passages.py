@@ -127,7 +127,7 @@ async def test_lists_search_and_page_both_ways(memory: Memory) -> None:
     assert await list_page(memory, agent, search="TEXT 3") == [every[3]]
     assert await list_page(memory, agent, search="_") == []
     assert list(response.passages) == [stored[1], stored[2]]
-    with fails(NotFound, "PASSAGE_NOT_FOUND"):
+    with fails(NotFound, "CURSOR_NOT_FOUND"):
         await list_page(memory, agent, after=f"passage-{uuid4()}")
 
 

@@ -18,9 +18,9 @@ import pytest
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import tool_pb2
 from loci.tool.v1 import tool_service_pb2 as tool_pb
-from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceStub
 from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from loci.tool.v1.mcp_service_pb2_grpc import McpServiceStub
+from loci.tool.v1.sandbox_config_service_pb2_grpc import SandboxConfigServiceStub
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, Signer, Verifier, use_context
@@ -29,7 +29,7 @@ from services.common.encryption import Sealer
 from services.common.errors import LociError, from_rpc
 from services.common.keys import key_id, load_private_key, new_private_key
 from services.common.statement_counter import StatementCounter
-from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, build_mcp, postgres_lists, postgres_stores
+from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, build_mcp, postgres_stores
 from services.tool_runner.core.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process, Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
@@ -39,9 +39,9 @@ from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.mcp_servers.wiring import McpSettings
 
 if TYPE_CHECKING:
-    from loci.tool.v1.environment_service_pb2_grpc import EnvironmentServiceAsyncStub
     from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceAsyncStub
     from loci.tool.v1.mcp_service_pb2_grpc import McpServiceAsyncStub
+    from loci.tool.v1.sandbox_config_service_pb2_grpc import SandboxConfigServiceAsyncStub
     from loci.tool.v1.tool_pb2 import Tool
     from loci.tool.v1.tool_service_pb2_grpc import ToolServiceAsyncStub
     from services.tool_runner.tools.search.ports import Embedder
@@ -136,7 +136,7 @@ class Client:
 
     tools: ToolServiceAsyncStub
     execution: ExecutionServiceAsyncStub
-    environments: EnvironmentServiceAsyncStub
+    sandbox_configs: SandboxConfigServiceAsyncStub
     mcp: McpServiceAsyncStub
     caller: CallContext
 
@@ -200,7 +200,7 @@ async def client(address: str, organization_id: UUID | None = None) -> AsyncIter
             yield Client(
                 ToolServiceStub(channel),
                 ExecutionServiceStub(channel),
-                EnvironmentServiceStub(channel),
+                SandboxConfigServiceStub(channel),
                 McpServiceStub(channel),
                 caller,
             )
@@ -221,16 +221,16 @@ async def tool_runner(
     embedder: Embedder | None = None,
     mcp: McpSettings | None = None,
     layer_settings: LayerSettings | None = None,
+    shows_secrets: bool = False,
 ) -> AsyncIterator[Service]:
     """A tool runner on a migrated database."""
     counter = StatementCounter(keep_texts=True)
     address = f"unix://{folder}/t{next(_numbers)}.sock"
     used = sandbox or HeldSandbox()
-    lists = postgres_lists(url)
     async with await open_pool(url, counter=counter) as pool:
         egress = Egress(EgressSettings())
         layers = Layers(layer_settings or LayerSettings(folder / "layers"), OneSandbox(used), egress)
-        stores = postgres_stores(pool, lists, sealer or SEALER)
+        stores = postgres_stores(pool, sealer or SEALER)
         programs = SandboxPrograms(OneSandbox(used), egress, layers, Limits())
         mcp_servers = build_mcp(mcp or McpSettings(), stores, programs)
         runner = build(
@@ -245,15 +245,15 @@ async def tool_runner(
             at_once=at_once,
             runners=runners,
             receipt_days=receipt_days,
+            shows_secrets=shows_secrets,
         )
         await runner.server.start()
         async with client(address, organization_id) as stubs:
             yield Service(
-                stubs.tools, stubs.execution, stubs.environments, stubs.mcp, stubs.caller, used, runner, counter
+                stubs.tools, stubs.execution, stubs.sandbox_configs, stubs.mcp, stubs.caller, used, runner, counter
             )
         await runner.server.stop(0)
         await runner.executor.close()
         await mcp_servers.client.close()
         await layers.close()
         await runner.search.close()
-        await lists.close()

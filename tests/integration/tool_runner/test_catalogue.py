@@ -56,7 +56,7 @@ async def test_a_tool_made_from_source_has_its_schema(runner: Service) -> None:
             "required": [],
         },
     }
-    assert (tool.tool_type, tool.source_type, tool.version) == (tool_pb2.TOOL_TYPE_CUSTOM, "python", 1)
+    assert (tool.tool_type, tool.source_type, tool.version) == (tool_pb2.TOOL_TYPE_CUSTOM, "json", 1)
     assert (tool.return_char_limit, tool.metadata_json) == (50_000, '{"b": 1, "a": 2}')
     assert tool.created_by_id == f"user-{UUID(int=2)}"
 
@@ -98,7 +98,7 @@ async def test_create_is_idempotent_by_id_and_refuses_a_taken_name(runner: Servi
         ('def f(x: int):\n    """D."""', "TOOL_SOURCE_INVALID", "'x' of function 'f' has no description"),
         ("x = " + "(" * 5000, "TOOL_SOURCE_INVALID", "parse"),
         ("# " + "x" * 300_000, "TOOL_SOURCE_INVALID", "262144"),
-        (f'def {"f" * 49}():\n    """D."""', "TOOL_SCHEMA_INVALID", "48"),
+        (f'def {"f" * 65}():\n    """D."""', "TOOL_SCHEMA_INVALID", "64"),
     ],
 )
 async def test_source_that_makes_no_tool_is_refused_with_the_reason(
@@ -113,7 +113,7 @@ async def test_source_that_makes_no_tool_is_refused_with_the_reason(
     ("fields", "reason"),
     [
         ({"json_schema_json": "{"}, "TOOL_SCHEMA_INVALID"),
-        ({"json_schema_json": '{"name": "other"}'}, "TOOL_SCHEMA_INVALID"),
+        ({"json_schema_json": '{"name": "no name"}'}, "TOOL_SCHEMA_INVALID"),
         ({"json_schema_json": '{"name": "roll_dice", "parameters": {"type": "array"}}'}, "TOOL_SCHEMA_INVALID"),
         ({"args_json_schema_json": '{"type": "object", "properties": {"x": {"type": "no"}}}'}, "TOOL_SCHEMA_INVALID"),
         ({"return_char_limit": 0}, "TOOL_INVALID"),
@@ -144,28 +144,66 @@ async def test_update_changes_what_the_mask_names(runner: Service) -> None:
     request = tool_pb.UpdateToolRequest(tool_id=tool.id, tool=draft, update_mask=mask)
     changed = (await runner.tools.UpdateTool(request)).tool
     assert (changed.description, list(changed.tags), changed.version) == ("Throw it.", ["games"], 2)
-    assert json.loads(changed.json_schema_json)["description"] == "Throw it."
+    # What the model reads is the schema.
+    assert json.loads(changed.json_schema_json)["description"] == "Roll a die."
     assert changed.enable_parallel_execution
-    request = tool_pb.UpdateToolRequest(
-        tool_id=tool.id, tool=tool_pb2.Tool(source_code=SAY), update_mask=FieldMask(paths=["source_code"])
-    )
-    renamed = (await runner.tools.UpdateTool(request)).tool
-    assert (renamed.id, renamed.name, renamed.description) == (tool.id, "say", "Say it.")
-    await runner.upsert()
-    request.tool.source_code = ROLL
-    with fails(AlreadyExists, "TOOL_NAME_TAKEN"):
-        await runner.tools.UpdateTool(request)
-    request.update_mask.paths[:] = ["nonsense"]
+    request = tool_pb.UpdateToolRequest(tool_id=tool.id, update_mask=FieldMask(paths=["nonsense"]))
     with fails(InvalidArgument, "UPDATE_MASK_INVALID"):
         await runner.tools.UpdateTool(request)
 
 
+async def test_a_schema_renames_a_tool_and_source_must_keep_its_name(runner: Service) -> None:
+    tool = await runner.upsert()
+
+    async def update(**fields: Any) -> tool_pb2.Tool:
+        request = tool_pb.UpdateToolRequest(
+            tool_id=tool.id, tool=tool_pb2.Tool(**fields), update_mask=FieldMask(paths=list(fields))
+        )
+        return (await runner.tools.UpdateTool(request)).tool
+
+    with fails(InvalidArgument, "TOOL_SOURCE_INVALID") as caught:
+        await update(source_code=SAY)
+    assert "'roll_dice' does not match" in caught[0].message
+    renamed = await update(json_schema_json='{"name": "throw", "description": "Throw it."}')
+    assert (renamed.name, renamed.description, renamed.source_code) == ("throw", "Roll a die.", ROLL)
+    # It keeps its name where only its arguments change.
+    shaped = await update(args_json_schema_json='{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    assert (shaped.name, json.loads(shaped.json_schema_json)["name"]) == ("throw", "throw")
+    with fails(InvalidArgument, "TOOL_SCHEMA_INVALID"):
+        await update(source_code=SAY, json_schema_json='{"name": "throw"}')
+    said = await update(source_code=SAY, json_schema_json='{"name": "say"}')
+    assert (said.id, said.name) == (tool.id, "say")
+    await runner.upsert()
+    with fails(AlreadyExists, "TOOL_NAME_TAKEN"):
+        await update(json_schema_json='{"name": "roll_dice"}')
+
+
+async def test_a_tool_takes_the_place_of_a_built_in_one_until_it_is_deleted(runner: Service) -> None:
+    tool_id = f"tool-{uuid5(runner.caller.organization_id, 'memory_insert')}"
+    own = await runner.upsert(SAY.replace("def say", "def memory_insert"))
+    assert (own.id, own.tool_type) == (tool_id, tool_pb2.TOOL_TYPE_CUSTOM)
+    first_page = tool_pb.ListToolsRequest(name="memory_insert")
+    (kept,) = (await runner.tools.ListTools(first_page)).tools
+    assert kept == own
+    await runner.tools.DeleteTool(tool_pb.DeleteToolRequest(tool_id=tool_id))
+    (restored,) = (await runner.tools.ListTools(first_page)).tools
+    assert (restored.id, restored.tool_type) == (tool_id, tool_pb2.TOOL_TYPE_LETTA_SLEEPTIME_CORE)
+
+
+async def test_a_deleted_built_in_tool_is_back_with_the_first_page(runner: Service) -> None:
+    tool_id = f"tool-{uuid5(runner.caller.organization_id, 'memory_insert')}"
+    (other, *_) = (await runner.tools.ListTools(tool_pb.ListToolsRequest())).tools
+    await runner.tools.DeleteTool(tool_pb.DeleteToolRequest(tool_id=tool_id))
+    named = tool_pb.ListToolsRequest(name="memory_insert", page=PageRequest(after=other.id))
+    assert not (await runner.tools.ListTools(named)).tools
+    with fails(NotFound, "TOOL_NOT_FOUND"):
+        await runner.tools.GetTool(tool_pb.GetToolRequest(tool_id=tool_id))
+    named.page.Clear()
+    assert [tool.id for tool in (await runner.tools.ListTools(named)).tools] == [tool_id]
+
+
 async def test_of_a_built_in_tool_settings_are_the_tenants_and_the_rest_is_not(runner: Service) -> None:
     tool_id = f"tool-{uuid5(runner.caller.organization_id, 'memory_insert')}"
-    with fails(FailedPrecondition, "TOOL_READ_ONLY"):
-        await runner.upsert(SAY.replace("def say", "def memory_insert"))
-    with fails(FailedPrecondition, "TOOL_READ_ONLY"):
-        await runner.tools.DeleteTool(tool_pb.DeleteToolRequest(tool_id=tool_id))
 
     async def update(draft: tool_pb2.Tool, *paths: str) -> tool_pb2.Tool:
         request = tool_pb.UpdateToolRequest(tool_id=tool_id, tool=draft, update_mask=FieldMask(paths=paths))
@@ -289,7 +327,7 @@ async def test_pages_go_both_ways(runner: Service) -> None:
     assert await listed(runner, search="%") == []
     assert await listed(runner, names=["tool_1", "say"]) == ["tool_1"]
     assert await listed(runner, tool_ids=[made[2].id]) == ["tool_2"]
-    with fails(NotFound, "TOOL_NOT_FOUND"):
+    with fails(NotFound, "CURSOR_NOT_FOUND"):
         await listed(runner, after=f"tool-{uuid4()}")
     with fails(InvalidArgument, "PAGE_TOKEN_INVALID"):
         await listed(runner, page_token="nonsense")

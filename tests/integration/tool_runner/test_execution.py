@@ -37,7 +37,8 @@ async def test_a_call_runs_and_leaves_its_receipt(runner: Service) -> None:
     )
     receipt = (await runner.execution.ExecuteTool(request)).receipt
     assert (receipt.state, receipt.outcome) == (execution_pb.RECEIPT_STATE_DONE, execution_pb.OUTCOME_SUCCESS)
-    assert receipt.result_json == receipt.tool_return == '{"b": 1, "a": "é"}'
+    assert receipt.result_json == '{"b": 1, "a": "é"}'
+    assert receipt.tool_return == "{'b': 1, 'a': 'é'}"
     assert (receipt.stdout, receipt.stderr) == ("out\n", "err")
     assert (receipt.sandbox, receipt.image, receipt.tool_version) == ("held", "held:1", 1)
     assert len(receipt.arguments_hash) == len(receipt.output_hash) == 64
@@ -186,7 +187,7 @@ async def test_long_returns_are_cut_with_a_marker(runner: Service) -> None:
     runner.sandbox.gate.set()
     runner.sandbox.result = Result(ExitReason.OK, result=json.dumps("x" * 100))
     receipt = await runner.call(tool.id)
-    assert receipt.tool_return == "xxxxxxxxxx... (cut: it has 100 characters, 10 are shown)"
+    assert receipt.tool_return == "xxxxxxxxxx... [function output was truncated: it has 100 characters, 10 are shown]"
 
 
 async def test_the_runners_limit_is_the_longest_time(tool_url: str, tmp_path: Path) -> None:

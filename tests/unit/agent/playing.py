@@ -62,8 +62,8 @@ TOOLS = tuple(tool(name, x="integer") for name in "abcd")
 
 
 def settings(*rules: ToolRule, agent_type: str = "letta_v1_agent", **options: Any) -> Settings:
-    """An agent with these rules; `options` are the request's."""
-    model_settings = options.pop("model_settings", {})
+    """An agent with these rules, whose model may make several calls at once; `options` are the request's."""
+    model_settings = options.pop("model_settings", {"parallel_tool_calls": True})
     return Settings(
         1,
         "loci/demo",

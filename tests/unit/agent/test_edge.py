@@ -1,6 +1,7 @@
 """External callers and the settings of the service."""
 
 import base64
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.agent.edge import DEFAULT_ORGANIZATION, Edge
-from services.agent.resources.access import ports
+from services.agent.resources.access import model
 from services.agent.resources.access.model import hash_of
 from services.agent.resources.access.store import PostgresCredentials
 from services.agent.settings import Settings, is_private
@@ -23,7 +24,7 @@ from services.common.settings import Env, SettingsError
 KEY = Ed25519PrivateKey.generate()
 VERIFIER = Verifier({"test": KEY.public_key()})
 METHOD = "loci.agent.v1.AgentService/GetAgent"
-CALLER = ports.Principal(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7))
+CALLER = model.Principal(organization_id=UUID(int=5), user_id=UUID(int=6), role="agent-only", id=UUID(int=7))
 
 
 class Principal(PostgresCredentials):
@@ -32,11 +33,11 @@ class Principal(PostgresCredentials):
     def __init__(self) -> None:
         self.keys = {hash_of("loci-key-good"): CALLER}
 
-    async def find(self, credential_hash: bytes) -> ports.Principal | None:
+    async def find(self, credential_hash: bytes) -> model.Principal | None:
         return self.keys.get(credential_hash)
 
 
-def _edge(password: str, *, require_key: bool = False, known: ports.Principal = CALLER) -> Edge:
+def _edge(password: str, *, require_key: bool = False, known: model.Principal = CALLER) -> Edge:
     credentials = Principal()
     credentials.keys[hash_of("loci-key-good")] = known
     return Edge(password, Signer(KEY, "test"), credentials, require_key=require_key)
@@ -82,7 +83,7 @@ async def test_where_keys_are_required_nobody_comes_in_without() -> None:
 
 
 async def test_a_key_limited_to_agents_is_for_rest() -> None:
-    known = ports.Principal(UUID(int=5), UUID(int=6), "agent-only", UUID(int=7), agent_ids=(UUID(int=8),))
+    known = replace(CALLER, agent_ids=(UUID(int=8),))
     with pytest.raises(PermissionDenied, match="REST"):
         await _edge("", known=known).authenticate([("authorization", "Bearer loci-key-good")], METHOD)
 
@@ -128,7 +129,7 @@ def test_defaults(environment: dict[str, str]) -> None:
     settings = Settings.read(Env(environment))
     assert (settings.database.url, settings.database.direct_url) == ("postgresql://all@/loci",) * 2
     assert (settings.defaults.model, settings.defaults.embedding) == ("loci/demo", "loci/hash")
-    assert (settings.on_busy, settings.run_timeout) == ("wait", 86_400.0)
+    assert (settings.on_busy, settings.run_timeout) == (None, 86_400.0)
     assert (settings.external.listen, settings.external.password) == (None, "")
     assert settings.peers.tool_runner == "unix:///run/tool_runner.sock"
 

@@ -70,12 +70,27 @@ def test_each_service_has_its_own_database_and_socket() -> None:
 
 def test_private_providers_are_for_whoever_sits_at_the_machine() -> None:
     def said(**values: str) -> str | None:
-        settings = RunSettings.from_environment({"LETTA_SERVER_PASSWORD": "x", **values})
+        settings = RunSettings.from_environment(values)
         return environment(settings, HOME, "llm_gateway").get("LOCI_ALLOW_PRIVATE_PROVIDERS")
 
     assert said() == "true"
     assert said(LOCI_ALLOW_PRIVATE_PROVIDERS="false") == "false"
-    assert said(LOCI_HOST="192.0.2.1") is None
+    assert said(LETTA_SERVER_PASSWORD="x") is None
+    assert said(LETTA_SERVER_PASSWORD="x", LOCI_ALLOW_PRIVATE_PROVIDERS="true") == "true"
+    assert said(LETTA_SERVER_PASSWORD="x", LOCI_HOST="192.0.2.1") is None
+    assert said(LOCI_REQUIRE_API_KEY="true") is None
+    assert said(LOCI_PUBLIC_URL="https://loci.example.com") is None
+
+
+def test_secrets_are_shown_where_nobody_logs_in() -> None:
+    def said(**values: str) -> str | None:
+        return environment(RunSettings.from_environment(values), HOME, "tool_runner").get("LOCI_SHOW_SECRETS")
+
+    assert said() == "true"
+    assert said(LOCI_SHOW_SECRETS="false") == "false"
+    assert said(LETTA_SERVER_PASSWORD="x") is None
+    assert said(LOCI_REQUIRE_API_KEY="true") is None
+    assert said(LOCI_HOST="192.0.2.1", LOCI_ALLOW_UNAUTHENTICATED="true") is None
 
 
 def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.common import ids
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, ids_in, optional_id, to_public, uuid7
 
 
 def test_version_variant_and_time() -> None:
@@ -85,3 +85,12 @@ def test_anything_else_is_refused_with_the_expected_form(text: str) -> None:
     assert caught.value.metadata == {"prefix": "block"}
     assert "block-<uuid>" in caught.value.message
     assert len(caught.value.message) < 300
+
+
+def test_an_empty_text_is_no_id_and_lists_keep_their_order() -> None:
+    one, two = UUID(int=1), UUID(int=2)
+    assert optional_id("block", "") is None
+    assert optional_id("block", f"block-{one}") == one
+    assert ids_in("block", [f"block-{two}", f"block-{one}"]) == (two, one)
+    with pytest.raises(InvalidArgument):
+        ids_in("block", [f"agent-{one}"])

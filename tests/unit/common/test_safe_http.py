@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from services.common.core.addresses import AddressRefused, is_public
+from services.common.core.addresses import AddressRefused, is_public, literal_address
 from services.common.dns import resolve
 from services.common.safe_http import SafeTransport, check_url
 
@@ -83,8 +83,7 @@ def test_not_public(address: str) -> None:
         "https://under_score.example",
         "https://8.8.8.8/hook",
         "https://[2001:4860:4860::8888]/hook",
-        # No name, but not to be told from one before it is resolved.
-        "https://2130706433/",
+        "https://134744072/",  # 8.8.8.8
     ],
 )
 def test_urls_that_may_be_called(url: str) -> None:
@@ -121,8 +120,12 @@ def test_urls_that_may_be_called(url: str) -> None:
         ("https://127.0.0.1/", "is not a public address"),
         ("https://[::1]/", "is not a public address"),
         ("https://[::ffff:10.0.0.1]/", "is not a public address"),
-        ("https://[fe80::1%25eth0]/", "is not a"),
-        ("https://169.254.169.254/latest/meta-data", "LOCI_ALLOW_PRIVATE_URLS=1"),
+        ("https://[fe80::1%25eth0]/", "which nobody may call"),
+        ("https://10.0.0.1/", "LOCI_ALLOW_PRIVATE_URLS=1"),
+        ("https://169.254.169.254/latest/meta-data", "which nobody may call"),
+        ("https://2130706433/", "is not a public address"),
+        ("https://0x7f000001/", "is not a public address"),
+        ("https://127.1/", "is not a public address"),
     ],
 )
 def test_urls_that_may_not_be_called(url: str, why: str) -> None:
@@ -135,13 +138,37 @@ def test_private_urls_where_they_are_allowed(url: str) -> None:
     assert str(check_url(url, allow_private=True)) == url
 
 
-@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://example.com/", "https://user:secret@127.0.0.1/"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://10.0.0.1/", "http://example.com/", "https://user:secret@127.0.0.1/", "https://169.254.169.254/"),
+        *("https://2852039166/", "https://0xa9fea9fe/", "https://169.16689662/", "https://[::ffff:169.254.169.254]/"),
+        *("https://[fd00:ec2::254]/", "https://168.63.129.16/", "https://100.100.100.200/"),
+    ],
+)
 def test_what_stays_refused_where_private_urls_are_allowed(url: str) -> None:
     with pytest.raises(AddressRefused):
         check_url(url, allow_private=True)
 
 
-@pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "127.1", "localhost.localdomain.invalid"])
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        *(("127.0.0.1", "127.0.0.1"), ("127.1", "127.0.0.1"), ("0177.0.0.1", "127.0.0.1"), ("0X7F.1.", "127.0.0.1")),
+        *(
+            ("017700000001", "127.0.0.1"),
+            ("2852039166", "169.254.169.254"),
+            ("[::1]", "::1"),
+            ("fe80::1%eth0", "fe80::1"),
+        ),
+        *(("256.1.1.1.1", None), ("99999999999", None), ("1.2.3.4.example.com", None), ("08", None), ("", None)),
+    ],
+)
+def test_literals_in_every_spelling(host: str, address: str | None) -> None:
+    assert literal_address(host) == (None if address is None else ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("host", ["localhost.localdomain.invalid"])
 async def test_a_name_is_judged_by_what_it_resolves_to(host: str) -> None:
     transport = SafeTransport(allow_private=False)
     with pytest.raises(httpx.ConnectError, match=r"is not a public address|cannot be resolved"):

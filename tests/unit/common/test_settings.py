@@ -127,3 +127,11 @@ def test_run_service_ends_with_one_line_and_code_2_never_a_traceback(
         timeout=30,
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
+
+
+def test_what_is_imported_is_no_search_for_garbage() -> None:
+    program = PROGRAM.replace('print("migrating")', "import gc; print(gc.get_freeze_count() > 10_000)")
+    process = subprocess.run(
+        [sys.executable, "-c", program, "migrate"], env={}, cwd=REPOSITORY, capture_output=True, text=True, timeout=30
+    )
+    assert (process.returncode, process.stdout) == (0, "True\n")

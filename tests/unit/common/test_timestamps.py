@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.common.timestamps import timestamp
+from loci.tool.v1.execution_service_pb2 import ListReceiptsRequest
+from services.common.timestamps import moment_in, timestamp
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,15 @@ def test_a_moment_that_utc_does_not_have_is_refused(moment: datetime) -> None:
 
 def test_none_stays_none() -> None:
     assert timestamp(None) is None
+
+
+def test_a_field_that_is_not_set_has_no_time_and_one_out_of_range_is_refused() -> None:
+    def refuse(name: str, problem: str) -> Exception:
+        return ValueError(f"{name} {problem}")
+
+    request = ListReceiptsRequest(since=Timestamp(seconds=1))
+    assert moment_in(request, "since", refuse) == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+    assert moment_in(request, "until", refuse) is None
+    request.until.seconds = 2**60
+    with pytest.raises(ValueError, match="until is not a time between the years 1 and 9999"):
+        moment_in(request, "until", refuse)

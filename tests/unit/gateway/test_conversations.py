@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gateway.resources.agents.responses import Models
 from gateway.resources.conversations.requests import (
     CreateConversation,
     SendToConversation,
@@ -12,7 +13,7 @@ from gateway.resources.conversations.requests import (
     create_request,
 )
 from gateway.resources.conversations.requests import update_request as request_of
-from gateway.resources.conversations.responses import ConversationKey, conversation
+from gateway.resources.conversations.responses import ConversationKey, conversation, written_conversation
 from loci.agent.v1 import conversation_pb2
 
 AGENT_ID = "agent-00000000-0000-4000-8000-00000000000a"
@@ -67,8 +68,15 @@ def test_runs_of_the_default_conversation_have_the_agents_uuid() -> None:
 
 
 def test_what_is_not_its_own_is_null() -> None:
-    shown = conversation(conversation_pb2.Conversation(id=CONVERSATION_ID, agent_id=AGENT_ID))
+    shown = conversation(conversation_pb2.Conversation(id=CONVERSATION_ID, agent_id=AGENT_ID), Models({}, {}))
     for name in ("model", "model_settings", "context_window_limit", "summary", "archived_at", "last_message_at"):
         assert shown[name] is None
     assert (shown["archived"], shown["in_context_message_ids"]) == (False, [])
-    assert conversation(conversation_pb2.Conversation(), relations=False)["in_context_message_ids"] is None
+    listed = conversation(conversation_pb2.Conversation(), Models({}, {}), relations=False)
+    assert listed["in_context_message_ids"] is None
+
+
+def test_the_answer_of_a_change_has_no_window() -> None:
+    stored = conversation_pb2.Conversation(id=CONVERSATION_ID, in_context_message_ids=["message-1"])
+    assert conversation(stored, Models({}, {}))["in_context_message_ids"] == ["message-1"]
+    assert written_conversation(stored, Models({}, {}))["in_context_message_ids"] == []

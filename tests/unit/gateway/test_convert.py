@@ -11,8 +11,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from letta_client.types import AgentState, Archive, BlockResponse, EmbeddingConfig, LlmConfig, Passage, Step, Tool
 from letta_client.types.agents import Run
 from pydantic import BaseModel
+from starlette.requests import Request
 
 from gateway import VERSION
+from gateway.resources.agents.relations import relations_of
 from gateway.resources.agents.responses import Models, agent_state, embedding_config, model_settings
 from gateway.resources.archives.responses import archive_to_rest, passage_to_rest
 from gateway.resources.blocks.responses import block_to_rest
@@ -85,7 +87,7 @@ def test_enum_names_and_numbers() -> None:
         (block_to_rest(block_pb2.Block()), BlockResponse, set()),
         (tool_to_rest(tool_pb2.Tool()), Tool, set()),
         (run_to_rest(run_pb2.Run()), Run, set()),
-        (step_to_rest(run_pb2.Step()), Step, set()),
+        (step_to_rest(run_pb2.Step(), "org-1"), Step, {"organization_id"}),
         (passage_to_rest(passage_pb2.Passage(), None, "org-1"), Passage, {"organization_id"}),
         (archive_to_rest(passage_pb2.Archive(), None, "org-1"), Archive, {"organization_id"}),
         (agent_state(agent_pb2.Agent(), NOTHING), AgentState, {"recall_passages"}),
@@ -101,25 +103,26 @@ def test_objects_have_the_fields_of_the_sdks_types(
 
 def test_a_steps_tokens() -> None:
     step = step_to_rest(
-        run_pb2.Step(model_handle="openai/gpt/x", prompt_tokens=5, completion_tokens=2, cached_input_tokens=3)
+        run_pb2.Step(model_handle="openai/gpt/x", prompt_tokens=5, completion_tokens=2, cached_input_tokens=3),
+        "org-1",
     )
     assert (step["model"], step["provider_name"], step["total_tokens"]) == ("gpt/x", "openai", 7)
-    assert step["prompt_tokens_details"] == {"cached_tokens": 3, "cache_read_tokens": 3, "cache_creation_tokens": None}
+    assert step["prompt_tokens_details"] == {"cached_tokens": 3, "cache_read_tokens": 3, "cache_creation_tokens": 0}
     assert step["completion_tokens_details"] is None
 
 
 def test_a_failed_steps_error() -> None:
-    step = step_to_rest(run_pb2.Step(error_type="LLM_TIMEOUT", error_message="too slow"))
+    step = step_to_rest(run_pb2.Step(error_type="LLM_TIMEOUT", error_message="too slow"), "org-1")
     assert (step["error_type"], step["error_data"]) == ("LLM_TIMEOUT", {"message": "too slow"})
-    detailed = step_to_rest(run_pb2.Step(error_message="too slow", error_detail="504"))
+    detailed = step_to_rest(run_pb2.Step(error_message="too slow", error_detail="504"), "org-1")
     assert detailed["error_data"] == {"message": "too slow", "detail": "504"}
-    assert step_to_rest(run_pb2.Step())["error_data"] is None
+    assert step_to_rest(run_pb2.Step(), "org-1")["error_data"] is None
 
 
 def test_what_became_of_a_callback() -> None:
     run = run_to_rest(run_pb2.Run(callback_url="https://x/y", callback_status_code=200, metadata_json='{"a":1}'))
     assert (run["callback_url"], run["callback_status_code"], run["callback_error"]) == ("https://x/y", 200, None)
-    assert (run["metadata"], run_to_rest(run_pb2.Run())["callback_url"]) == ({"a": 1}, None)
+    assert (run["metadata"], run_to_rest(run_pb2.Run())["callback_url"]) == ({"run_type": "send_message", "a": 1}, None)
 
 
 def test_usage_of_a_run() -> None:
@@ -128,9 +131,12 @@ def test_usage_of_a_run() -> None:
         "completion_tokens": 1,
         "prompt_tokens": 2,
         "total_tokens": 3,
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        # What is nothing is not broken down.
+        "completion_tokens_details": None,
         "prompt_tokens_details": None,
     }
+    usage.reasoning_tokens = 2
+    assert run_usage_to_rest(usage)["completion_tokens_details"] == {"reasoning_tokens": 2}
 
 
 CONFIG = {
@@ -141,24 +147,26 @@ CONFIG = {
 }
 
 
+USUAL = CONFIG | {"assistant_message_tool_name": "send_message", "assistant_message_tool_kwarg": "message"}
+
+
 @pytest.mark.parametrize(
     ("kept", "shown"),
     [
         (View(spoken=("say", "text")).json, CONFIG),
         (
             View(spoken=None, types=["assistant_message"]).json,
-            dict.fromkeys(CONFIG)
-            | {"use_assistant_message": False, "include_return_message_types": ["assistant_message"]},
+            USUAL | {"use_assistant_message": False, "include_return_message_types": ["assistant_message"]},
         ),
         # Nothing of its own, and what other callers keep in words of theirs.
-        ("", None),
-        ("{}", None),
-        ("wide", None),
-        ("[1]", None),
-        ('{"types": null, "spoken": "loudly"}', None),
+        ("", USUAL),
+        ("{}", USUAL),
+        ("wide", USUAL),
+        ("[1]", USUAL),
+        ('{"types": null, "spoken": "loudly"}', USUAL),
     ],
 )
-def test_what_a_runs_request_wanted(kept: str, shown: dict[str, Any] | None) -> None:
+def test_what_a_runs_request_wanted(kept: str, shown: dict[str, Any]) -> None:
     assert run_to_rest(run_pb2.Run(view_json=kept))["request_config"] == shown
     View.joined(kept, AttachRun())
 
@@ -180,18 +188,79 @@ def test_file_limits_that_are_set_are_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "own", "of_settings"),
     [
-        {"response_format_json": '{"type":"json_object"}'},
-        {"model_settings_json": '{"response_format":{"type":"json_object"}}'},
-        {"response_format_json": '{"type":"json_object"}', "model_settings_json": '{"response_format":null}'},
+        ({"response_format_json": '{"type":"json_object"}'}, {"type": "json_object"}, None),
+        ({"model_settings_json": '{"response_format":{"type":"json_object"}}'}, None, {"type": "json_object"}),
+        ({}, None, None),
     ],
 )
-def test_the_form_of_replies_is_shown_wherever_it_is_set(fields: dict[str, Any]) -> None:
+def test_the_form_of_replies_is_shown_where_it_was_set(fields: dict[str, Any], own: Any, of_settings: Any) -> None:
     state = agent_state(agent_pb2.Agent(model="openai/gpt", **fields), NOTHING)
-    shown = {"type": "json_object"}
-    assert state["response_format"] == state["model_settings"]["response_format"] == shown
-    assert state["llm_config"]["response_format"] == shown
+    assert state["response_format"] == own
+    assert state["model_settings"]["response_format"] == state["llm_config"]["response_format"] == of_settings
+
+
+CLAUDE = model_pb2.Model(name="claude-haiku-4-5", provider_type="anthropic", usual_thinking_budget=1_024)
+GPT_5 = model_pb2.Model(name="gpt-5", provider_type="openai", usual_reasoning_effort="minimal")
+GPT_4O = model_pb2.Model(name="gpt-4o", provider_type="openai")
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "thinking", "budget"),
+    [
+        (CLAUDE, "", {"type": "enabled", "budget_tokens": 1_024}, 1_024),
+        (CLAUDE, '{"provider_type":"anthropic"}', {"type": "enabled", "budget_tokens": 1_024}, 1_024),
+        (CLAUDE, '{"thinking":{"type":"disabled"}}', {"type": "disabled"}, 0),
+        (None, "", {"type": "disabled"}, 0),
+    ],
+)
+def test_claude_is_shown_to_think(model: model_pb2.Model | None, settings: str, thinking: Any, budget: int) -> None:
+    known = {} if model is None else {"anthropic/claude": model}
+    agent = agent_pb2.Agent(model="anthropic/claude", model_settings_json=settings)
+    state = agent_state(agent, Models(known, {}))
+    assert state["model_settings"]["thinking"] == thinking
+    assert (state["llm_config"]["enable_reasoner"], state["llm_config"]["max_reasoning_tokens"]) == (budget > 0, budget)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "effort", "shown", "strict", "parallel"),
+    [
+        (GPT_4O, "", None, "minimal", False, False),
+        (GPT_4O, '{"parallel_tool_calls":true}', None, "minimal", False, True),
+        (GPT_4O, '{"provider_type":"openai"}', "high", "high", True, True),
+        (GPT_4O, '{"provider_type":"openai","parallel_tool_calls":false}', "high", "high", True, False),
+        (GPT_5, "", "minimal", "minimal", False, False),
+        (GPT_5, '{"reasoning":{"reasoning_effort":"low"}}', "low", "low", False, False),
+    ],
+)
+def test_settings_that_are_declared_have_other_defaults(
+    model: model_pb2.Model, settings: str, effort: str | None, shown: str, strict: bool, parallel: bool
+) -> None:
+    agent = agent_pb2.Agent(model="openai/gpt", model_settings_json=settings)
+    state = agent_state(agent, Models({"openai/gpt": model}, {}))
+    config = state["llm_config"]
+    assert (config["reasoning_effort"], config["strict"], config["parallel_tool_calls"]) == (effort, strict, parallel)
+    assert state["model_settings"]["reasoning"]["reasoning_effort"] == shown
+
+
+@pytest.mark.parametrize(
+    ("headers", "include", "shown"),
+    [
+        ({}, None, None),
+        ({}, ["agent.tools"], None),
+        ({"user-agent": "letta-client/0.1.320"}, ["agent.tools"], None),
+        ({"user-agent": "letta-client/1.12.1"}, ["agent.tools"], {"agent.tools"}),
+        ({"x-stainless-package-version": "1.12.1"}, None, set()),
+        ({"x-stainless-package-version": "1.12.1"}, ["agent.blocks"], {"agent.blocks"}),
+    ],
+)
+def test_only_new_sdks_choose_relations(
+    headers: dict[str, str], include: list[str] | None, shown: set[str] | None
+) -> None:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    request = Request({"type": "http", "headers": raw})
+    assert relations_of(request, include) == shown
 
 
 def test_what_waits_for_the_client_is_shown_as_in_the_list_of_messages() -> None:

@@ -69,13 +69,35 @@ def test_texts(script: Script, told: list[str]) -> None:
     assert contents(play(script)) == told
 
 
-def test_abandoning_a_step_voids_all_its_messages() -> None:
+def test_abandoning_a_step_voids_its_reply() -> None:
     deltas = Deltas()
     deltas.piece(text("a", number=1))
     deltas.piece(text("b", number=2))
     deltas.abandon("", "step-1")
     assert contents(deltas.whole(text("a", number=1))) == ["a"]
     assert deltas.whole(text("b", number=2)) == []
+
+
+def test_what_comes_under_one_id_and_is_stored_under_another_is_told_once() -> None:
+    script: Script = [
+        ("piece", text("May ", number=4)),
+        ("piece", waiting(("c1", "roll", "{}"), number=3)),
+        ("whole", text("May I?", number=3)),
+        ("whole", waiting(("c1", "roll", "{}"), number=3)),
+    ]
+    for _, source in script:
+        assert source is not None
+        source.step_id = "step-1"
+    told = play(script)
+    assert [chunk.get("content") for chunk in told] == ["May ", None, None, "I?"]
+    assert told[-1]["id"] == "message-4"
+
+
+@pytest.mark.parametrize(("by_client", "count"), [([True], 0), ([True, False], 1), ([False], 1)])
+def test_what_the_client_answered_alone_is_not_told_to_it(by_client: list[bool], count: int) -> None:
+    returns = [message_pb2.ToolReturn(tool_call_id="c", by_client=one) for one in by_client]
+    whole = message_pb2.Message(tool_return_message=message_pb2.ToolReturnMessage(tool_returns=returns))
+    assert len(play([("whole", whole)])) == count
 
 
 def test_a_reader_that_joins_midway_gets_the_first_message_whole_and_the_next_by_pieces() -> None:
@@ -115,9 +137,11 @@ def test_pieces_of_calls() -> None:
     assert [chunk["tool_call"] for chunk in told] == [
         {"tool_call_id": "c1", "name": "roll"},
         {"tool_call_id": "c1", "arguments": '{"n'},
-        {"tool_call_id": "c2", "name": "flip", "arguments": "{}"},
+        {"tool_call_id": "c2", "name": "flip"},
+        {"tool_call_id": "c2", "arguments": "{}"},
         {"tool_call_id": "c1", "arguments": '":1}'},
-        {"tool_call_id": "c3", "name": "stop", "arguments": "{}"},
+        {"tool_call_id": "c3", "name": "stop"},
+        {"tool_call_id": "c3", "arguments": "{}"},
     ]
 
 
@@ -131,11 +155,19 @@ def test_pieces_of_calls_that_wait() -> None:
             ("whole", waiting(("c1", "roll", '{"n":1}'), ("c3", "stop", "{}"), number=3)),
         ]
     )
+    asked, called = "approval_request_message", "tool_call_message"
+
+    def of(call_id: str, name: str | None = None, arguments: str | None = None) -> Rest:
+        return {"tool_call_id": call_id, "name": name, "arguments": arguments}
+
     assert [(chunk["message_type"], chunk["id"], chunk["tool_call"]) for chunk in told] == [
-        ("approval_request_message", "message-3", {"tool_call_id": "c1", "name": "roll", "arguments": '{"n'}),
-        ("tool_call_message", "message-4", {"tool_call_id": "c2", "name": "flip", "arguments": "{}"}),
-        ("approval_request_message", "message-3", {"tool_call_id": "c1", "arguments": '":1}'}),
-        ("approval_request_message", "message-3", {"tool_call_id": "c3", "name": "stop", "arguments": "{}"}),
+        (asked, "message-3", of("c1", "roll")),
+        (asked, "message-3", of("c1", arguments='{"n')),
+        (called, "message-4", {"tool_call_id": "c2", "name": "flip"}),
+        (called, "message-4", {"tool_call_id": "c2", "arguments": "{}"}),
+        (asked, "message-3", of("c1", arguments='":1}')),
+        (asked, "message-3", of("c3", "stop")),
+        (asked, "message-3", of("c3", arguments="{}")),
     ]
     [whole] = play([("whole", waiting(("c1", "roll", "{}")))])
     assert whole["tool_calls"] == [{"tool_call_id": "c1", "name": "roll", "arguments": "{}"}]
@@ -145,7 +177,7 @@ def test_a_name_that_comes_late_is_said_once() -> None:
     told = play(
         [("piece", calls(("c1", "", "{"))), ("piece", calls(("c1", "f", "}"))), ("whole", calls(("c1", "f", "{}")))]
     )
-    assert [chunk["tool_call"].get("name") for chunk in told] == [None, "f"]
+    assert [chunk["tool_call"].get("name") for chunk in told] == [None, "f", None]
 
 
 def test_calls_without_pieces_come_whole() -> None:

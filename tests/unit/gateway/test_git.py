@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import time
 import zlib
 
 import pytest
@@ -158,6 +159,32 @@ def test_packs_with_deltas() -> None:
 def test_bad_packs(pack: bytes) -> None:
     with pytest.raises(BadPack):
         packs.read(pack, {})
+
+
+_LONG = b"\xff" * 2**20
+
+
+@pytest.mark.parametrize("entry", [b"\xbf" + _LONG, b"\x61" + _LONG], ids=["a size", "a distance"])
+def test_numbers_without_end_cost_nothing(entry: bytes) -> None:
+    """Read to their end, they cost the square of their length: hours of CPU for 17 KB on the wire."""
+    body = struct.pack(">4sLL", b"PACK", 2, 1) + entry
+    began = time.process_time()
+    with pytest.raises(BadPack):
+        packs.read(body + hashlib.sha1(body, usedforsecurity=False).digest(), {})
+    assert time.process_time() - began < 0.5
+
+
+def test_numbers_without_end_cost_nothing_in_a_delta() -> None:
+    delta = b"\x01" + _LONG
+    body = struct.pack(">4sLL", b"PACK", 2, 2) + b"\x31" + zlib.compress(b"x")
+    size, head = len(delta) >> 4, bytes([0xE0 | len(delta) & 15])
+    while size:
+        head, size = head + bytes([size & 0x7F | (0x80 if size >> 7 else 0)]), size >> 7
+    body += head + b"\x0a" + zlib.compress(delta)
+    began = time.process_time()
+    with pytest.raises(BadPack):
+        packs.read(body + hashlib.sha1(body, usedforsecurity=False).digest(), {})
+    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize(

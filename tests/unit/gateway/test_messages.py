@@ -27,7 +27,6 @@ from gateway.resources.messages.responses import (
     message,
     stop_reason,
     usage_statistics,
-    with_one_request,
 )
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 
@@ -58,6 +57,7 @@ TYPES: dict[str, type[BaseModel]] = {
     "summary_message": SummaryMessage,
     "event_message": EventMessage,
 }
+TEXT = {"type": "text", "signature": None}
 RETURN: dict[str, Any] = {"tool_call_id": "c1", "status": "error", "tool_return": "no", "stdout": ["a"], "stderr": []}
 
 
@@ -93,7 +93,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
         ),
         (
             {"user_message": message_pb2.UserMessage(content=[_text("a"), _text("b")])},
-            {"message_type": "user_message", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            {"message_type": "user_message", "content": [TEXT | {"text": "a"}, TEXT | {"text": "b"}]},
         ),
         (
             {"user_message": message_pb2.UserMessage(content=[_image(url="https://x/a.png")])},
@@ -123,7 +123,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
             {"message_type": "hidden_reasoning_message", "state": "redacted", "hidden_reasoning": "x"},
         ),
         (
-            {"assistant_message": message_pb2.AssistantMessage(content="hi"), "otid": "o", "is_err": False},
+            {"assistant_message": message_pb2.AssistantMessage(content="hi"), "otid": "o"},
             {"message_type": "assistant_message", "content": "hi", "otid": "o"},
         ),
         (
@@ -133,24 +133,24 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
         (
             {
                 "tool_return_message": message_pb2.ToolReturnMessage(
-                    tool_returns=[message_pb2.ToolReturn(**RETURN, name="f")]
+                    tool_returns=[message_pb2.ToolReturn(**RETURN, name="f", captures=True)]
                 ),
                 "name": "f",
-                "is_err": True,
             },
             {
                 "message_type": "tool_return_message",
                 **RETURN,
                 "tool_returns": [{**RETURN, "type": "tool"}],
                 "name": "f",
-                "is_err": True,
             },
         ),
         (
             {
                 "tool_return_message": message_pb2.ToolReturnMessage(
                     tool_returns=[
-                        message_pb2.ToolReturn(**RETURN, content=[_text("no"), _image(url="https://x/a.png")]),
+                        message_pb2.ToolReturn(
+                            **RETURN, captures=True, content=[_text("no"), _image(url="https://x/a.png")]
+                        ),
                         message_pb2.ToolReturn(tool_call_id="c2", status="success", tool_return="yes"),
                     ]
                 )
@@ -163,7 +163,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
                         **RETURN,
                         "type": "tool",
                         "tool_return": [
-                            {"type": "text", "text": "no"},
+                            TEXT | {"text": "no"},
                             {"type": "image", "source": {"type": "url", "url": "https://x/a.png"}},
                         ],
                     },
@@ -172,8 +172,9 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
                         "tool_call_id": "c2",
                         "status": "success",
                         "tool_return": "yes",
-                        "stdout": [],
-                        "stderr": [],
+                        # It ran where nothing is captured.
+                        "stdout": None,
+                        "stderr": None,
                     },
                 ],
             },
@@ -193,7 +194,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
         (
             _answered(
                 _approved(tool_call_id="c1", approve=False, reason="too dear"),
-                message_pb2.Answer(tool_return=message_pb2.ToolReturn(**RETURN, name="f")),
+                message_pb2.Answer(tool_return=message_pb2.ToolReturn(**RETURN, name="f", captures=True)),
             ),
             {
                 "message_type": "approval_response_message",
@@ -202,7 +203,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
                     {"type": "tool", **RETURN},
                 ],
                 "approve": False,
-                "approval_request_id": None,
+                "approval_request_id": "c1",
                 "reason": "too dear",
             },
         ),
@@ -221,7 +222,7 @@ def _image(**fields: Any) -> message_pb2.ContentPart:
             },
         ),
         (
-            _answered(message_pb2.Answer(tool_return=message_pb2.ToolReturn(**RETURN))),
+            _answered(message_pb2.Answer(tool_return=message_pb2.ToolReturn(**RETURN, captures=True))),
             {"message_type": "approval_response_message", "approvals": [{"type": "tool", **RETURN}], **NO_ANSWER},
         ),
         (
@@ -322,32 +323,3 @@ def test_what_a_turn_cost() -> None:
         "cached_input_tokens", "cache_write_tokens", "reasoning_tokens", "context_tokens",
     }  # fmt: skip
     assert (usage["completion_tokens"], usage["context_tokens"], usage["cached_input_tokens"]) == (1, 9, None)
-
-
-def test_what_is_said_before_calls_that_all_wait_has_the_id_of_the_request() -> None:
-    def part(last: str, **content: Any) -> message_pb2.Message:
-        return message_pb2.Message(id=f"message-00000000-0000-4000-8000-0000000000{last}", **content)
-
-    said, thought = message_pb2.AssistantMessage(content="May I?"), message_pb2.ReasoningMessage(reasoning="hm")
-    request, call = message_pb2.ApprovalRequestMessage(), message_pb2.ToolCallMessage()
-    user = message_pb2.UserMessage()
-    waits = [
-        part("1f", user_message=user),
-        part("20", reasoning_message=thought),
-        part("20", assistant_message=said),
-        part("1f", approval_request_message=request),
-        part("31", assistant_message=said),
-    ]
-    with_one_request(waits)
-    assert [one.id[-2:] for one in waits] == ["1f", "1f", "1f", "1f", "31"]
-    # Newest first, and with another call of the same step.
-    some = [
-        part("1f", approval_request_message=request),
-        part("20", tool_call_message=call),
-        part("20", assistant_message=said),
-    ]
-    with_one_request(some)
-    assert [one.id[-2:] for one in some] == ["1f", "20", "20"]
-    none = [message_pb2.Message(id="message-1", assistant_message=said)]
-    with_one_request(none)
-    assert none[0].id == "message-1"

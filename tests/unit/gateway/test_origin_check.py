@@ -18,33 +18,35 @@ METHODS = ("POST", "PUT", "PATCH", "DELETE", "WEBSOCKET")
     ],
 )
 def test_by_which_names_one_comes(host: str) -> None:
-    OriginCheck(["loci.example.com"]).check("POST", {b"host": host.encode()})
+    OriginCheck(["loci.example.com", "gateway"]).check("POST", {b"host": host.encode()})
 
 
 @pytest.mark.parametrize(
     "host",
     [
         *("evil.test", "evil.test:8283", "127.0.0.1.evil.test", "localhost.evil.test:8283"),
-        *("loci.example.com.evil.test", "x@evil.test", "[::1", ":8283", "evil\xff.test"),
+        *("loci.example.com.evil.test", "x@evil.test", "[::1", ":8283", "evil\xff.test", "evil", "evil:8283"),
     ],
 )
 @pytest.mark.parametrize("method", ["GET", *METHODS])
 def test_a_name_that_resolves_to_us_does_not_open(host: str, method: str) -> None:
     with pytest.raises(PermissionDenied, match="LOCI_ALLOWED_HOSTS"):
         OriginCheck(["loci.example.com"]).check(method, {b"host": host.encode("latin-1")})
-    OriginCheck(["*"]).check(method, {b"host": host.encode("latin-1")})
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "origin", ["https://evil.test", "null", "http://127.0.0.1:9999", "http://localhost:8283", "file://", "https://["]
+    "origin",
+    [
+        *("https://evil.test", "null", "http://127.0.0.1:9999", "http://localhost:8283", "file://", "https://["),
+        *("http://127.0.0.1", "ftp://127.0.0.1:8283", "127.0.0.1:8283"),
+    ],
 )
 def test_pages_of_other_origins_do_nothing(method: str, origin: str) -> None:
     page = OUR_PAGE | {b"origin": origin.encode()}
     with pytest.raises(PermissionDenied, match="LOCI_CORS_ORIGINS"):
-        OriginCheck().check(method, page)
-    for origins in (["*"], [origin]):
-        OriginCheck(origins=origins).check(method, page)
+        OriginCheck(["127.0.0.1"]).check(method, page)
+    OriginCheck(origins=[origin]).check(method, page)
     OriginCheck().check("GET", page)
 
 
@@ -52,7 +54,8 @@ def test_pages_of_other_origins_do_nothing(method: str, origin: str) -> None:
 def test_our_own_pages_do(method: str) -> None:
     OriginCheck().check(method, OUR_PAGE)
     # Behind something that tells us another host than the browser was told.
-    OriginCheck(["loci.test"]).check(method, {b"host": b"gateway:8283", b"origin": b"https://loci.test"})
+    check = OriginCheck(["gateway"], ["https://loci.test"])
+    check.check(method, {b"host": b"gateway:8283", b"origin": b"https://loci.test"})
 
 
 async def test_who_is_judged() -> None:

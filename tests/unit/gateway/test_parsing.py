@@ -78,6 +78,22 @@ def test_what_is_accepted_can_be_stored(value: Any) -> None:
 )
 def test_paths(path: str, canonical: str) -> None:
     assert canonical_path(path) == canonical
+    assert canonical_path(path, "/loci") == canonical
+    assert canonical_path(f"/loci{path}", "/loci") == canonical
+
+
+def test_what_only_begins_like_the_base_path_is_another() -> None:
+    assert canonical_path("/locity/v1/agents", "/loci") == "/locity/v1/agents"
+    assert canonical_path("/loci", "/loci") == "/"
+
+
+@pytest.mark.parametrize(
+    ("url", "base"),
+    [("", ""), ("https://a.example", ""), ("https://a.example/", ""), ("https://a.example/my/loci/", "/my/loci")],
+)
+def test_the_path_behind_a_proxy(url: str, base: str) -> None:
+    settings = settings_from(Env({**ADDRESSES, "LOCI_PUBLIC_URL": url}))
+    assert (settings.base_path, settings.public_url) == (base, url.rstrip("/"))
 
 
 @pytest.mark.parametrize(
@@ -86,10 +102,10 @@ def test_paths(path: str, canonical: str) -> None:
         ({}, "ab"),
         ({"after": "b"}, "cd"),
         ({"after": "e"}, ""),
-        ({"after": "?"}, ""),
+        ({"after": "?"}, "ab"),
         ({"before": "e"}, "cd"),
         ({"before": "b"}, "a"),
-        ({"before": "?"}, ""),
+        ({"before": "?"}, "de"),
         ({"after": "a", "before": "c"}, "b"),
     ],
 )
@@ -174,13 +190,10 @@ def test_todays_fields_win_over_deprecated_ones() -> None:
     assert orjson.loads(draft.model_settings_json) == {"max_output_tokens": 7}
 
 
-def test_a_subagent_is_hidden() -> None:
-    assert agents.create_request(agents.CreateAgent.model_validate({"tags": ["role:subagent"]})).agent.hidden
-
-
 def test_an_agent_of_nothing() -> None:
     request = agents.create_request(agents.CreateAgent.model_validate({}))
     assert request.include_base_tools
+    assert request.include_default_messages
     assert not request.agent.ListFields()
 
 
@@ -189,9 +202,11 @@ def test_what_a_conversation_begins_with() -> None:
     request = agents.create_request(agents.CreateAgent.model_validate({"initial_message_sequence": sent}))
     said = [(message.role, message.content[0].text) for message in request.initial_messages]
     assert said == [(message_pb2.MESSAGE_ROLE_ASSISTANT, "Hi"), (message_pb2.MESSAGE_ROLE_USER, "a")]
+    empty = agents.create_request(agents.CreateAgent.model_validate({"initial_message_sequence": []}))
+    assert (list(empty.initial_messages), empty.include_default_messages) == ([], False)
 
 
-@pytest.mark.parametrize("name", get_args(agents.AgentTypeName))
+@pytest.mark.parametrize("name", get_args(get_args(agents.AgentTypeName)[0]))
 def test_every_agent_type_is_passed_on(name: str) -> None:
     request = agents.create_request(agents.CreateAgent.model_validate({"agent_type": name}))
     assert agent_pb2.AgentType.Name(request.agent.agent_type) == f"AGENT_TYPE_{name.upper()}"
@@ -266,11 +281,16 @@ async def test_passwords(headers: dict[bytes, bytes], known: bool) -> None:
         ({**ADDRESSES, "LOCI_HOST": "::"}, "LETTA_SERVER_PASSWORD"),
         ({**ADDRESSES, "LETTA_SERVER_SECURE": "true"}, "set LETTA_SERVER_PASSWORD"),
         ({**ADDRESSES, "LETTA_SERVER_PASSWORD": "x", "LOCI_REQUIRE_API_KEY": "true"}, "both set"),
+        ({**ADDRESSES, "LOCI_PUBLIC_URL": "loci.example.com"}, "LOCI_PUBLIC_URL"),
+        ({**ADDRESSES, "LOCI_PUBLIC_URL": "https://loci.example.com/?a=1"}, "LOCI_PUBLIC_URL"),
+        ({**ADDRESSES, "LOCI_PUBLIC_URL": "https://loci.example.com/v1"}, "does not begin with /v1"),
         ({**ADDRESSES, "LOCI_KEY_CACHE_SECONDS": "11"}, "LOCI_KEY_CACHE_SECONDS"),
         ({**ADDRESSES, "LOCI_RATE_LIMIT": "0"}, "LOCI_RATE_LIMIT"),
         ({**ADDRESSES, "LOCI_CORS_ORIGINS": "app.example.com"}, "LOCI_CORS_ORIGINS"),
         ({**ADDRESSES, "LOCI_ALLOWED_HOSTS": "https://loci.example.com"}, "LOCI_ALLOWED_HOSTS"),
         ({**ADDRESSES, "LOCI_CORS_ORIGINS": "https://app.example.com/path"}, "LOCI_CORS_ORIGINS"),
+        ({**ADDRESSES, "LOCI_CORS_ORIGINS": "*"}, "LOCI_CORS_ORIGINS is \\*, and nobody is asked"),
+        ({**ADDRESSES, "LOCI_ALLOWED_HOSTS": "a, *"}, "LOCI_ALLOWED_HOSTS is \\*, and nobody is asked"),
     ],
 )
 def test_settings_that_are_refused(variables: dict[str, str], names: str) -> None:
@@ -291,9 +311,9 @@ def test_settings_that_are_refused(variables: dict[str, str], names: str) -> Non
         {"LOCI_HOST": "0.0.0.0", "LOCI_REQUIRE_API_KEY": "true", "LETTA_SERVER_SECURE": "true"},
         {"LETTA_SERVER_SECURE": "true", "LETTA_SERVER_PASSWORD": "x"},
         {"LOCI_CORS_ORIGINS": "https://app.example.com/, http://localhost:3000", "LOCI_RATE_LIMIT": "60"},
-        {"LOCI_CORS_ORIGINS": "*"},
+        {"LOCI_CORS_ORIGINS": "*", "LOCI_REQUIRE_API_KEY": "true"},
         {"LOCI_ALLOWED_HOSTS": "loci.example.com, loci.internal"},
-        {"LOCI_ALLOWED_HOSTS": "*"},
+        {"LOCI_ALLOWED_HOSTS": "*", "LETTA_SERVER_PASSWORD": "x"},
     ],
 )
 def test_settings_that_are_accepted(variables: dict[str, str]) -> None:

@@ -110,7 +110,10 @@ def test_pieces_before_the_name_are_held_back() -> None:
     assert [chunk["content"] for chunk in told] == ["Hi"]
     others = [calls(("c1", "", '{"n":'), otid=OTID), calls(("c1", "roll", "1}"), otid=OTID)]
     told = streamed(others, calls(("c1", "roll", '{"n":1}'), otid=OTID))
-    assert [chunk["tool_call"] for chunk in told] == [{"tool_call_id": "c1", "name": "roll", "arguments": '{"n":1}'}]
+    assert [chunk["tool_call"] for chunk in told] == [
+        {"tool_call_id": "c1", "name": "roll"},
+        {"tool_call_id": "c1", "arguments": '{"n":1}'},
+    ]
 
 
 def test_other_calls_pass_as_they_are() -> None:

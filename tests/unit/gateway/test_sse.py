@@ -52,17 +52,24 @@ def test_the_first_ping_names_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "kinds"),
-    [
-        (agent_pb2.STOP_REASON_END_TURN, ["stop_reason", "usage_statistics"]),
-        (agent_pb2.STOP_REASON_MAX_STEPS, ["stop_reason", "usage_statistics"]),
-        (agent_pb2.STOP_REASON_CANCELLED, ["stop_reason"]),
-    ],
+    "reason",
+    [agent_pb2.STOP_REASON_END_TURN, agent_pb2.STOP_REASON_MAX_STEPS],
 )
-def test_good_ends(reason: agent_pb2.StopReason.ValueType, kinds: list[str]) -> None:
+def test_good_ends(reason: agent_pb2.StopReason.ValueType) -> None:
     *chunks, done = end(reason)
-    assert [read(chunk)["message_type"] for chunk in chunks] == kinds
+    assert [read(chunk)["message_type"] for chunk in chunks] == ["stop_reason", "usage_statistics"]
     assert done == DONE
+
+
+def test_a_cancelled_end_is_its_stop_reason_alone() -> None:
+    [chunk] = end(agent_pb2.STOP_REASON_CANCELLED)
+    assert read(chunk) == {"message_type": "stop_reason", "stop_reason": "cancelled"}
+
+
+@pytest.mark.parametrize(("deltas", "written"), [(None, 0), (Deltas(), None)])
+def test_what_no_provider_counted(deltas: Deltas | None, written: int | None) -> None:
+    ended = message_service_pb2.TurnEnd(stop_reason=agent_pb2.STOP_REASON_END_TURN)
+    assert read(SseRenderer(deltas=deltas).frames(event(9, end=ended))[1])["cache_write_tokens"] == written
 
 
 def test_a_failed_end() -> None:
@@ -157,20 +164,25 @@ def test_a_filter_drops_pieces_too() -> None:
 
 def test_numbered_chunks_carry_their_events_sequence() -> None:
     frames = SseRenderer(numbered=True)
-    assert read(frames.frames(event(7, message=text("a")))[0])["seq_id"] == 7
+    assert read(frames.frames(event(7, message=text("a")))[0])["seq_id"] == 8
     assert read(SseRenderer().frames(event(7, message=text("a")))[0])["seq_id"] is None
 
 
 def test_the_id_of_an_event_is_its_number_and_stands_at_its_last_chunk() -> None:
     frames = SseRenderer(deltas=Deltas(), numbered=True)
     attached = event(attached=message_service_pb2.RunAttached(run_id="run-1"))
-    assert not frames.frames(attached)[0].startswith(b"id:")
+    # The ping that begins the stream is the first, and the same for every reader.
+    [first] = frames.frames(attached)
+    assert first.startswith(b"id: 1\n")
+    assert read(first.removeprefix(b"id: 1\n"))["seq_id"] == 1
+    [again] = SseRenderer(numbered=True).frames(attached)
+    assert [read(one.removeprefix(b"id: 1\n"))["id"] for one in (first, again)].count(read(again[6:])["id"]) == 2
     [piece] = frames.frames(event(7, delta=text("a")))
-    assert piece.startswith(b'id: 7\ndata: {"id":"message-1",')
+    assert piece.startswith(b'id: 8\ndata: {"id":"message-1",')
     both = frames.frames(event(8, delta=calls(("c1", "a", "{"), ("c2", "b", "{"))))
-    assert [chunk.startswith(b"id: 8\n") for chunk in both] == [False, True]
+    assert [chunk.startswith(b"id: 9\n") for chunk in both] == [False, False, False, True]
     ended = message_service_pb2.TurnEnd(stop_reason=agent_pb2.STOP_REASON_END_TURN, usage=USAGE)
-    assert frames.frames(event(9, end=ended))[-1] == b"id: 9\ndata: [DONE]\n\n"
+    assert frames.frames(event(9, end=ended))[-1] == b"id: 10\ndata: [DONE]\n\n"
     assert b"id:" not in b"".join(SseRenderer().frames(event(9, message=text("a"), end=ended)))
     assert not any(chunk.startswith(b"id:") for chunk in [frames.ping(), *frames.broken(None)])
 
@@ -181,7 +193,7 @@ def test_an_abandoned_attempt_is_a_ping_with_a_field() -> None:
     abandoned = message_service_pb2.AttemptAbandoned(step_id="step-1", attempt=2)
     [chunk] = frames.frames(event(2, attempt_abandoned=abandoned))
     content = read(chunk)
-    assert (content["message_type"], content["seq_id"]) == ("ping", 2)
+    assert (content["message_type"], content["seq_id"]) == ("ping", 3)
     assert content["attempt_abandoned"] == {"step_id": "step-1", "message_id": None, "attempt": 2}
     # Its pieces are void: the message comes whole.
     assert read(frames.frames(event(3, message=text("Hello")))[0])["content"] == "Hello"

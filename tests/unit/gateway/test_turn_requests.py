@@ -12,6 +12,7 @@ from gateway.errors.invalid import InvalidRequest
 from gateway.resources.messages.requests import SendMessages
 from loci.agent.v1 import message_pb2, message_service_pb2
 from loci.agent.v1.message_pb2 import Answer, Decision, ToolReturn
+from services.common.errors import InvalidArgument
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAEC"}}
 
@@ -77,11 +78,11 @@ RETURN = {"type": "tool", "tool_call_id": "c1", "tool_return": "4", "status": "s
         ({"type": "tool_return", "tool_returns": [RETURN]}, [returned()]),
         (
             {"tool_returns": [{"tool_call_id": "c1", "tool_return": "x", "status": "error", "stdout": ["a"]}]},
-            [returned("x", status="error", stdout=["a"])],
+            [returned("x", status="error", stdout=["a"], captures=True)],
         ),
         (
             {"tool_returns": [RETURN | {"stderr": ["b"], "stdout": None}]},
-            [returned(stderr=["b"])],
+            [returned(stderr=["b"], captures=True)],
         ),
         (
             {"tool_returns": [RETURN | {"tool_return": [{"type": "text", "text": "a"}, {"text": "b"}]}]},
@@ -108,6 +109,15 @@ def test_answers_to_calls_that_wait(message: dict[str, Any], answers: list[Answe
     [found] = inputs(message | {"otid": "o-1", "group_id": None})
     assert (found.role, found.otid, list(found.content)) == (message_pb2.MESSAGE_ROLE_APPROVAL, "o-1", [])
     assert list(found.answers) == answers
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"approvals": []}, {"approvals": None, "reason": "no"}, {"approval_request_id": "message-1"}]
+)
+def test_an_answer_that_says_nothing(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match="Invalid approval response") as refused:
+        inputs({"type": "approval", **fields})
+    assert refused.value.reason == "APPROVAL_INVALID"
 
 
 def test_an_answer_and_what_is_said_after_it() -> None:
@@ -137,10 +147,6 @@ def test_an_answer_and_what_is_said_after_it() -> None:
             for messages in (
                 [],
                 [{"role": "tool", "content": "a"}],
-                [{"type": "approval"}],
-                [{"type": "approval", "approvals": []}],
-                [{"type": "approval", "approvals": None, "reason": "no"}],
-                [{"type": "approval", "approval_request_id": "message-1"}],
                 [{"type": "approval", "approvals": [{"type": "approval", "approve": True}]}],
                 [{"type": "approval", "approvals": [{"tool_call_id": "", "approve": True}]}],
                 [{"type": "approval", "approvals": [{"tool_call_id": "c1"}]}],
@@ -161,7 +167,6 @@ def test_bodies_that_are_refused(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        {"role": "assistant", "content": "a"},
         {"role": "user", "content": [{"type": "reasoning", "reasoning": "a"}]},
         {"tool_returns": [RETURN | {"tool_return": [{"type": "image", "source": {"data": "!", "media_type": "a"}}]}]},
     ],
@@ -169,6 +174,19 @@ def test_bodies_that_are_refused(fields: dict[str, Any]) -> None:
 def test_input_that_is_refused(message: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         inputs(message)
+
+
+def test_any_speaker_may_be_sent() -> None:
+    roles = {role: inputs({"role": role, "content": "a"})[0].role for role in ("user", "system", "assistant")}
+    assert roles == {
+        "user": message_pb2.MESSAGE_ROLE_USER,
+        "system": message_pb2.MESSAGE_ROLE_SYSTEM,
+        "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT,
+    }
+
+
+def test_the_form_of_this_answer_alone() -> None:
+    assert body(response_format={"type": "json_object"}).options().response_format_json == '{"type":"json_object"}'
 
 
 def test_nothing_is_asked_for_beyond_the_turn() -> None:

@@ -44,12 +44,14 @@ def test_names(name: str, claude: Claude | None) -> None:
 @pytest.mark.parametrize(
     ("name", "wanted", "effort", "sent"),
     [
-        ("claude-haiku-4-5", None, None, None),
+        ("claude-haiku-4-5", None, None, {"type": "enabled", "budget_tokens": 1_024}),
+        ("claude-3-5-haiku-20241022", None, None, None),
+        ("claude-opus-4-8", None, None, {"type": "adaptive", "display": "summarized"}),
         ("claude-haiku-4-5", "adaptive", None, None),
         ("claude-haiku-4-5", "disabled", None, {"type": "disabled"}),
         ("claude-opus-4-8", "disabled", None, {"type": "disabled"}),
         ("claude-opus-5", "disabled", "max", None),
-        ("claude-opus-5-5", None, None, {"type": "adaptive", **DROP}),
+        ("claude-opus-5-5", None, None, {"type": "adaptive", "display": "summarized", **DROP}),
         ("claude-opus-5-5", "disabled", None, {"type": "adaptive", **DROP}),
         ("claude-sonnet-5-5", "disabled", None, {"type": "between_tools"}),
         ("claude-sonnet-5-5", "disabled", "max", {"type": "adaptive", **DROP}),

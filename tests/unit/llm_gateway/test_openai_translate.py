@@ -79,7 +79,8 @@ def test_a_whole_conversation() -> None:
     }
     assert (sent["max_tokens"], sent["temperature"]) == (50, 0.5)
     assert sent["stream_options"] == {"include_usage": True}
-    assert not sent.keys() & {"tool_choice", "parallel_tool_calls", "reasoning_effort", "max_completion_tokens"}
+    assert sent["tool_choice"] == "auto"
+    assert not sent.keys() & {"parallel_tool_calls", "reasoning_effort", "max_completion_tokens"}
 
 
 def test_arguments_go_back_byte_for_byte() -> None:
@@ -132,7 +133,9 @@ def test_tool_choices() -> None:
         ("gpt-6-sol", False, "high", "high"),
         ("gpt-6-sol", False, None, None),
         ("o4-mini", True, "minimal", "low"),
-        ("o4-mini", True, None, None),
+        ("o4-mini", True, None, "medium"),
+        ("gpt-5-mini", True, None, "minimal"),
+        ("gpt-5.1", False, None, "none"),
     ],
 )
 def test_reasoning_effort_as_each_model_takes_it(name: str, tools: bool, effort: str | None, sent: str | None) -> None:

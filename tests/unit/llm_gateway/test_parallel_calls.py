@@ -76,3 +76,4 @@ def test_deltas_are_those_of_the_message_that_is_left(parts: list[Part], hidden:
     assert passed[:-1] == deltas(left)
     assert sum(isinstance(part, ToolCall) for part in left) <= 1
     assert passed[-1].generation.usage == Usage(9, 99)
+    assert only.excess == max(0, sum(isinstance(part, ToolCall) for part in parts) - 1)

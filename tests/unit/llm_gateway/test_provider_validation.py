@@ -64,7 +64,9 @@ def test_what_is_taken(given: ProviderSettings, url: str) -> None:
         (draft(base_url="http://localhost:11434"), "base_url: localhost is an address of the server's own network"),
         (draft(base_url="http://a.localhost"), "LOCI_ALLOW_PRIVATE_PROVIDERS=true"),
         (draft(base_url="http://127.0.0.1"), "127.0.0.1 is an address"),
-        (draft(base_url="http://169.254.169.254"), "169.254.169.254 is an address"),
+        (draft(base_url="http://2130706433"), "2130706433 is an address"),
+        (draft(base_url="http://169.254.169.254"), "169.254.169.254, which nobody may call"),
+        (draft(base_url="http://0xa9fea9fe/v1"), "169.254.169.254, which nobody may call"),
         (draft(base_url="http://[::ffff:10.0.0.1]"), "is an address of the server's own network"),
         (draft("ollama"), "base_url: providers of type ollama need one, for example https://ollama.example.com"),
         (draft("azure"), "base_url: providers of type azure need one"),
@@ -104,6 +106,8 @@ def test_what_is_refused_and_why(given: ProviderSettings, problem: str) -> None:
 def test_the_operator_may_allow_private_addresses() -> None:
     assert validate(draft("ollama"), allow_private=True).base_url == "http://localhost:11434"
     assert validate(draft(base_url="http://10.0.0.1:8000"), allow_private=True).base_url == "http://10.0.0.1:8000/v1"
+    with pytest.raises(ProviderInvalid, match="nobody may call"):
+        validate(draft(base_url="http://169.254.169.254"), allow_private=True)
 
 
 def test_keys_are_not_in_what_is_printed() -> None:

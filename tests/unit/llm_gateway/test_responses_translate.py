@@ -80,7 +80,7 @@ def test_a_conversation() -> None:
     ]
     assert body["store"] is False
     assert body["include"] == ["reasoning.encrypted_content"]
-    assert body["reasoning"] == {"summary": "auto"}
+    assert body["reasoning"] == {"effort": "minimal", "summary": "auto"}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_without_thoughts_and_summary() -> None:
     body = made(asked, terms=Terms(thoughts=False, summary=False))
     assert [item["type"] for item in body["input"]] == ["message"] * 3
     assert [part["text"] for part in body["input"][1]["content"]] == ["so", "then"]
-    assert "reasoning" not in body
+    assert body["reasoning"] == {"effort": "minimal"}
 
 
 def test_the_phase_of_a_message_goes_back() -> None:

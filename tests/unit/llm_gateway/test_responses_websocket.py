@@ -24,7 +24,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmBadRequest, LlmStreamIncomplete, LlmTimeout
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.http.client import PrivateAddress, WebSockets
+from services.llm_gateway.http.client import PrivateAddress, WebSockets, http_client
 from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from services.llm_gateway.vendors.responses import websocket
 from tests.fakes import script
@@ -267,7 +267,7 @@ async def test_an_account_without_summaries(fake: ResponsesServer, provider: Ope
     fake.reply(Reply(error="bad_request", message=said))
     for _ in range(2):
         await reply_to(provider, ask(user("hi"), websocket=False))
-    assert ["reasoning" in body for body in fake.bodies()] == [True, False, False]
+    assert ["summary" in body["reasoning"] for body in fake.bodies()] == [True, False, False]
 
 
 async def test_another_vendors_thoughts_are_not_shown(fake: ResponsesServer, provider: OpenAIProvider) -> None:
@@ -289,6 +289,17 @@ async def test_tenants_open_no_websocket_to_a_private_address(host: str) -> None
             await opener.open(f"ws://{host}:{fake.port}/v1/responses", {})
         assert fake.connections == 0
         await opener.close()
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]", "2852039166"])
+async def test_nobody_calls_the_metadata_of_a_cloud(fake: ResponsesServer, host: str) -> None:
+    opener, client = WebSockets(configured(fake)), http_client(configured(fake))
+    with pytest.raises(PrivateAddress):
+        await opener.open(f"ws://{host}/v1/responses", {})
+    with pytest.raises(PrivateAddress):
+        await client.get(f"http://{host}/latest/meta-data/")
+    await opener.close()
+    await client.aclose()
 
 
 async def test_a_redirect_is_not_followed(fake: ResponsesServer) -> None:

@@ -10,9 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.common.core.refusals import Refused
-from services.memory.core.file_text.grep import MOST_MATCHES, Grep, compile_pattern, render_result
+from services.memory.core.file_text.grep import (
+    MOST_MATCHES,
+    Grep,
+    compile_include,
+    compile_pattern,
+    render_result,
+)
 from services.memory.core.file_text.lookup import KnownFile, bare, named, spellings
-from services.memory.core.file_text.pages import pages_of
+from services.memory.core.file_text.pages import pages_of, text_lines
 from services.memory.core.file_text.views import OpenFile, View, Window, files_to_close, view_of
 from services.memory.files.model import TextPage
 
@@ -27,8 +33,12 @@ def seen(text: str, first: int = 1, last: int | None = None, limit: int = 10_000
 
 
 def test_the_format() -> None:
-    assert seen("a\n\nb").text == "[Lines 1 to 3 of 3 are in view.]\n1: a\n2: \n3: b"
-    assert seen("") == View(0, 0, "[The file is empty.]")
+    # Lines without text have no number.
+    assert seen("a\n\n  b").text == "[Viewing file start (out of 2 lines)]\n1: a\n2:   b"
+    assert seen("") == View(0, 0, "[Viewing file start (out of 0 lines)]")
+    assert seen("a\nb\nc", 2, 3).text == "[Viewing lines 2 to 3 (out of 3 lines)]\n2: b\n3: c"
+    assert seen("a\nb\nc", 2).text == "[Viewing lines 2 to end (out of 3 lines)]\n2: b\n3: c"
+    assert [seen("a\nb", *lines).is_whole for lines in ((1, None), (1, 2), (2, None))] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -40,14 +50,15 @@ def test_the_format() -> None:
         # The file was replaced by a shorter one meanwhile.
         (99, 120, 10_000, (30, 30)),
         (1, None, 300, (1, 10)),
-        (20, 25, 220, (20, 21)),
+        (20, 25, 230, (20, 21)),
         (1, 30, 1, (1, 1)),
     ],
 )
 def test_lines_are_shown_as_far_as_they_fit(first: int, last: int | None, limit: int, shown: tuple[int, int]) -> None:
     view = seen(LINES, first, last, limit)
     assert (view.first_line, view.last_line) == shown
-    assert view.text.startswith(f"[Lines {shown[0]} to {shown[1]} of 30 are in view.]\n")
+    lines = "file start" if (first, last) == (1, None) else f"lines {shown[0]} to {shown[1]}"
+    assert view.text.startswith(f"[Viewing {lines} (out of 30 lines)]\n")
     assert (f"{shown[1]}: line {shown[1]}" in view.text) is (limit > 1)
     assert (f"open_files with offset={shown[1]} shows it" in view.text) is (shown[1] < min(last or 30, 30))
 
@@ -137,10 +148,12 @@ def test_without_any_file_that_is_said() -> None:
 
 def pages(text: str, lines: int) -> Iterator[TextPage]:
     """The text in pages of so many lines."""
-    every = text.split("\n")
+    every, first = text.split("\n"), 1
     for number, start in enumerate(range(0, len(every), lines)):
-        part = every[start : start + lines]
-        yield TextPage(page=number, first_line=start + 1, last_line=start + len(part), text="\n".join(part))
+        part = "\n".join(every[start : start + lines])
+        last = first + len(text_lines(part)) - 1
+        yield TextPage(page=number, first_line=first, last_line=last, text=part)
+        first = last + 1
 
 
 def grep(pattern: str, *texts: str, lines: int = 1_000, **options: Any) -> tuple[Grep, str]:
@@ -149,15 +162,15 @@ def grep(pattern: str, *texts: str, lines: int = 1_000, **options: Any) -> tuple
         [(f"docs/{place}", page) for place, text in enumerate(texts) for page in pages(text, lines)],
         time.monotonic() + 10,
     )
-    return search, render_result(search, looked=len(texts), files=len(texts), whole=whole)
+    return search, render_result(search, pattern, looked=len(texts), files=len(texts), whole=whole)
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3, 1_000])
 def test_matches_with_their_context_over_pages_and_files(lines: int) -> None:
-    _, told = grep("(?i)B", "a\nb\nc\nd\ne\nf\nB b\nh", "x", "b", lines=lines)
+    _, told = grep("B", "a\nb\nc\nd\ne\nf\nB b\nh", "x", "b", lines=lines)
     assert told == (
-        "docs/0:\n  1: a\n> 2: b\n  3: c\n  --\n  6: f\n> 7: B b\n  8: h\n\ndocs/2:\n> 1: b\n\n"
-        "[Matches 1 to 3; these are all.]"
+        "Found 3 matches in 2 files for pattern: 'B'; matches 1 to 3 are shown.\n\n"
+        "docs/0:\n  1: a\n> 2: b\n  3: c\n  --\n  6: f\n> 7: B b\n  8: h\n\ndocs/2:\n> 1: b"
     )
 
 
@@ -167,24 +180,25 @@ def test_every_page_size_finds_the_same(every: list[str], context: int) -> None:
     text = "\n".join(every)
     found = {grep("b", text, lines=lines, context=context)[1] for lines in (1, 2, 7, 99)}
     assert len(found) == 1
-    shown = [number for number, line in enumerate(every, 1) if "b" in line][:MOST_MATCHES]
+    shown = [number for number, line in enumerate(filter(None, every), 1) if "b" in line][:MOST_MATCHES]
     assert [int(line[1:].partition(":")[0]) for line in found.pop().split("\n") if line.startswith(">")] == shown
 
 
 def test_an_answer_says_how_to_go_on() -> None:
     text = "\n".join(f"match {number}" for number in range(1, 46))
     told = grep("match", text, context=0)[1]
+    assert told.startswith("Found 45 matches in 1 files for pattern: 'match'; matches 1 to 20 are shown.\n\ndocs/0:")
     assert told.count(">") == MOST_MATCHES
-    assert told.endswith("[Matches 1 to 20; there are more. Go on with offset=20.]")
+    assert told.endswith("[Go on with offset=20.]")
     told = grep("match", text, context=0, skip=40)[1]
     assert (
         told
-        == "docs/0:\n"
+        == "Found 45 matches in 1 files for pattern: 'match'; matches 41 to 45 are shown.\n\ndocs/0:\n"
         + "\n".join(f"> {number}: match {number}" for number in range(41, 46))
-        + "\n\n[Matches 41 to 45; these are all.]"
     )
-    assert grep("match", text, skip=45)[1] == "[There are no more matches.]"
-    assert grep("none", text)[1] == "[No line matches in 1 files.]"
+    none_left = "Found 45 matches in 1 files for pattern: 'match'; none after the first 45."
+    assert grep("match", text, skip=45)[1] == none_left
+    assert grep("none", text)[1] == "No matches found for pattern: 'none'"
 
 
 def test_long_lines_are_shown_around_the_match_and_long_answers_end() -> None:
@@ -193,7 +207,7 @@ def test_long_lines_are_shown_around_the_match_and_long_answers_end() -> None:
     assert len(told) < 500
     told = grep("x", "\n".join(["x" * 300] * 400), context=10)[1]
     assert len(told) < 45_000
-    assert "there are more" in told
+    assert "[Go on with offset=" in told
 
 
 @pytest.mark.parametrize("pattern", ["^b$", "b", "[^a]", r"[b-z]", r"b\b", "x*b", "(b)|(c)", "b.*"])
@@ -202,7 +216,7 @@ def test_a_pattern_matches_within_a_line(pattern: str) -> None:
 
 
 def test_a_pattern_that_matches_nothing_does_so_once_a_line() -> None:
-    assert grep("x*", "a\n\nb")[0].match_count == 3
+    assert grep("x*", "a\n\nb")[0].match_count == 2
     assert grep(r"a\nb", "a\nb")[0].match_count == 0
 
 
@@ -234,6 +248,23 @@ def test_no_pattern_takes_long(pattern: str) -> None:
 def test_a_search_ends_in_time_and_says_so() -> None:
     search = Grep(compile_pattern("x", "pattern"))
     assert not search.search([("docs/0", page) for page in pages("x", 1)], time.monotonic() - 1)
-    assert "The time was up after 3 of 9 files" in render_result(search, looked=3, files=9, whole=False)
-    far = render_result(Grep(compile_pattern("a", "pattern"), skip=40), looked=3, files=9, whole=False)
-    assert far.startswith("[Matches after the first 40 were not reached.]")
+    assert "The time was up after 3 of 9 files" in render_result(search, "x", looked=3, files=9, whole=False)
+    search.match_count, search.file_count = 4, 2
+    assert "Found at least 4 matches in 2 files" in render_result(search, "x", looked=3, files=9, whole=False)
+
+
+@pytest.mark.parametrize(
+    ("include", "paths"),
+    [
+        ("*.md", ["docs/a.md", "docs/sub/C.MD"]),
+        ("docs/*", ["docs/a.md", "docs/b.py", "docs/sub/C.MD"]),
+        ("docs/?.py", ["docs/b.py"]),
+        ("a.md", ["docs/a.md"]),
+        (r"\.(py|md)$", ["docs/a.md", "docs/b.py", "docs/sub/C.MD"]),
+        ("^docs/.*py", ["docs/b.py"]),
+        ("other", []),
+    ],
+)
+def test_files_are_named_by_a_glob_or_a_regular_expression(include: str, paths: list[str]) -> None:
+    pattern = compile_include(include)
+    assert [path for path in ("docs/a.md", "docs/b.py", "docs/sub/C.MD") if pattern.search(path)] == paths

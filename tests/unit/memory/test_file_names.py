@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import pytest
 
+from loci.memory.v1.folder_pb2 import Folder
 from services.common.core.refusals import Refused
 from services.memory.core.file_text.names import free_name, validate_file_name
-from services.memory.folders.model import FolderDraft, validate_changes, validate_folder
+from services.memory.folders.model import validate_changes, validate_folder
+from services.memory.folders.servicer import _SETTINGS, folder_draft
+from services.memory.wire import changes
 
 
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
         ("a.txt", "a.txt"),
-        ("../../etc/passwd", "passwd"),
-        ("C:\\Users\\me\\a.txt", "a.txt"),
-        (" a\n</file>\r.txt\0 ", "file>.txt"),
+        ("law/2026/act.md", "law/2026/act.md"),
+        ("../../etc/passwd", "../../etc/passwd"),
+        (" a\n</file>\r.txt\0 ", "a</file>.txt"),
         (".env", ".env"),
         ("report-\u202etxt.exe.txt", "report-txt.exe.txt"),
         ("Größe.md", "Größe.md"),
@@ -25,11 +26,11 @@ from services.memory.folders.model import FolderDraft, validate_changes, validat
         ("Gro\u0308ße.md", "Größe.md"),
     ],
 )
-def test_a_file_has_a_name_of_one_line_without_folders(name: str, kept: str) -> None:
+def test_a_file_has_a_name_of_one_line(name: str, kept: str) -> None:
     assert validate_file_name(name) == kept
 
 
-@pytest.mark.parametrize("name", ["", "/", "..", "a/.", "\0", "n" * 256])
+@pytest.mark.parametrize("name", ["", "/", "..", "../.", "\0", "n" * 256])
 def test_what_is_no_name_of_a_file(name: str) -> None:
     with pytest.raises(Refused) as error:
         validate_file_name(name)
@@ -46,6 +47,8 @@ def test_what_is_no_name_of_a_file(name: str) -> None:
         ("a.tar.gz", ["a.tar.gz"], "a.tar_(1).gz"),
         ("README", ["README"], "README_(1)"),
         (".env", [".env"], ".env_(1)"),
+        ("v1.2/notes", ["v1.2/notes"], "v1.2/notes_(1)"),
+        ("v1.2/.env", ["v1.2/.env"], "v1.2/.env_(1)"),
         ("n" * 251 + ".txt", ["n" * 251 + ".txt"], "n" * 247 + "_(1).txt"),
     ],
 )
@@ -54,8 +57,8 @@ def test_a_name_that_is_taken_gets_a_number(name: str, names_in_use: list[str], 
 
 
 def test_a_folder_is_checked() -> None:
-    draft = FolderDraft(id=UUID(int=1), name=" law\n", description="a\0b", metadata={"k": "\0"}, embedding="x/y")
-    checked = validate_folder(draft)
+    folder = Folder(name=" law\n", description="a\0b", metadata_json='{"k": "\\u0000"}', embedding="x/y")
+    checked = validate_folder(folder_draft(folder))
     assert (checked.name, checked.description, checked.metadata) == ("law", "ab", {"k": ""})
     assert validate_changes({"name": "a ", "description": None}) == {"name": "a", "description": None}
     for name in ("", "a/b", "n" * 256):
@@ -63,5 +66,9 @@ def test_a_folder_is_checked() -> None:
             validate_changes({"name": name})
     with pytest.raises(Refused, match="metadata has at most 100000 bytes"):
         validate_changes({"metadata": {"k": "m" * 100_000}})
-    with pytest.raises(Refused):
-        validate_changes({"instructions": "i" * 100_001})
+    for name in ("description", "instructions"):
+        long = Folder(name="a", **{name: "i" * 100_001})  # type: ignore[arg-type]
+        with pytest.raises(Refused, match=f"{name} must have at most 100,000 characters"):
+            folder_draft(long)
+        with pytest.raises(Refused, match=f"{name} must have at most 100,000 characters"):
+            changes(_SETTINGS, long, [name])

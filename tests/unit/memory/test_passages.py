@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.common.core.refusals import Refused
-from services.memory.core.vectors import to_embed, unit_vector
+from services.common.core.vectors import to_embed, unit_vector
 from services.memory.passages.model import (
     PassageDraft,
     PassageFilter,

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.core.ranking.search import RankedPassage, archive_lexeme, depth, fuse, scope_lexemes, tsquery
+from services.common.core.ranking import depth
+from services.memory.core.ranking.search import RankedPassage, archive_lexeme, fuse, scope_lexemes, tsquery
 
 ARCHIVE = UUID(int=1)
 

@@ -21,9 +21,9 @@ EXPECTED = {
     "archival_memory_search": (
         "letta_core", "query tags tag_match_mode top_k start_datetime end_datetime", "query"),
     "memory_rethink": ("letta_sleeptime_core", "label new_memory", "label new_memory"),
-    "memory_apply_patch": ("letta_sleeptime_core", "label patch", "label patch"),
+    "memory_apply_patch": ("letta_memory_core", "label patch", "label patch"),
     "memory": (
-        "letta_sleeptime_core",
+        "letta_memory_core",
         "command path file_text description old_string new_string insert_line insert_text old_path new_path",
         "command"),
     "memory_finish_edits": ("letta_sleeptime_core", "", ""),

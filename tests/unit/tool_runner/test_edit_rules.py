@@ -31,14 +31,11 @@ def test_every_type_has_its_rule(kind: ToolType) -> None:
     refused = rules.read_only(tool(kind), changes)
     if kind in (ToolType.CUSTOM, ToolType.EXTERNAL_LANGCHAIN, ToolType.EXTERNAL_COMPOSIO):
         assert refused == []
-        assert rules.may_be_deleted(tool(kind))
     elif kind is ToolType.EXTERNAL_MCP:
         assert refused == ["source_code", "network"]
-        assert rules.may_be_deleted(tool(kind))
         assert "MCP server" in rules.refusal(tool(kind), refused)
     else:
         assert refused == ["idempotent", "source_code", "network"]
-        assert not rules.may_be_deleted(tool(kind))
         assert "idempotent, source_code, network cannot be changed" in rules.refusal(tool(kind), refused)
 
 

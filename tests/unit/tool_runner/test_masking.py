@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.tool_runner.core.masking import Mask
-from services.tool_runner.environments.model import MASK
+from services.tool_runner.sandbox_configs.model import MASK
 
 KEY = 'sk-"A/+é\n'
 SMALL = st.text("ab*", max_size=60)

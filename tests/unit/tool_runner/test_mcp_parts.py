@@ -156,7 +156,6 @@ def test_other_commands_are_programs_of_the_image() -> None:
     [
         (Http(kind=Kind.SSE, url="u", headers={"a b": "c"}), "custom_headers"),
         (Http(kind=Kind.SSE, url="u", headers={"a": "b\r\nc: d"}), "custom_headers"),
-        (Http(kind=Kind.SSE, url="u", headers={"Content-Length": "5"}), "custom_headers"),
         (Http(kind=Kind.SSE, url="u", auth_token="x"), "auth_header"),
         (Http(kind=Kind.SSE, url="u", auth_header="mcp-session-id", auth_token="x"), "auth_header"),
         (Stdio(command=" "), "command"),
@@ -167,6 +166,13 @@ def test_other_commands_are_programs_of_the_image() -> None:
 def test_what_no_transport_can_have_is_refused(transport: Any, word: str) -> None:
     with pytest.raises(Refused, match=word):
         model.check(transport)
+
+
+def test_headers_of_the_protocol_are_kept_and_not_sent() -> None:
+    headers = {"Accept": "text/plain", "content-length": "5", "X-Own": "1"}
+    transport = Http(kind=Kind.SSE, url="u", headers=headers, auth_header="Authorization", auth_token="t")
+    model.check(transport)
+    assert transport.all_headers() == {"X-Own": "1", "Authorization": "Bearer t"}
 
 
 def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() -> None:

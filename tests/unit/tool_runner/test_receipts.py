@@ -1,5 +1,6 @@
 """The meaning of a receipt: the table of at most once, and the sentences for the model."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_key_belongs_to_one_call(state: State) -> None:
         ("null", "None"),
         ("true", "True"),
         ("3", "3"),
-        ('{"a": [1, null]}', '{"a": [1, null]}'),
+        ('{"a": [1, null], "b": "c"}', "{'a': [1, None], 'b': 'c'}"),
         ('"\\u0000"', "\ufffd"),
     ],
 )
@@ -77,10 +78,48 @@ def test_results_as_the_model_reads_them(result: str, text: str) -> None:
 def test_an_exception_is_told_as_the_reference_tells_it() -> None:
     error = ToolError("KeyError", "'x'", '  File "<tool>", line 2, in act\n')
     ending = receipts.ending_of(TOOL, Result(ExitReason.RAISED, error=error))
-    assert ending.tool_return.splitlines() == [
-        "Error executing function act: KeyError: 'x'",
-        '  File "<tool>", line 2, in act',
-    ]
+    assert ending.tool_return == "Error executing function act: KeyError: 'x'"
+    program = receipts.ending_of(
+        replace(TOOL, tool_type=ToolType.LETTA_BUILTIN), Result(ExitReason.RAISED, error=error)
+    )
+    assert program.tool_return.endswith('\n  File "<tool>", line 2, in act')
+
+
+@pytest.mark.parametrize(
+    ("tool_type", "reason", "trace", "printed"),
+    [
+        (
+            ToolType.CUSTOM,
+            ExitReason.RAISED,
+            '  File "<tool>", line 2, in act\n',
+            'out\nTraceback (most recent call last):\n  File "<tool>", line 2, in act\nKeyError: x\n',
+        ),
+        (ToolType.CUSTOM, ExitReason.RAISED, "", "out\nKeyError: x\n"),
+        (ToolType.CUSTOM, ExitReason.KILLED, "", "out\nact was stopped: x.\n"),
+        (ToolType.EXTERNAL_MCP, ExitReason.RAISED, "", "out\n"),
+    ],
+)
+def test_stderr_ends_with_the_error(tool_type: ToolType, reason: ExitReason, trace: str, printed: str) -> None:
+    result = Result(reason, error=ToolError("KeyError", "x", trace), stderr="out\n")
+    assert receipts.with_error_output(replace(TOOL, tool_type=tool_type), result).stderr == printed
+
+
+def test_the_error_of_an_mcp_server_is_its_answer() -> None:
+    error = ToolError("McpToolError", "it failed")
+    ending = receipts.ending_of(replace(TOOL, tool_type=ToolType.EXTERNAL_MCP), Result(ExitReason.RAISED, error=error))
+    assert (ending.tool_return, ending.outcome) == ("it failed", Outcome.RAISED)
+
+
+def test_refused_arguments_stand_in_stderr() -> None:
+    ending = receipts.refused_ending("act", ["n is missing"])
+    assert ending.stderr == ending.tool_return
+    assert ending.output_order == ((2, len(ending.stderr)),)
+
+
+def test_a_long_return_is_cut_with_a_note() -> None:
+    ending = receipts.ending_of(replace(TOOL, return_char_limit=5), Result(ExitReason.OK, result='"0123456789"'))
+    assert ending.tool_return.startswith("01234... [function output was truncated")
+    assert "10 characters, 5 are shown" in ending.tool_return
 
 
 def test_files_that_are_kept_are_bounded_and_named_for_the_model() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.tool_runner.core.job import Language, Limits
+from services.tool_runner.core.job import Job, Language, Limits
 from services.tool_runner.sandboxes.bubblewrap import node_runtime
 from services.tool_runner.sandboxes.bubblewrap.cgroups import find_cgroups
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime
@@ -24,7 +24,7 @@ from services.tool_runner.sandboxes.worker_files import worker_files
 def test_the_command_line_of_bubblewrap() -> None:
     python = PythonRuntime("/usr/bin/python3.11", ("/usr/lib/python3.11",), (("usr/lib", "/lib"),))
     node = NodeRuntime("/usr/bin/node", "/srv/node")
-    shape = shape_of(Limits(disk=7), Language.NODE, None)
+    shape = shape_of(Job("", "", {}, limits=Limits(disk=7), language=Language.NODE))
     argv = command(
         "/usr/bin/bwrap",
         shape,

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.tool_runner.core.schemas.constraints import Schema
+from services.tool_runner.core.schemas.derive import derive
 from services.tool_runner.core.schemas.docstring import parse_docstring
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.schemas.python import check_function, derive_schema, takes_state
@@ -152,7 +154,7 @@ def test_given_argument_schema_stands_for_hints_and_descriptions() -> None:
         ("def f(**rest):\n    '''D.'''", "UNSUPPORTED_PARAMETER", "'rest'"),
         ("#" * (MAX_SOURCE_BYTES + 1), "SOURCE_TOO_LARGE", str(MAX_SOURCE_BYTES)),
         ("é" * (MAX_SOURCE_BYTES // 2 + 1), "SOURCE_TOO_LARGE", "bytes"),
-        (f"def {'f' * 49}():\n    '''D.'''", "BAD_NAME", "at most 48"),
+        (f"def {'f' * 65}():\n    '''D.'''", "BAD_NAME", "at most 64"),
         ("def größe():\n    '''D.'''", "BAD_NAME", "letters"),
     ],
 )  # fmt: skip
@@ -165,11 +167,46 @@ def test_what_is_wrong_is_said(text: str, reason: str, says: str) -> None:
 
 def test_given_schemas_must_be_of_the_source() -> None:
     check_function("def f(): pass\ndef g(): pass", "f")
-    with pytest.raises(SchemaError, match="defines: f"):
+    with pytest.raises(SchemaError, match="function is: f"):
         check_function("def f(): pass", "g")
     for schema in ({}, {"name": ""}, {"name": "a b"}, {"name": "f", "description": 1}, {"name": "f", "parameters": []}):
         with pytest.raises(SchemaError):
             check_schema(schema)
+
+
+SHAPE: Schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.mark.parametrize(
+    ("description", "read"), [("Shapes it.", "Shapes it."), ("", "The shaped tool"), ("  ", "The shaped tool")]
+)
+def test_a_schema_of_arguments_needs_no_docstring(description: str, read: str) -> None:
+    derived = derive("def shaped(n):\n    return n", "python", args_schema=SHAPE, description=description)
+    assert derived.schema == {"name": "shaped", "description": read, "parameters": SHAPE}
+    with pytest.raises(SchemaError, match="no docstring"):
+        derive("def shaped(n: int):\n    return n", "python", description=description)
+
+
+def test_a_schema_of_its_own_may_have_another_name() -> None:
+    source = "def first(agent_state): pass\ndef last(n): pass"
+    for name, takes in (("other", False), ("first", True)):
+        derived = derive(source, "python", {"name": name})
+        assert (derived.schema, derived.takes_agent_state) == ({"name": name}, takes)
+    with pytest.raises(SchemaError, match="no function"):
+        derive("x = 1", "python", {"name": "other"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "fits"),
+    [(None, "f", True), (None, "g", False), ({"name": "f"}, "f", True), ({"name": "g"}, "g", False)],
+)
+def test_new_source_must_have_the_function_of_the_name(schema: Schema | None, name: str, fits: bool) -> None:
+    source = "def f():\n    '''D.'''"
+    if fits:
+        assert derive(source, "python", schema, name=name).schema["name"] == name
+    else:
+        with pytest.raises(SchemaError, match=f"Tool name '{name}' does not match"):
+            derive(source, "python", schema, name=name)
 
 
 def test_google_docstrings() -> None:

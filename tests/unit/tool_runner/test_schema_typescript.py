@@ -195,7 +195,7 @@ def test_a_given_schema_must_be_of_the_source() -> None:
     check_function("function rollDice(sides: number) {}", "rollDice")
     check_function("export default (sides) => sides", "anything")
     check_function("module.exports = make()", "anything")
-    with pytest.raises(SchemaError, match="defines: f"):
+    with pytest.raises(SchemaError, match="function is: f"):
         check_function("function f() {}", "g")
     given = {"name": "rollDice", "parameters": an_object([], sides=NUMBER)}
     derived = derive("function rollDice(sides, agent_state) {}", "javascript", given)

@@ -40,8 +40,8 @@ async def fetch_rows(pool: asyncpg.Pool, statement: str, values: Sequence[object
         await connection.execute(_PLANNED)
         for setting in planned:
             await connection.execute(setting)
-        found: Sequence[Any] = await connection.fetch(statement, *values)
-        return found
+        rows: Sequence[Any] = await connection.fetch(statement, *values)
+        return rows
 
 
 def lexemes_of(scope: Scope) -> str:

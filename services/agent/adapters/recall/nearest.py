@@ -93,10 +93,10 @@ class VectorRanking:
     ) -> list[RankedMessage]:
         """See `ports.Rankings`."""
         if await self._is_for_index(scope, model, filters, limit):
-            found = await self._by_index(scope, model, vector, filters, limit)
+            hits = await self._by_index(scope, model, vector, filters, limit)
             # Where few of the vectors count, the index stops before it has met enough of them.
-            if len(found) == limit:
-                return found
+            if len(hits) == limit:
+                return hits
         values = Parameters([scope.organization_id])
         statement = _EXACT.format(
             parts="UNION ALL".join(_parts(scope, model, filters, values)),

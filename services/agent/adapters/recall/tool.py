@@ -57,8 +57,8 @@ class PostgresRecall:
             return Return(call.id, call.name, "The search failed; try it with fewer words.", is_error=True)
         if not messages:
             return Return(call.id, call.name, "No messages were found.")
-        shown = [_result_entry(found.message, timezone, words) for found in messages]
-        return Return(call.id, call.name, orjson.dumps(shown).decode())
+        entries = [_result_entry(found.message, timezone, words) for found in messages]
+        return Return(call.id, call.name, orjson.dumps(entries).decode())
 
 
 def _query(arguments: Mapping[str, Any], timezone: tzinfo, site: CallSite) -> MessageQuery:

@@ -125,9 +125,9 @@ class WordRanking:
         shares = await sample(self._pool, scope, terms)
         # A filter takes some of what is chosen away.
         first = choose_candidates(shares, scope.messages, limit=limit, most=_CHOSEN)
-        found = await self._among(first, terms, shares, scope, filters, limit)
-        if len(found) >= limit // 2 or first.whole == terms.keys():
-            return found
+        hits = await self._among(first, terms, shares, scope, filters, limit)
+        if len(hits) >= limit // 2 or first.whole == terms.keys():
+            return hits
         # The newest did not do: they may be of other roles.
         more = replace(widen_candidates(shares, scope.messages, most=_CHOSEN), newest=False)
         return await self._among(more, terms, shares, scope, filters, limit)

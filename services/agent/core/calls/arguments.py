@@ -75,8 +75,8 @@ def check_prefilled(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Pro
     # Anybody may have written the schema: what it does to the check says nothing of the values.
     except Exception:  # noqa: BLE001
         return None
-    found = tuple(f"{error.json_path}: {storable(error.message[:400])}" for error in errors[:_MOST_PROBLEMS])
-    return Problem(found) if found else None
+    problems = tuple(f"{error.json_path}: {storable(error.message[:400])}" for error in errors[:_MOST_PROBLEMS])
+    return Problem(problems) if problems else None
 
 
 def _refuse(constant: str) -> None:

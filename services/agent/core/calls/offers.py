@@ -17,6 +17,8 @@ from services.agent.core.turn import Turn
 THINKING = "thinking"
 CLIENT = "client"
 SPEAKING = "send_message"
+# Its return.
+SENT = "The message was sent."
 _NO_ID = UUID(int=0)
 _HEARTBEAT_SCHEMA = {
     "type": "boolean",
@@ -42,6 +44,11 @@ class Offer:
         if tool.tool_type == CLIENT:
             return "client"
         return "approval" if needs_approval(settings.tool_rules, name) else ""
+
+    @property
+    def only(self) -> str | None:
+        """Returns the one tool that must be called, if there is but one."""
+        return self.choice.allowed[0] if self.forced and len(self.choice.allowed) == 1 else None
 
     def tool(self, name: str) -> ToolInfo | None:
         """Returns the tool of this name."""
@@ -70,7 +77,11 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
     hidden = {tool.name for tool in clients}
     tools = (*(tool for tool in attached if tool.name not in hidden), *clients)
     choice = choose(settings.tool_rules, [tool.name for tool in tools], turn.called)
-    wished = settings.model_settings.get("parallel_tool_calls") is not False
+    if not turn.step:
+        choice = _begin_with(choice, settings.options.first_call)
+    wished = settings.options.parallel_tool_calls
+    if wished is None:
+        wished = settings.model_settings.get("parallel_tool_calls") is True
     return Offer(
         tools,
         choice,
@@ -79,19 +90,30 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
     )
 
 
+def _begin_with(choice: Choice, first_call: str | None) -> Choice:
+    """Returns the choice of a request that has to begin with a call; tool rules come before what it wants."""
+    if first_call is None or choice.only is not None:
+        return choice
+    if not first_call:
+        return replace(choice, forced=True)
+    if first_call not in choice.allowed:
+        return choice
+    return replace(choice, allowed=(first_call,), forced=True)
+
+
 def offered_tools(offered: Offer, settings: Settings, *, reasons: bool = False) -> tuple[ToolInfo, ...]:
     """Returns the tools as the model sees them.
 
     A model that `reasons` by itself is asked for no thoughts in arguments.
 
-    All of them, whatever may be called now: a list that changes from step to step would cost the provider's cache of
-    the prefix, and a call out of order is answered with what is allowed.
+    Those that may be called now, and no others, as the reference does: a model that is shown a tool calls it.
     """
     policy = POLICIES[settings.agent_type]
     thinks = policy.inner_thoughts and not reasons
+    allowed = tuple(tool for tool in offered.tools if tool.name in offered.choice.allowed)
     if not (policy.heartbeats or thinks):
-        return offered.tools
-    return tuple(_extend_schema(tool, settings, thinks=thinks) for tool in offered.tools)
+        return allowed
+    return tuple(_extend_schema(tool, settings, thinks=thinks) for tool in allowed)
 
 
 def _extend_schema(tool: ToolInfo, settings: Settings, *, thinks: bool) -> ToolInfo:
@@ -122,8 +144,12 @@ def without_form(settings: Settings) -> Settings:
 
 def _form(settings: Settings) -> Mapping[str, Any] | None:
     """Returns the JSON Schema that what the agent says has to have: agents that speak by a call are told it there."""
-    wanted = settings.response_format or settings.model_settings.get("response_format") or {}
-    schema = (wanted.get("json_schema") or {}).get("schema") if wanted.get("type") == "json_schema" else None
+    response_format = settings.response_format or settings.model_settings.get("response_format") or {}
+    schema = (
+        (response_format.get("json_schema") or {}).get("schema")
+        if response_format.get("type") == "json_schema"
+        else None
+    )
     return schema if isinstance(schema, Mapping) else None
 
 

@@ -20,13 +20,18 @@ _COUNTS = tuple(each.name for each in fields(Usage))
 
 def sanitize_reply(reply: Reply) -> Reply:
     """Returns the reply with what can be stored and added up, but for its parts: see `reply_parts`."""
-    given = {name: tokens for name in _COUNTS if (tokens := getattr(reply.usage, name)) is not None}
-    kept = {name: tokens_of(tokens) for name, tokens in given.items()}
+    counts = {name: tokens for name in _COUNTS if (tokens := getattr(reply.usage, name)) is not None}
+    kept = {name: tokens_of(tokens) for name, tokens in counts.items()}
     outputs = None if reply.outputs is None else storable_json(reply.outputs)
     trace = None if reply.trace is None else storable(reply.trace)
-    if (kept, outputs, trace) == (given, reply.outputs, reply.trace):
+    if (kept, outputs, trace) == (counts, reply.outputs, reply.trace):
         return reply
     return replace(reply, usage=replace(reply.usage, **kept), outputs=outputs, trace=trace)
+
+
+def with_zeros(usage: Usage) -> Usage:
+    """Returns the usage of a reply that came whole: there what a provider does not count is 0, as in the reference."""
+    return replace(usage, **{name: 0 for name in _COUNTS if getattr(usage, name) is None})
 
 
 def tokens_of(figure: int | str) -> int:
@@ -42,8 +47,8 @@ def reply_parts(
 ) -> tuple[Part, ...]:
     """Returns the parts of a reply with a key and, where it waits for the client, a gate on each call.
 
-    Where calls cannot be parallel, those after the first are left out. A call that waits has the arguments that tool
-    rules give already: the client answers what is going to run.
+    Where calls cannot be parallel, those after the first are left out. A call has the arguments that tool rules give
+    already: what is shown is what runs.
     """
     return tuple(_shape_parts(map(storable_part, parts), settings, offered, run_id, step))
 
@@ -97,7 +102,7 @@ def _shape_parts(parts: Iterable[Part], settings: Settings, offered: Offer, run_
             if thought:
                 yield Reasoning(thought, prompted=True)
         gate = offered.gate(settings, part.name)
-        arguments = _prefilled_arguments(part, offered) if gate else part.arguments
+        arguments = _prefilled_arguments(part, offered)
         yield replace(part, key=call_key(run_id, step, calls), arguments=arguments, gate=gate)
         calls += 1
 

@@ -4,12 +4,11 @@ In this order: what the client answered; tools that are not there; tool rules; a
 earlier run were judged by the rules, and got their arguments, when they were made: what was approved is what runs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from services.agent.core.approvals import Answer, find_answers, settle_call
-from services.agent.core.calls.arguments import Problem, arguments_to_json, parse, prefill
+from services.agent.core.calls.arguments import Problem, arguments_to_json, parse
 from services.agent.core.calls.offers import CLIENT, Offer, offer
 from services.agent.core.continuation import HEARTBEAT
 from services.agent.core.facts import RunTools
@@ -45,8 +44,14 @@ def plan_without_tools(turn: Turn, action: RunTools, answer: Callable[[Call], Re
     `answer`.
     """
     answers = _client_answers(turn, action)
-    made = (settle_call(call, answers.get(call.id)) for call in action.calls)
-    return Plan(tuple(answer(one) if isinstance(one, Call) else one for one in made))
+    settled = (settle_call(call, answers.get(call.id)) for call in action.calls)
+    return Plan(tuple(answer(one) if isinstance(one, Call) else one for one in settled))
+
+
+def in_order(calls: Sequence[Call], returns: Iterable[Return]) -> list[Return]:
+    """Returns the returns of calls as the reference has them: what the client answered, what it approved, the rest."""
+    pairs = sorted(zip(calls, returns, strict=True), key=lambda pair: (not pair[1].by_client, not pair[0].gate))
+    return [returned for _, returned in pairs]
 
 
 def _client_answers(turn: Turn, action: RunTools) -> Mapping[str, Answer]:
@@ -64,24 +69,24 @@ def _plan_call(
         known = ", ".join(sorted(tool.name for tool in offered.tools)) or "none"
         return _refusal(call, f"Tool not found: {call.name}. The tools you can call: {known}."), False
     if earlier:
-        return _with_arguments(call, {}, turn), False
+        return _with_arguments(call, turn), False
     if call.name not in offered.choice.allowed:
         return _refusal(call, violation(turn.settings.tool_rules, call.name, offered.choice)), False
     if (problem := offered.misfit(tool)) is not None:
         return _refusal(call, problem.message(call.name)), True
-    return _with_arguments(call, offered.values(call.name), turn), False
+    return _with_arguments(call, turn), False
 
 
-def _with_arguments(call: Call, values: Mapping[str, Any], turn: Turn) -> Call | Return:
+def _with_arguments(call: Call, turn: Turn) -> Call | Return:
     arguments = parse(call.arguments)
     if isinstance(arguments, Problem):
         return _refusal(call, arguments.message(call.name))
     added = {HEARTBEAT} & arguments.keys() if POLICIES[turn.settings.agent_type].heartbeats else set()
-    if not (values or added):
+    if not added:
         # As the model wrote them: what is read and written again may differ in its numbers.
         return call
-    given = {name: value for name, value in arguments.items() if name not in added}
-    return replace(call, arguments=arguments_to_json(prefill(given, values)))
+    own = {name: value for name, value in arguments.items() if name not in added}
+    return replace(call, arguments=arguments_to_json(own))
 
 
 def _refusal(call: Call, sentence: str) -> Return:

@@ -43,6 +43,12 @@ def versions_of(settings: Settings, memory: MemoryView) -> dict[str, Any]:
     }
 
 
+def edited_since(versions: Mapping[str, Any] | None, memory: MemoryView) -> bool:
+    """Returns whether a block that a prompt was made from has another version now; new blocks do not count."""
+    before = (versions or {}).get("blocks") or {}
+    return any(before.get(str(block.id), block.version) != block.version for block in memory.blocks)
+
+
 def compile_prompt(
     settings: Settings,
     memory: MemoryView,
@@ -75,7 +81,7 @@ def core_memory(settings: Settings, memory: MemoryView) -> str:
     sections = (
         _blocks(blocks, numbered=_numbers_lines(settings)),
         describe(settings.tool_rules),
-        render_directories(memory.directories, settings.file_limits[0]),
+        render_directories(memory.directories, settings.file_limits),
     )
     return "\n\n".join(filter(None, sections))
 
@@ -101,6 +107,11 @@ def with_skills(prompt: str, skills: Sequence[ClientSkill]) -> str:
     return f"{prompt}\n\n<available_skills>\n{section}\n</available_skills>"
 
 
+def with_instructions(prompt: str, instructions: str) -> str:
+    """Returns the prompt of one request, with the client's instructions for it."""
+    return "\n\n".join(filter(None, (prompt, instructions)))
+
+
 def with_passages(history: Sequence[Message], passages: Sequence[str], run_id: UUID) -> Sequence[Message]:
     """Returns the history with passages of the agent's archives before what this run was sent; the prefix stays as it
     was.
@@ -110,8 +121,8 @@ def with_passages(history: Sequence[Message], passages: Sequence[str], run_id: U
     if not passages or place is None:
         return history
     text = "\n".join(f"- {passage}" for passage in passages)
-    said = Text(f"<archival_memory>\n{_RECALLED}\n{text}\n</archival_memory>")
-    message = Message(UUID(int=run_id.int ^ 1), "user", (said,), history[place].created_at)
+    text_part = Text(f"<archival_memory>\n{_RECALLED}\n{text}\n</archival_memory>")
+    message = Message(UUID(int=run_id.int ^ 1), "user", (text_part,), history[place].created_at)
     return [*history[:place], message, *history[place:]]
 
 

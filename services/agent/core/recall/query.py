@@ -7,7 +7,7 @@ from enum import Enum
 from uuid import UUID
 
 from services.agent.core.messages import Message, Role
-from services.common.core.ranking import reciprocal_ranks
+from services.common.core import ranking
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable
 
@@ -16,7 +16,6 @@ DEFAULT_RESULTS, MOST_RESULTS = 50, 1_000
 # What is searched when nothing is said, and what may be. Summaries only repeat what they stand for.
 ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
 _SEARCHED: tuple[Role, ...] = (*ROLES, "approval")
-_LEAST_DEPTH = 50
 
 
 class Mode(Enum):
@@ -128,29 +127,21 @@ def _refusal(sentence: str) -> Refused:
     return Refused("MESSAGE_QUERY_INVALID", sentence)
 
 
-def depth(limit: int) -> int:
-    """Returns how many results each search gives: enough that fusion can lift what stands lower in one list."""
-    return max(_LEAST_DEPTH, 2 * limit)
-
-
 def fuse(vectors: Sequence[Sequence[RankedMessage]], text: Sequence[RankedMessage]) -> list[FusedHit]:
     """Returns one order of all lists (vectors: one per embedding model) by reciprocal rank; ties: the better vector."""
-    scores = reciprocal_ranks([[found.message_id for found in ranking] for ranking in (*vectors, text)])
-    by_vector = _scores([found for ranking in vectors for found in ranking])
-    by_text = _scores(text)
-    fused = [FusedHit(key, score, by_vector.get(key), by_text.get(key)) for key, score in scores.items()]
-    return sorted(fused, key=lambda one: (-one.score, -(one.vector or 0.0), one.message_id.int))
+    fused = ranking.fuse([*map(_scores, vectors)], _scores(text), lambda message_id: message_id)
+    return [FusedHit(*one) for one in fused]
 
 
-def single_ranking(ranking: Sequence[RankedMessage], *, text: bool) -> list[FusedHit]:
+def single_ranking(ranked: Sequence[RankedMessage], *, text: bool) -> list[FusedHit]:
     """Returns the hits of one list by itself."""
     return [
-        FusedHit(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranking
+        FusedHit(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranked
     ]
 
 
-def _scores(ranking: Sequence[RankedMessage]) -> Mapping[UUID, float]:
-    return {found.message_id: found.score for found in ranking}
+def _scores(ranked: Sequence[RankedMessage]) -> Mapping[UUID, float]:
+    return {one.message_id: one.score for one in ranked}
 
 
 def lexeme_of_agent(agent_id: UUID) -> str:

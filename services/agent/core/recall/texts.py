@@ -1,19 +1,17 @@
 """The text of a message that is embedded, and the words that find it. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
-from math import hypot, isfinite
+from collections.abc import Iterable
 
 from services.agent.core.messages import Call, Message, Part, Return, searchable
 from services.agent.core.window.excerpts import pieces
+from services.common.core.vectors import to_embed
 from services.common.core.words import index_words, query_words
 
 # A summary repeats what it stands for, a client's answers show in the returns that came of them, and the prompt is
 # in every window.
 EMBEDDED_ROLES = ("user", "assistant", "tool")
 SEARCH_TOOL = "conversation_search"
-# Embedding models read about 8,000 tokens; this many UTF-8 bytes are fewer in every language.
-_EMBEDDED_BYTES = 20_000
 # Postgres keeps at most 1 MB in a tsvector, whatever the words; a longer text has several. What has no spaces has many
 # more words to a character; they are cut for so many pieces.
 _SEARCHED_CHARACTERS = 100_000
@@ -33,28 +31,16 @@ def embedding_text(message: Message) -> str:
     """
     if message.role not in EMBEDDED_ROLES:
         return ""
-    said = "\n".join(filter(None, map(_part_text, message.parts))).strip()
-    if message.role == "user" and said.startswith(_HEARTBEAT):
+    text = "\n".join(filter(None, map(_part_text, message.parts))).strip()
+    if message.role == "user" and text.startswith(_HEARTBEAT):
         return ""
-    encoded = said.encode()
-    return said if len(encoded) <= _EMBEDDED_BYTES else encoded[:_EMBEDDED_BYTES].decode(errors="ignore")
+    return to_embed(text)
 
 
 def _part_text(part: Part) -> str:
     if isinstance(part, Call | Return) and part.name == SEARCH_TOOL:
         return ""
     return searchable(part)
-
-
-def unit_vector(values: Sequence[float]) -> list[float] | None:
-    """Returns the vector at length 1, which fits 16-bit floats; None for a zero vector, which has no direction.
-
-    Raises ValueError when a component is not a finite number.
-    """
-    length = hypot(*values)
-    if not isfinite(length):
-        raise ValueError("a component is not a finite number")
-    return [value / length for value in values] if length else None
 
 
 def index_texts(text: str) -> list[str]:

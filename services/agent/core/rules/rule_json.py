@@ -189,6 +189,6 @@ def _kind_and_fields(rule: ToolRule) -> tuple[str, dict[str, Any]]:
 
 
 def _wrong(place: str, expected: str, value: Any) -> ValueError:
-    shown = repr(value)
-    cut = shown if len(shown) <= _SHOWN_CHARS else f"{shown[:_SHOWN_CHARS]}..."
+    text = repr(value)
+    cut = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
     return ValueError(f"{place}: expected {expected}, got {cut}")

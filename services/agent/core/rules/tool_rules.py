@@ -222,12 +222,12 @@ def _conditional_choice(rule: Conditional, returned: str) -> tuple[frozenset[str
 def _prefilled_arguments(rules: Iterable[ToolRule], called: Sequence[ExecutedCall]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {}
     for rule in rules:
-        given: Mapping[str, Mapping[str, Any]] = {}
+        arguments: Mapping[str, Mapping[str, Any]] = {}
         if isinstance(rule, RunFirst) and not called:
-            given = {rule.tool_name: rule.args or {}}
+            arguments = {rule.tool_name: rule.args or {}}
         elif isinstance(rule, Children) and called and called[-1].name == rule.tool_name:
-            given = rule.child_args
-        for name, args in given.items():
+            arguments = rule.child_args
+        for name, args in arguments.items():
             if args:
                 merged[name] = merged.get(name, {}) | dict(args)
     return merged

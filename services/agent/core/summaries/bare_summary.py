@@ -18,9 +18,9 @@ def bare_summary(messages: Sequence[Message], *, budget: int) -> str:
     """
     most = bytes_for(budget)
     earlier = "\n\n".join(summary_of(message) for message in messages if message.role == "summary")
-    said = [message for message in messages if message.role != "summary"]
+    spoken = [message for message in messages if message.role != "summary"]
     # Half for what was summarised before, a sixth for each request.
-    lines = [clip(earlier, most // 2), *_account(said, most // 6)]
+    lines = [clip(earlier, most // 2), *_account(spoken, most // 6)]
     return clip("\n".join(filter(None, lines)), most)
 
 

@@ -70,9 +70,9 @@ def joined_block(old_value: str, summary: str, limit: int) -> str:
     return f"{summary}{PREVIOUS}{old_value}"[:limit].rstrip() if old_value else summary[:limit]
 
 
-def _stats(given: Any) -> CompactionStats | None:
+def _stats(value: Any) -> CompactionStats | None:
     try:
-        return CompactionStats(**given | {"trigger": Trigger(given["trigger"])})
+        return CompactionStats(**value | {"trigger": Trigger(value["trigger"])})
     except (TypeError, KeyError, ValueError):
         # Of another release or server.
         return None

@@ -64,11 +64,11 @@ def transcript(messages: Sequence[Message], most_chars: int | None, *, budget: i
 def request(messages: Sequence[Message], settings: CompactionSettings, mode: Mode, *, window: int) -> SummaryRequest:
     """Returns what to ask a summariser whose own window has so many tokens; it always fits."""
     prompt = prompt_for(settings, mode)
-    asked = (Text(_BEGIN), Text(_END), Text(_AGREE), Text(_AGREED))
-    spent = estimate_text(prompt) + sum(estimate_text(part.text) + MESSAGE_TOKENS for part in asked)
-    shown = transcript(messages, settings.clip_chars, budget=room_for_messages(window, spent + _answer(window)))
+    frame = (Text(_BEGIN), Text(_END), Text(_AGREE), Text(_AGREED))
+    spent = estimate_text(prompt) + sum(estimate_text(part.text) + MESSAGE_TOKENS for part in frame)
+    text = transcript(messages, settings.clip_chars, budget=room_for_messages(window, spent + _answer(window)))
     last = messages[-1]
-    request = _message(last, "user", f"{_BEGIN}{shown}{_END}")
+    request = _message(last, "user", f"{_BEGIN}{text}{_END}")
     if settings.prompt_acknowledgement:
         return SummaryRequest(prompt, (_message(last, "user", _AGREE), _message(last, "assistant", _AGREED), request))
     return SummaryRequest(prompt, (request,))
@@ -82,9 +82,9 @@ def request_to_itself(
     out: then another mode has to do.
     """
     history = [*sendable(messages), _message(messages[-1], "user", prompt_for(settings, mode))]
-    for shown in (history, with_short_returns(history)):
-        if fits(shown, window=window, fixed=fixed + _answer(window)):
-            return SummaryRequest(None, tuple(shown))
+    for candidate in (history, with_short_returns(history)):
+        if fits(candidate, window=window, fixed=fixed + _answer(window)):
+            return SummaryRequest(None, tuple(candidate))
     return None
 
 

@@ -85,12 +85,12 @@ def overflow_in_system(sizes: Mapping[str, int], window: int) -> str | None:
 
 def _without_lines(value: str, most: int) -> str:
     longest = len(_lines_marker(len(value)))
-    shown = head(value, max(most - longest, 0)).rpartition("\n")[0]
-    number = shown.rpartition("\n")[2].partition(":")[0]
+    kept = head(value, max(most - longest, 0)).rpartition("\n")[0]
+    number = kept.rpartition("\n")[2].partition(":")[0]
     if not number.isdecimal():  # not even the first of its lines
         first = value.partition("\n")[2].partition(":")[0]
         number = str(int(first) - 1) if first.isdecimal() else "0"
-    return head(shown + _lines_marker(int(number)), most)
+    return head(kept + _lines_marker(int(number)), most)
 
 
 def _lines_marker(last: int) -> str:
@@ -100,8 +100,8 @@ def _lines_marker(last: int) -> str:
 
 def _without_tail(value: str, most: int) -> str:
     longest = _tail_marker(len(value))
-    shown = head(value, max(most - bytes_of(longest), 0))
-    return head(shown + _tail_marker(len(value) - len(shown)), most)
+    kept = head(value, max(most - bytes_of(longest), 0))
+    return head(kept + _tail_marker(len(value) - len(kept)), most)
 
 
 def _tail_marker(characters: int) -> str:

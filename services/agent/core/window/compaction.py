@@ -4,8 +4,9 @@
     ------------------------> Trigger ---------------> Cut, Cut... -----------------------------> packed summary
 
 A summary takes the place of history[:cut.kept_from]; what is stored stays stored, and searchable. Source: LETTA V1
-API, compaction. A cut never parts a call from its return, and never takes the newest message or calls that wait for
-the client. An earlier summary is part of what is summarised. When every plan fails, `context.fit` still fits.
+API, compaction. A cut never parts a call from its return, and never takes calls that wait for the client; the newest
+message goes only where the settings say that all is summarised. An earlier summary is part of what is summarised. When
+every plan fails, `context.fit` still fits.
 """
 
 import math
@@ -42,6 +43,10 @@ class Mode(StrEnum):
     def by_itself(self) -> bool:
         """Returns whether the agent's own model writes the summary, from the prefix that its provider has cached."""
         return self in (Mode.SELF_COMPACT_ALL, Mode.SELF_COMPACT_SLIDING_WINDOW)
+
+
+# All is summarised that may be.
+_WHOLE = (Mode.ALL, Mode.SELF_COMPACT_ALL)
 
 
 class Trigger(StrEnum):
@@ -149,8 +154,9 @@ def plans(
     buffer: Buffer = Buffer(),
 ) -> Iterator[HistoryCut]:
     """Yields the cuts to try, best first: those of `fallback_modes`. None where nothing can be summarised."""
+    whole = mode in _WHOLE
     for tried in fallback_modes(mode):
-        cut = plan(history, tried, settings, window=window, fixed=fixed, measure=measure, buffer=buffer)
+        cut = plan(history, tried, settings, window=window, fixed=fixed, measure=measure, buffer=buffer, whole=whole)
         if cut is not None:
             yield cut
 
@@ -164,15 +170,23 @@ def plan(
     fixed: int,
     measure: Callable[[Message], int] = estimate,
     buffer: Buffer = Buffer(),
+    whole: bool = True,
 ) -> HistoryCut | None:
     """Returns which of the stored messages, oldest first, are summarised in `mode`; None where it finds no cut that
     helps.
 
-    `fixed` are the tokens of prompt and tools; `measure` gives those of a message.
+    `fixed` are the tokens of prompt and tools; `measure` gives those of a message. whole: a mode that summarises all
+    takes the newest message, too.
     """
-    places = cuts(history)
     tokens = list(accumulate(map(measure, reversed(history)), initial=0))[::-1]
-    place = _place(mode, places, _Room(window, fixed, tokens), settings.sliding_window_percentage, buffer)
+    room = _Room(window, fixed, tokens)
+    if mode in _WHOLE and whole:
+        place = _whole(history)
+    elif mode in (Mode.SLIDING_WINDOW, Mode.SELF_COMPACT_SLIDING_WINDOW):
+        places = [place for place in cuts(history) if history[place].role == "assistant"]
+        place = _slide(places, room, settings.sliding_window_percentage)
+    else:
+        place = _place(mode, cuts(history), room, buffer)
     return None if place is None else HistoryCut(mode, place, tokens[0] - tokens[place])
 
 
@@ -194,13 +208,16 @@ def cuts(history: Sequence[Message]) -> list[int]:
     return places[::-1]
 
 
-def _place(mode: Mode, places: Sequence[int], room: _Room, percentage: float, buffer: Buffer) -> int | None:
+def _whole(history: Sequence[Message]) -> int | None:
+    """Returns the place behind everything but calls that wait; None where no message is there but a summary."""
+    waiting = waiting_place(history)
+    place = len(history) if waiting is None else waiting
+    return place if any(message.role != "summary" for message in history[:place]) else None
+
+
+def _place(mode: Mode, places: Sequence[int], room: _Room, buffer: Buffer) -> int | None:
     count = len(room.tokens) - 1
     match mode:
-        case Mode.ALL | Mode.SELF_COMPACT_ALL:
-            return places[-1] if places else None
-        case Mode.SLIDING_WINDOW | Mode.SELF_COMPACT_SLIDING_WINDOW:
-            return _slide(places, room, percentage)
         case Mode.PARTIAL_EVICT:
             place = _first(places, count * EVICTED)
             return place if place is not None and room.left(place) <= FILL else None
@@ -209,14 +226,17 @@ def _place(mode: Mode, places: Sequence[int], room: _Room, percentage: float, bu
                 return None
             place = max((place for place in places if place <= count - buffer.least), default=None)
             return place if place is not None and room.left(place) <= FILL else None
+        case _:
+            return places[-1] if places else None
 
 
 def _slide(places: Sequence[int], room: _Room, percentage: float) -> int | None:
     """Returns the first cut, in steps of a tenth of the messages, that leaves so much of the window free."""
-    count = len(room.tokens) - 1
+    # The system message counts as one of them.
+    count = len(room.tokens)
     steps = math.ceil((1 - percentage) / _STEP)
     for step in range(1, steps + 1):
-        place = _first(places, count * (percentage + step * _STEP))
+        place = _first(places, round(count * (percentage + step * _STEP)) - 1)
         if place is None:
             return None
         if room.left(place) <= 1 - percentage:

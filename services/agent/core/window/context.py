@@ -102,12 +102,12 @@ def _answer_calls(message: Message, later: Sequence[Message], seen: dict[str, in
 
 def _returns(later: Sequence[Message]) -> dict[str, list[Return]]:
     """Returns the returns by call id; what a tool message says comes before what a client said."""
-    found: dict[str, list[Return]] = {}
+    returns: dict[str, list[Return]] = {}
     for message in sorted(later, key=lambda message: message.role != "tool"):
         for part in message.parts:
             if isinstance(part, Return):
-                found.setdefault(part.call_id, []).append(part)
-    return found
+                returns.setdefault(part.call_id, []).append(part)
+    return returns
 
 
 def _missing(message: Message, later: Sequence[Message], not_allowed: str) -> dict[str, str]:
@@ -205,11 +205,11 @@ def _newest_part(history: Sequence[Message], room: int, load: int) -> list[Messa
             if min(room, load) < 0:
                 break
             chosen[place] = units[place]
-    shown = [message for place in sorted(chosen) for message in chosen[place]]
+    window = [message for place in sorted(chosen) for message in chosen[place]]
     left_out = len(history) - sum(len(units[place]) for place in chosen)
     if left_out:
-        shown.insert(1 if shown[0].role == "summary" else 0, _marker(history[0], left_out))
-    return shown
+        window.insert(1 if window[0].role == "summary" else 0, _marker(history[0], left_out))
+    return window
 
 
 def _pinned(units: Sequence[Unit]) -> list[int]:

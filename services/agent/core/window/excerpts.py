@@ -30,13 +30,13 @@ def excerpt(text: str, words: Iterable[Sequence[str]], most: int) -> str:
     """
     if len(text) <= most:
         return text
-    shown: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for place in _places(_lower(text), words):
-        grown = _merge([*shown, (max(place - AROUND, 0), min(place + AROUND, len(text)))])
+        grown = _merge([*spans, (max(place - AROUND, 0), min(place + AROUND, len(text)))])
         if sum(end - start for start, end in grown) > most:
             break
-        shown = grown
-    return "".join(_mark_omissions(text, shown or [(0, most)]))
+        spans = grown
+    return "".join(_mark_omissions(text, spans or [(0, most)]))
 
 
 def _lower(text: str) -> str:
@@ -48,8 +48,8 @@ def _lower(text: str) -> str:
 def _places(text: str, words: Iterable[Sequence[str]]) -> Iterator[int]:
     """Yields where the words begin in the text: of each group first each one's first place, then each one's second."""
     for group in words:
-        found = [list(_places_of(text, word)) for word in dict.fromkeys(group) if word]
-        for turn in zip_longest(*found):
+        places = [list(_places_of(text, word)) for word in dict.fromkeys(group) if word]
+        for turn in zip_longest(*places):
             yield from (place for place in turn if place is not None)
 
 

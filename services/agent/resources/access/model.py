@@ -3,52 +3,110 @@
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from services.common.core.refusals import Refused
 
-ROLES = ("admin", "developer", "agent-only", "read-only")
 CLIENT_ROLE = "client"
 ACCESS = ("read_messages", "write_messages", "read_agent", "write_agent")
 TOKEN_LIFE = timedelta(minutes=5)
-_LONGEST_NAME = 256
-_LONGEST_HOSTNAME = 2_048
-_MOST_AGENTS = 100
-_MOST_PER_MINUTE = 1_000_000
 _HINT = len("loci-key-") + 4
 _SECRET_BYTES = 32
 
 
-class AgentAccess(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AgentAccess:
     """The rights of a token over one agent: some of ACCESS."""
 
     agent_id: UUID
     access: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KeyDraft:
-    """A key as asked for. user_id: None for the caller."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKeySettings:
+    """All that a client sets; see loci.agent.v1.ApiKey. user_id: None for the caller."""
 
-    user_id: UUID | None
-    name: str
+    user_id: UUID | None = None
+    name: str = ""
+    role: str = "developer"
+    agent_ids: tuple[UUID, ...] = ()
+    requests_per_minute: int | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey(ApiKeySettings):
+    """A key as stored, without its secret."""
+
+    id: UUID
+    hint: str
+    created_at: datetime
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTokenSettings:
+    """All that a client sets; see loci.agent.v1.ClientToken. expires_at: None for TOKEN_LIFE from now."""
+
+    hostname: str = ""
+    policy: tuple[AgentAccess, ...] = ()
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientToken(ClientTokenSettings):
+    """A token as stored, without its secret."""
+
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """The caller that a credential stands for. `token`: of the role "client" alone."""
+
+    organization_id: UUID
+    user_id: UUID
     role: str
-    agent_ids: tuple[UUID, ...]
-    requests_per_minute: int | None
-    expires_at: datetime | None
+    id: UUID
+    agent_ids: tuple[UUID, ...] = ()
+    requests_per_minute: int | None = None
+    expires_at: datetime | None = None
+    token: ClientToken | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TokenDraft:
-    """A token as asked for."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizationSettings:
+    """All that a client sets; see loci.agent.v1.Organization."""
 
-    hostname: str
-    policy: tuple[AgentAccess, ...]
-    expires_at: datetime
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organization(OrganizationSettings):
+    """A tenant as stored."""
+
+    id: UUID
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSettings:
+    """All that a client sets; see loci.agent.v1.User. organization_id: None for the caller's."""
+
+    organization_id: UUID | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User(UserSettings):
+    """A user as stored."""
+
+    organization_id: UUID
+    id: UUID
+    created_at: datetime
 
 
 def new_key() -> str:
@@ -72,48 +130,45 @@ def hint_of(secret: str) -> str:
 
 
 def check_name(name: str, reason: str) -> str:
-    """Raises Refused with `reason`."""
-    if not 1 <= len(name.strip()) <= _LONGEST_NAME or "\0" in name:
-        raise Refused(reason, f"a name has 1 to {_LONGEST_NAME} characters")
+    """Returns the name without blanks around it. Raises Refused with `reason` where nothing is left."""
+    if not name.strip():
+        raise Refused(reason, "name must not be blank")
     return name.strip()
 
 
-def check_key(draft: KeyDraft, now: datetime) -> None:
-    """Raises Refused (API_KEY_INVALID)."""
-    check_name(draft.name, "API_KEY_INVALID")
-    if draft.agent_ids and draft.role != "agent-only":
-        raise _bad_key(f"a key with the role {draft.role} reaches all agents: leave agent_ids out, or use agent-only")
-    if len(draft.agent_ids) > _MOST_AGENTS:
-        raise _bad_key(f"a key names at most {_MOST_AGENTS} agents")
-    if draft.requests_per_minute is not None and not 1 <= draft.requests_per_minute <= _MOST_PER_MINUTE:
-        raise _bad_key(f"requests_per_minute is 1 to {_MOST_PER_MINUTE}")
-    if draft.expires_at is not None and draft.expires_at <= now:
-        raise _bad_key("expires_at is over already")
+def check_key(key: ApiKeySettings, now: datetime) -> ApiKeySettings:
+    """Returns the settings of a new key, its name stripped. Raises Refused (API_KEY_INVALID)."""
+    if key.agent_ids and key.role != "agent-only":
+        raise invalid_key("agent_ids", f"must be empty: a key with the role {key.role} reaches all; or use agent-only")
+    if key.expires_at is not None and key.expires_at <= now:
+        raise invalid_key("expires_at", "is over already")
+    return replace(key, name=check_name(key.name, "API_KEY_INVALID"))
 
 
-def check_token(draft: TokenDraft, now: datetime) -> None:
-    """Raises Refused (CLIENT_TOKEN_INVALID)."""
-    if not _is_page(draft.hostname):
-        raise _bad_token("hostname is the address of a page, with its scheme: for example https://app.example.com")
-    if not 1 <= len(draft.policy) <= _MOST_AGENTS:
-        raise _bad_token(f"a policy names 1 to {_MOST_AGENTS} agents")
-    for _, access in draft.policy:
-        if not access or not set(access) <= set(ACCESS):
-            raise _bad_token(f"access is at least one of {', '.join(ACCESS)}")
-    if draft.expires_at <= now:
-        raise _bad_token("expires_at is over already")
+def check_token(token: ClientTokenSettings, now: datetime) -> ClientTokenSettings:
+    """Returns the settings of a new token, each agent once, with its end. Raises Refused (CLIENT_TOKEN_INVALID)."""
+    if not _is_page(token.hostname):
+        example = "for example https://app.example.com"
+        raise invalid_token("hostname", f"must be the address of a page, with its scheme: {example}")
+    for each in token.policy:
+        if not each.access or not set(each.access) <= set(ACCESS):
+            raise invalid_token("access", f"must be at least one of {', '.join(ACCESS)}")
+    expires_at = token.expires_at or now + TOKEN_LIFE
+    if expires_at <= now:
+        raise invalid_token("expires_at", "is over already")
+    return replace(token, policy=merge_policy(token.policy), expires_at=expires_at)
 
 
 def merge_policy(policy: Sequence[AgentAccess]) -> tuple[AgentAccess, ...]:
     """Returns each agent and each kind of access once, in the order given."""
     by_agent: dict[UUID, dict[str, None]] = {}
-    for agent_id, access in policy:
-        by_agent.setdefault(agent_id, {}).update(dict.fromkeys(access))
+    for each in policy:
+        by_agent.setdefault(each.agent_id, {}).update(dict.fromkeys(each.access))
     return tuple(AgentAccess(agent_id, tuple(access)) for agent_id, access in by_agent.items())
 
 
 def _is_page(hostname: str) -> bool:
-    if len(hostname) > _LONGEST_HOSTNAME or not hostname.isprintable():
+    if not hostname.isprintable():
         return False
     try:
         parts = urlsplit(hostname)
@@ -122,12 +177,24 @@ def _is_page(hostname: str) -> bool:
         return False
 
 
-def _bad_key(message: str) -> Refused:
-    return Refused("API_KEY_INVALID", message)
+def invalid_key(name: str, problem: str) -> Refused:
+    """Returns a refusal that names a field of a key."""
+    return Refused("API_KEY_INVALID", f"{name} {problem}")
 
 
-def _bad_token(message: str) -> Refused:
-    return Refused("CLIENT_TOKEN_INVALID", message)
+def invalid_token(name: str, problem: str) -> Refused:
+    """Returns a refusal that names a field of a token."""
+    return Refused("CLIENT_TOKEN_INVALID", f"{name} {problem}")
+
+
+def invalid_organization(name: str, problem: str) -> Refused:
+    """Returns a refusal that names a field of an organization."""
+    return Refused("ORGANIZATION_INVALID", f"{name} {problem}")
+
+
+def invalid_user(name: str, problem: str) -> Refused:
+    """Returns a refusal that names a field of a user."""
+    return Refused("USER_INVALID", f"{name} {problem}")
 
 
 READ, TALK, WRITE, OWN = "read", "talk", "write", "own"

@@ -1,72 +1,19 @@
 """The ports of access: credentials, tenants, and the end of tenants."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from services.agent.resources.access.model import AgentAccess, KeyDraft, TokenDraft
+from services.agent.resources.access.model import (
+    ApiKey,
+    ApiKeySettings,
+    ClientToken,
+    ClientTokenSettings,
+    Organization,
+    Principal,
+    User,
+)
 from services.common.core.paging import Page, PageOf
-
-
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """A key, without what it says."""
-
-    id: UUID
-    user_id: UUID
-    name: str
-    hint: str
-    role: str
-    agent_ids: tuple[UUID, ...]
-    requests_per_minute: int | None
-    created_at: datetime
-    expires_at: datetime | None
-    last_used_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class ClientToken:
-    """A token, without what it says."""
-
-    id: UUID
-    hostname: str
-    policy: tuple[AgentAccess, ...]
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """The caller that a credential stands for. `token`: of the role "client" alone."""
-
-    organization_id: UUID
-    user_id: UUID
-    role: str
-    id: UUID
-    agent_ids: tuple[UUID, ...] = ()
-    requests_per_minute: int | None = None
-    expires_at: datetime | None = None
-    token: ClientToken | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Organization:
-    """A tenant."""
-
-    id: UUID
-    name: str
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Of a tenant."""
-
-    id: UUID
-    organization_id: UUID
-    name: str
-    created_at: datetime
 
 
 class CredentialStore(Protocol):
@@ -77,7 +24,7 @@ class CredentialStore(Protocol):
         ...
 
     async def create_key(
-        self, organization_id: UUID, by: UUID, draft: KeyDraft, *, anywhere: bool
+        self, organization_id: UUID, by: UUID, settings: ApiKeySettings, *, anywhere: bool
     ) -> tuple[str, ApiKey]:
         """Returns the secret of the new key, and the key.
 
@@ -93,7 +40,9 @@ class CredentialStore(Protocol):
         """Raises NotFound (API_KEY_NOT_FOUND)."""
         ...
 
-    async def create_token(self, organization_id: UUID, by: UUID, draft: TokenDraft) -> tuple[str, ClientToken]:
+    async def create_token(
+        self, organization_id: UUID, by: UUID, settings: ClientTokenSettings
+    ) -> tuple[str, ClientToken]:
         """Returns the secret of the new token, and the token. Raises NotFound (AGENT_NOT_FOUND)."""
         ...
 
@@ -115,8 +64,8 @@ class TenantStore(Protocol):
         """Creates a tenant with one user of the same UUID."""
         ...
 
-    async def list_organizations(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[Organization]:
-        """Returns one page, oldest first. Raises NotFound (ORGANIZATION_NOT_FOUND) for an unknown cursor."""
+    async def list_organizations(self, within: UUID | None, page: Page) -> PageOf[Organization]:
+        """Returns one page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused."""
         ...
 
     async def rename_organization(self, organization_id: UUID, name: str) -> Organization:
@@ -131,8 +80,8 @@ class TenantStore(Protocol):
         """Raises NotFound (ORGANIZATION_NOT_FOUND)."""
         ...
 
-    async def list_users(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[User]:
-        """Returns one page, oldest first. Raises NotFound (USER_NOT_FOUND) for an unknown cursor."""
+    async def list_users(self, within: UUID | None, page: Page) -> PageOf[User]:
+        """Returns one page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused."""
         ...
 
     async def rename_user(self, within: UUID | None, user_id: UUID, name: str) -> User:

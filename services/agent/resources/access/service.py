@@ -1,16 +1,17 @@
 """Tenants and users: who may do what to them, and the end of a tenant."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from uuid import UUID
 
-from services.agent.resources.access.model import check_name
-from services.agent.resources.access.ports import Organization, TenantEraser, TenantPeers, TenantStore, User
+from services.agent.resources.access.model import Organization, OrganizationSettings, User, UserSettings, check_name
+from services.agent.resources.access.ports import TenantEraser, TenantPeers, TenantStore
 from services.agent.resources.agents.model.names import random_name
 from services.agent.resources.agents.ports import AgentStore
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
+from services.common.core.paging import Page, PageOf
 from services.common.errors import FailedPrecondition, NotFound, PermissionDenied
 from services.common.purge import DEFAULT_ORGANIZATION, check_not_default
 
@@ -36,15 +37,16 @@ class Tenants:
     def __init__(self, tenants: TenantStore) -> None:
         self._tenants = tenants
 
-    async def create_organization(self, caller: CallContext, name: str) -> Organization:
+    async def create_organization(self, caller: CallContext, settings: OrganizationSettings) -> Organization:
         """Raises Refused (ORGANIZATION_INVALID)."""
         _operates(caller)
-        return await self._tenants.create_organization(check_name(name or random_name(), "ORGANIZATION_INVALID"))
+        name = check_name(settings.name or random_name(), "ORGANIZATION_INVALID")
+        return await self._tenants.create_organization(name)
 
-    async def organizations(self, caller: CallContext, size: int, after: UUID | None) -> Sequence[Organization]:
+    async def organizations(self, caller: CallContext, page: Page) -> PageOf[Organization]:
         """Returns all for the operator, else the caller's own."""
         needs(caller, "admin")
-        return await self._tenants.list_organizations(_within(caller), size, after)
+        return await self._tenants.list_organizations(_within(caller), page)
 
     async def rename_organization(self, caller: CallContext, organization_id: UUID, name: str) -> Organization:
         """Raises Refused (ORGANIZATION_INVALID)."""
@@ -58,18 +60,16 @@ class Tenants:
         _operates(caller)
         return await self._tenants.delete_organization(check_not_default(organization_id), caller.user_id)
 
-    async def create_user(self, caller: CallContext, name: str, organization_id: UUID | None) -> User:
+    async def create_user(self, caller: CallContext, settings: UserSettings) -> User:
         """Raises Refused (USER_INVALID)."""
-        home = _home(caller, organization_id)
-        return await self._tenants.create_user(home, check_name(name, "USER_INVALID"))
+        home = _home(caller, settings.organization_id)
+        return await self._tenants.create_user(home, check_name(settings.name, "USER_INVALID"))
 
-    async def users(
-        self, caller: CallContext, size: int, after: UUID | None, organization_id: UUID | None
-    ) -> Sequence[User]:
+    async def users(self, caller: CallContext, page: Page, organization_id: UUID | None) -> PageOf[User]:
         """Returns users of one tenant; the operator, naming none, sees all."""
         home = _home(caller, organization_id)
         within = None if organization_id is None and is_operator(caller) else home
-        return await self._tenants.list_users(within, size, after)
+        return await self._tenants.list_users(within, page)
 
     async def rename_user(self, caller: CallContext, user_id: UUID, name: str) -> User:
         """Raises Refused (USER_INVALID)."""

@@ -6,13 +6,15 @@ from typing import Any
 from loci.agent.v1 import access_service_pb2 as wire
 from loci.agent.v1 import access_service_pb2_grpc
 from services.agent.resources.access.convert import (
-    changes_name,
-    key_draft,
-    key_to_proto,
+    key_drafts,
+    keys,
+    new_name,
+    organization_drafts,
     organizations,
     principal_to_proto,
-    token_draft,
-    token_to_proto,
+    token_drafts,
+    tokens,
+    user_drafts,
     users,
 )
 from services.agent.resources.access.model import check_key, check_token
@@ -20,7 +22,7 @@ from services.agent.resources.access.ports import CredentialStore
 from services.agent.resources.access.service import Tenants, is_operator, needs
 from services.common.context import current
 from services.common.errors import InvalidArgument, Unauthenticated
-from services.common.ids import from_public
+from services.common.ids import from_public, optional_id
 from services.common.page_requests import allow, page_by_id
 
 _PER_PAGE = 50
@@ -50,20 +52,19 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         """Creates a key of the caller's tenant; the operator may name a user of another."""
         caller = current()
         needs(caller, "admin")
-        draft = key_draft(request.key)
-        check_key(draft, datetime.now(UTC))
+        settings = check_key(key_drafts.draft(request.key).values, datetime.now(UTC))
         secret, key = await self._credentials.create_key(
-            caller.organization_id, caller.user_id, draft, anywhere=is_operator(caller)
+            caller.organization_id, caller.user_id, settings, anywhere=is_operator(caller)
         )
-        return wire.CreateApiKeyResponse(secret=secret, key=key_to_proto(key))
+        return wire.CreateApiKeyResponse(secret=secret, key=keys.encode(key))
 
     async def ListApiKeys(self, request: wire.ListApiKeysRequest, context: Any) -> wire.ListApiKeysResponse:
         """Returns one page."""
         needs(current(), "admin")
         allow(request.page, "page_size", "page_token")
         page = page_by_id(request.page, "key", _PER_PAGE, ascending=True)
-        keys = await self._credentials.list_keys(current().organization_id, page)
-        return wire.ListApiKeysResponse(keys=map(key_to_proto, keys.items), next_page_token=keys.next_token)
+        listed = await self._credentials.list_keys(current().organization_id, page)
+        return wire.ListApiKeysResponse(keys=map(keys.encode, listed.items), next_page_token=listed.next_token)
 
     async def DeleteApiKey(self, request: wire.DeleteApiKeyRequest, context: Any) -> wire.DeleteApiKeyResponse:
         """Deletes a key of the caller's tenant; for the operator any."""
@@ -77,12 +78,11 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         self, request: wire.CreateClientTokenRequest, context: Any
     ) -> wire.CreateClientTokenResponse:
         """Creates a token for agents of the caller's tenant."""
-        caller, now = current(), datetime.now(UTC)
+        caller = current()
         needs(caller, *_MAKERS)
-        draft = token_draft(request, now)
-        check_token(draft, now)
-        secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, draft)
-        return wire.CreateClientTokenResponse(secret=secret, token=token_to_proto(token))
+        settings = check_token(token_drafts.draft(request.token).values, datetime.now(UTC))
+        secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, settings)
+        return wire.CreateClientTokenResponse(secret=secret, token=tokens.encode(token))
 
     async def ListClientTokens(
         self, request: wire.ListClientTokensRequest, context: Any
@@ -94,8 +94,8 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         size = page_by_id(request.page, "ct", _TOKENS_PER_PAGE).size
         if request.offset < 0:
             raise InvalidArgument("offset is at least 0", reason="PAGE_SIZE_INVALID")
-        tokens, more = await self._credentials.list_tokens(current().organization_id, size, request.offset, agent_id)
-        return wire.ListClientTokensResponse(tokens=map(token_to_proto, tokens), has_next_page=more)
+        listed, more = await self._credentials.list_tokens(current().organization_id, size, request.offset, agent_id)
+        return wire.ListClientTokensResponse(tokens=map(tokens.encode, listed), has_next_page=more)
 
     async def DeleteClientToken(
         self, request: wire.DeleteClientTokenRequest, context: Any
@@ -109,25 +109,29 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         self, request: wire.CreateOrganizationRequest, context: Any
     ) -> wire.CreateOrganizationResponse:
         """Creates a tenant; for the operator."""
-        organization = await self._tenants.create_organization(current(), request.name)
+        organization = await self._tenants.create_organization(
+            current(), organization_drafts.draft(request.organization).values
+        )
         return wire.CreateOrganizationResponse(organization=organizations.encode(organization))
 
     async def ListOrganizations(
         self, request: wire.ListOrganizationsRequest, context: Any
     ) -> wire.ListOrganizationsResponse:
         """Returns one page."""
-        allow(request.page, "page_size", "after")
+        allow(request.page, "page_size", "page_token", "after")
         page = page_by_id(request.page, "org", _PER_PAGE, ascending=True)
-        listed = await self._tenants.organizations(current(), page.size, page.after)
-        return wire.ListOrganizationsResponse(organizations=map(organizations.encode, listed))
+        listed = await self._tenants.organizations(current(), page)
+        return wire.ListOrganizationsResponse(
+            organizations=map(organizations.encode, listed.items), next_page_token=listed.next_token
+        )
 
     async def UpdateOrganization(
         self, request: wire.UpdateOrganizationRequest, context: Any
     ) -> wire.UpdateOrganizationResponse:
         """Renames a tenant."""
         organization_id = from_public("org", request.organization_id)
-        _needs_name(request)
-        organization = await self._tenants.rename_organization(current(), organization_id, request.organization.name)
+        name = new_name(organization_drafts.draft(request.organization, request.update_mask.paths))
+        organization = await self._tenants.rename_organization(current(), organization_id, name)
         return wire.UpdateOrganizationResponse(organization=organizations.encode(organization))
 
     async def DeleteOrganization(
@@ -140,31 +144,25 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
 
     async def CreateUser(self, request: wire.CreateUserRequest, context: Any) -> wire.CreateUserResponse:
         """Creates a user of the caller's tenant; the operator may name another."""
-        organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        user = await self._tenants.create_user(current(), request.name, organization_id)
+        user = await self._tenants.create_user(current(), user_drafts.draft(request.user).values)
         return wire.CreateUserResponse(user=users.encode(user))
 
     async def ListUsers(self, request: wire.ListUsersRequest, context: Any) -> wire.ListUsersResponse:
         """Returns one page."""
-        organization_id = from_public("org", request.organization_id) if request.organization_id else None
-        allow(request.page, "page_size", "after")
+        organization_id = optional_id("org", request.organization_id)
+        allow(request.page, "page_size", "page_token", "after")
         page = page_by_id(request.page, "user", _PER_PAGE, ascending=True)
-        listed = await self._tenants.users(current(), page.size, page.after, organization_id)
-        return wire.ListUsersResponse(users=map(users.encode, listed))
+        listed = await self._tenants.users(current(), page, organization_id)
+        return wire.ListUsersResponse(users=map(users.encode, listed.items), next_page_token=listed.next_token)
 
     async def UpdateUser(self, request: wire.UpdateUserRequest, context: Any) -> wire.UpdateUserResponse:
         """Renames a user."""
         user_id = from_public("user", request.user_id)
-        _needs_name(request)
-        user = await self._tenants.rename_user(current(), user_id, request.user.name)
+        name = new_name(user_drafts.draft(request.user, request.update_mask.paths))
+        user = await self._tenants.rename_user(current(), user_id, name)
         return wire.UpdateUserResponse(user=users.encode(user))
 
     async def DeleteUser(self, request: wire.DeleteUserRequest, context: Any) -> wire.DeleteUserResponse:
         """Deletes a user and its keys."""
         user = await self._tenants.delete_user(current(), from_public("user", request.user_id))
         return wire.DeleteUserResponse(user=users.encode(user))
-
-
-def _needs_name(request: wire.UpdateOrganizationRequest | wire.UpdateUserRequest) -> None:
-    if not changes_name(request.update_mask.paths):
-        raise InvalidArgument("the update mask is empty; name `name`", reason="UPDATE_MASK_INVALID")

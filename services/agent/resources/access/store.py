@@ -5,22 +5,30 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.resources.access.model import (
     CLIENT_ROLE,
     AgentAccess,
-    KeyDraft,
-    TokenDraft,
+    ApiKey,
+    ApiKeySettings,
+    ClientToken,
+    ClientTokenSettings,
+    Principal,
     hash_of,
     hint_of,
     new_key,
     new_token,
 )
-from services.agent.resources.access.ports import ApiKey, ClientToken, Principal
-from services.agent.resources.agents.store import agent_not_found
-from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
+from services.agent.resources.agents.rows import agent_not_found
+from services.agent.resources.queries import autocommit
+from services.agent.resources.tables import api_keys
+from services.common.core.paging import Page, PageOf
+from services.common.core.records import record
 from services.common.errors import NotFound
 from services.common.ids import from_public, to_public, uuid7
+from services.common.keyset import Keyset
 
 _KEY = "k.id, k.user_id, k.name, k.hint, k.role, k.agent_ids, k.requests_per_minute, k.created_at, k.expires_at, \
 k.last_used_at"
@@ -55,12 +63,6 @@ INSERT INTO agent.api_keys AS k
     (organization_id, id, user_id, name, hint, role, agent_ids, requests_per_minute, created_by_id, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING {_KEY}
 """
-# $2 and $3: the last one seen, or null; $4 most
-_LIST_KEYS = f"""
-SELECT {_KEY} FROM agent.api_keys k
-WHERE k.organization_id = $1 AND ($2::timestamptz IS NULL OR (k.created_at, k.id) > ($2, $3::uuid))
-ORDER BY k.created_at, k.id LIMIT $4
-"""
 # What opens the door goes first, and with it whose key it was.
 _CLOSE = """
 DELETE FROM agent.credentials WHERE (organization_id = $1 OR $4) AND id = $2 AND kind = $3 RETURNING organization_id
@@ -88,12 +90,15 @@ WHERE t.organization_id = $1 AND t.expires_at > now() AND ($4::jsonb IS NULL OR 
 ORDER BY t.created_at DESC, t.id DESC LIMIT $2 OFFSET $3
 """
 
+_KEYSET = Keyset(api_keys, "key")
+
 
 class PostgresCredentials:
     """`resources.access.ports.CredentialStore`."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
+        self._reading = autocommit(engine)
 
     async def find(self, credential_hash: bytes) -> Principal | None:
         row = await self._pool.fetchrow(_FIND, credential_hash)
@@ -104,40 +109,33 @@ class PostgresCredentials:
         if row["kind"] == "client_token":
             token = _token(row)
             return Principal(
-                row["organization_id"],
-                row["token_user_id"],
-                CLIENT_ROLE,
-                token.id,
+                organization_id=row["organization_id"],
+                user_id=row["token_user_id"],
+                role=CLIENT_ROLE,
+                id=token.id,
                 expires_at=token.expires_at,
                 token=token,
             )
-        return Principal(
-            row["organization_id"],
-            row["user_id"],
-            row["role"],
-            row["id"],
-            tuple(row["agent_ids"]),
-            row["requests_per_minute"],
-            row["key_expires_at"],
-        )
+        return record(Principal, dict(row) | {"expires_at": row["key_expires_at"]})
 
     async def create_key(
-        self, organization_id: UUID, by: UUID, draft: KeyDraft, *, anywhere: bool
+        self, organization_id: UUID, by: UUID, settings: ApiKeySettings, *, anywhere: bool
     ) -> tuple[str, ApiKey]:
-        secret, key_id, user_id = new_key(), uuid7(), draft.user_id or by
+        secret, key_id, user_id = new_key(), uuid7(), settings.user_id or by
         async with self._pool.acquire() as connection, connection.transaction():
             owner = await connection.fetchval(_USER, organization_id, user_id, anywhere)
             if owner is None:
                 raise NotFound(f"User user-{user_id} not found", reason="USER_NOT_FOUND")
-            values = (draft.role, list(draft.agent_ids), draft.requests_per_minute, by, draft.expires_at)
-            row = await connection.fetchrow(_ADD_KEY, owner, key_id, user_id, draft.name, hint_of(secret), *values)
+            values = (settings.role, list(settings.agent_ids), settings.requests_per_minute, by, settings.expires_at)
+            row = await connection.fetchrow(_ADD_KEY, owner, key_id, user_id, settings.name, hint_of(secret), *values)
             await connection.execute(_ADD_CREDENTIAL, hash_of(secret), "api_key", owner, key_id)
-        return secret, _key(row)
+        return secret, record(ApiKey, row)
 
     async def list_keys(self, organization_id: UUID, page: Page) -> PageOf[ApiKey]:
-        last = moment_of(page.token) if page.token else (None, None)
-        rows = await self._pool.fetch(_LIST_KEYS, organization_id, *last, page.size + 1)
-        return cut([_key(row) for row in rows], page, lambda key: moment_token(Moment(key.created_at, key.id)))
+        query = select(api_keys).where(api_keys.c.organization_id == organization_id)
+        async with self._reading.connect() as connection:
+            rows = await _KEYSET.page(connection, query, page, organization_id)
+        return rows.map(lambda row: record(ApiKey, row._mapping))
 
     async def delete_key(self, organization_id: UUID, key_id: UUID, *, anywhere: bool) -> None:
         async with self._pool.acquire() as connection, connection.transaction():
@@ -146,17 +144,19 @@ class PostgresCredentials:
                 raise NotFound(f"API key key-{key_id} not found", reason="API_KEY_NOT_FOUND")
             await connection.execute(_DELETE_KEY, owner, key_id)
 
-    async def create_token(self, organization_id: UUID, by: UUID, draft: TokenDraft) -> tuple[str, ClientToken]:
+    async def create_token(
+        self, organization_id: UUID, by: UUID, settings: ClientTokenSettings
+    ) -> tuple[str, ClientToken]:
         token_id = uuid7()
-        secret, named = new_token(token_id), [agent_id for agent_id, _ in draft.policy]
+        secret, named = new_token(token_id), [each.agent_id for each in settings.policy]
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_SWEEP)
             there = {row["id"] for row in await connection.fetch(_AGENTS, organization_id, named)}
             for agent_id in named:
                 if agent_id not in there:
                     raise agent_not_found(agent_id)
-            policy = [_policy_entry(access) for access in draft.policy]
-            values = (draft.hostname, policy, draft.expires_at)
+            policy = [_policy_entry(access) for access in settings.policy]
+            values = (settings.hostname, policy, settings.expires_at)
             row = await connection.fetchrow(_ADD_TOKEN, organization_id, token_id, by, *values)
             await connection.execute(_ADD_CREDENTIAL, hash_of(secret), "client_token", organization_id, token_id)
         return secret, _token(row)
@@ -175,13 +175,9 @@ class PostgresCredentials:
             await connection.execute(_DELETE_TOKEN, organization_id, token_id)
 
 
-def _key(row: Mapping[str, Any]) -> ApiKey:
-    return ApiKey(**dict(row) | {"agent_ids": tuple(row["agent_ids"])})
-
-
 def _token(row: Mapping[str, Any]) -> ClientToken:
     policy = (AgentAccess(from_public("agent", each["id"]), tuple(each["access"])) for each in row["policy"])
-    return ClientToken(row["id"], row["hostname"], tuple(policy), row["expires_at"])
+    return ClientToken(id=row["id"], hostname=row["hostname"], policy=tuple(policy), expires_at=row["expires_at"])
 
 
 def _policy_entry(access: AgentAccess) -> dict[str, Any]:

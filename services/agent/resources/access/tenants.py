@@ -1,14 +1,21 @@
 """Organizations and users in Postgres, and what is left of a deleted organization."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import asyncpg
+from sqlalchemy import Select, select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.agent.resources.access.ports import Organization, User
+from services.agent.resources.access.model import Organization, User
+from services.agent.resources.queries import autocommit
+from services.agent.resources.tables import organizations, users
+from services.common.core.paging import Page, PageOf
+from services.common.core.records import record
 from services.common.errors import NotFound
 from services.common.ids import uuid7
+from services.common.keyset import Keyset
 from services.common.purge import check_not_default, purge_rows
 
 _ORGANIZATION = "organization_id AS id, name, created_at"
@@ -18,22 +25,6 @@ INSERT INTO agent.organizations (organization_id, name) VALUES ($1, $2) RETURNIN
 """
 _ADD_USER = f"INSERT INTO agent.users (organization_id, id, name) VALUES ($1, $2, $3) RETURNING {_USER}"
 _PRESENT = "SELECT FROM agent.organizations WHERE organization_id = $1 AND deleted_at IS NULL FOR SHARE"
-# $1 the only one, or null; $2 most; $3 and $4: the last one seen, or null
-_LIST_ORGANIZATIONS = f"""
-SELECT {_ORGANIZATION} FROM agent.organizations
-WHERE deleted_at IS NULL AND ($1::uuid IS NULL OR organization_id = $1)
-    AND ($3::timestamptz IS NULL OR (created_at, organization_id) > ($3, $4::uuid))
-ORDER BY created_at, organization_id LIMIT $2
-"""
-_LIST_USERS = f"""
-SELECT {_USER} FROM agent.users
-WHERE deleted_at IS NULL AND ($1::uuid IS NULL OR organization_id = $1)
-    AND ($3::timestamptz IS NULL OR (created_at, id) > ($3, $4::uuid))
-ORDER BY created_at, id LIMIT $2
-"""
-# A cursor holds when what it names is deleted.
-_ORGANIZATION_AT = "SELECT created_at FROM agent.organizations WHERE organization_id = $1"
-_USER_AT = "SELECT created_at FROM agent.users WHERE id = $1 AND ($2::uuid IS NULL OR organization_id = $2)"
 _RENAME_ORGANIZATION = f"""
 UPDATE agent.organizations SET name = $2 WHERE organization_id = $1 AND deleted_at IS NULL RETURNING {_ORGANIZATION}
 """
@@ -76,12 +67,20 @@ _FORGET = (
     "DELETE FROM agent.organizations WHERE organization_id = $1",
 )
 
+# A cursor holds when what it names is deleted.
+_tenants = select(organizations, organizations.c.organization_id.label("id")).subquery()
+_ORGANIZATIONS = Keyset(_tenants, "org")
+_USERS = Keyset(users, "user")
+
+T = TypeVar("T")
+
 
 class PostgresTenants:
     """`resources.access.ports.TenantStore`."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
+        self._reading = autocommit(engine)
 
     async def create_organization(self, name: str) -> Organization:
         organization_id = uuid7()
@@ -90,13 +89,8 @@ class PostgresTenants:
             await connection.fetchrow(_ADD_USER, organization_id, organization_id, name)
         return Organization(**row)
 
-    async def list_organizations(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[Organization]:
-        last = None
-        if after is not None:
-            last = await self._pool.fetchval(_ORGANIZATION_AT, after)
-            if last is None or within not in (None, after):
-                raise _no_organization(after)
-        return [Organization(**row) for row in await self._pool.fetch(_LIST_ORGANIZATIONS, within, size, last, after)]
+    async def list_organizations(self, within: UUID | None, page: Page) -> PageOf[Organization]:
+        return await self._page(_ORGANIZATIONS, Organization, within, page)
 
     async def rename_organization(self, organization_id: UUID, name: str) -> Organization:
         row = await self._pool.fetchrow(_RENAME_ORGANIZATION, organization_id, name)
@@ -122,13 +116,8 @@ class PostgresTenants:
                 raise _no_organization(organization_id)
             return User(**await connection.fetchrow(_ADD_USER, organization_id, uuid7(), name))
 
-    async def list_users(self, within: UUID | None, size: int, after: UUID | None) -> Sequence[User]:
-        last = None
-        if after is not None:
-            last = await self._pool.fetchval(_USER_AT, after, within)
-            if last is None:
-                raise _no_user(after)
-        return [User(**row) for row in await self._pool.fetch(_LIST_USERS, within, size, last, after)]
+    async def list_users(self, within: UUID | None, page: Page) -> PageOf[User]:
+        return await self._page(_USERS, User, within, page)
 
     async def rename_user(self, within: UUID | None, user_id: UUID, name: str) -> User:
         return _user(await self._pool.fetchrow(_RENAME_USER, within, user_id, name), user_id)
@@ -138,6 +127,14 @@ class PostgresTenants:
             user = _user(await connection.fetchrow(_DELETE_USER, within, user_id), user_id)
             await connection.execute(_CLOSE_USER, user.organization_id, user.id)
         return user
+
+    async def _page(self, keyset: Keyset, of: type[T], within: UUID | None, page: Page) -> PageOf[T]:
+        query: Select[Any] = select(keyset.table).where(keyset.table.c.deleted_at.is_(None))
+        if within is not None:
+            query = query.where(keyset.table.c.organization_id == within)
+        async with self._reading.connect() as connection:
+            rows = await keyset.page(connection, query, page, within)
+        return rows.map(lambda row: record(of, row._mapping))
 
 
 class PostgresTenantEraser:

@@ -46,7 +46,7 @@ class Catalogues:
         return await self._models.window(organization_id, handle)
 
     async def check_embedding(self, organization_id: UUID, handle: str | None) -> None:
-        """Raises NotFound (MODEL_NOT_FOUND) for an unknown embedding model; None is none."""
+        """Raises NotFound (EMBEDDING_NOT_FOUND) for an unknown embedding model; None is none."""
         if handle is not None:
             await self._models.check_embedding(organization_id, handle)
 

@@ -6,20 +6,21 @@ from uuid import UUID, uuid5
 
 from loci.agent.v1 import agent_pb2, agent_service_pb2
 from loci.memory.v1 import block_pb2
-from services.agent.convert.fields import ids, json_text
+from services.agent.convert.fields import json_text
 from services.agent.convert.first_messages import first_messages
-from services.agent.core.messages import Call, gated_calls, piece_id, pieces, system_message_id
+from services.agent.core.messages import gated_calls, request_id, request_otid, system_message_id
 from services.agent.core.rules.rule_json import rules_to_json
 from services.agent.core.summaries.compaction_settings import settings_from_json, settings_to_json
 from services.agent.resources.agents.model.checks import SettingValues, invalid, tool_rules
 from services.agent.resources.agents.model.instructions import BLOCK_DESCRIPTIONS
 from services.agent.resources.agents.model.settings import AgentSettings, LastRun, PendingApproval
+from services.agent.resources.agents.model.sleeptime import PERSONA, PERSONA_DESCRIPTION, PERSONA_LABEL
 from services.agent.resources.agents.model.state import AgentState, NewAgent
 from services.agent.resources.agents.ports import AgentList, AgentOrder
 from services.agent.resources.groups.convert import groups
 from services.agent.resources.identities.convert import identities
 from services.common.codec import Codec
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, ids_in, to_public, uuid7
 from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
@@ -51,6 +52,7 @@ def agent_to_proto(state: AgentState) -> agent_pb2.Agent:
         blocks=state.blocks,
         tools=state.tools,
         folders=state.folders,
+        files=state.files,
         message_ids=[to_public("message", each) for each in (system_message_id(agent.id), *agent.window)],
         tool_rules_json=json_text(rules_to_json(settings.tool_rules)),
         compaction_settings_json=_compaction(settings),
@@ -72,16 +74,27 @@ def new_agent(request: agent_service_pb2.CreateAgentRequest) -> NewAgent:
         agent_id=agent_id,
         settings=setting_values(request.agent),
         blocks=[_complete_block(block, agent_id, place) for place, block in enumerate(request.blocks)],
-        block_ids=ids("block", request.block_ids),
-        folder_ids=ids("source", request.folder_ids),
-        identity_ids=ids("identity", request.agent.identity_ids),
+        block_ids=ids_in("block", request.block_ids),
+        folder_ids=ids_in("source", request.folder_ids),
+        identity_ids=ids_in("identity", request.agent.identity_ids),
         tool_names=tuple(request.tool_names),
         include_base_tools=not request.HasField("include_base_tools") or request.include_base_tools,
         include_base_tool_rules=(
             request.include_base_tool_rules if request.HasField("include_base_tool_rules") else None
         ),
         messages=first_messages(request.initial_messages),
+        include_default_messages=not request.HasField("include_default_messages") or request.include_default_messages,
         secrets=dict(request.agent.secrets),
+    )
+
+
+def memory_persona(agent_id: UUID) -> block_pb2.Block:
+    """Returns the draft of a partner's own block, the same when the request is repeated."""
+    return block_pb2.Block(
+        id=to_public("block", uuid5(agent_id, PERSONA_LABEL)),
+        label=PERSONA_LABEL,
+        value=PERSONA,
+        description=PERSONA_DESCRIPTION,
     )
 
 
@@ -101,7 +114,7 @@ def secrets(request: agent_service_pb2.UpdateAgentRequest) -> dict[str, str] | N
 
 def identity_ids(request: agent_service_pb2.UpdateAgentRequest) -> tuple[UUID, ...] | None:
     """All identities that it shall serve; None where an update leaves them. Raises InvalidArgument (INVALID_ID)."""
-    return ids("identity", request.agent.identity_ids) if _IDENTITIES in request.update_mask.paths else None
+    return ids_in("identity", request.agent.identity_ids) if _IDENTITIES in request.update_mask.paths else None
 
 
 def agent_list(request: agent_service_pb2.ListAgentsRequest) -> AgentList:
@@ -136,10 +149,9 @@ def _usual_compaction(model: str) -> str:
 def _pending_approval(waiting: PendingApproval) -> agent_pb2.PendingApproval:
     message = waiting.message
     calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
-    first = next((otid, part) for otid, (part, *_) in pieces(message) if isinstance(part, Call) and part.gate)
     wire = agent_pb2.PendingApproval(
-        request_id=to_public("message", piece_id(message.id, first[1])),
-        otid=first[0],
+        request_id=to_public("message", request_id(message.id)),
+        otid=request_otid(message.id),
         created_at=timestamp(message.created_at),
         tool_calls_json=json_text(calls),
     )

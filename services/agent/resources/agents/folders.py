@@ -29,7 +29,7 @@ class AgentFolders:
         return await self._with(caller, agent_id, tools)
 
     async def detach(self, caller: CallContext, agent_id: UUID, folder_id: UUID) -> AgentState:
-        """Detaches; with the last folder the tools go. Raises NotFound, FailedPrecondition (FOLDER_NOT_ATTACHED)."""
+        """Detaches; with the last folder the tools go. Raises NotFound."""
         await self._store.get(caller.organization_id, agent_id)
         tools = await self._catalogues.tools((), FILE_TOOLS)
         if await self._memories.detach_folder(agent_id, folder_id):

@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.agent.resources.agents.store import agent_not_found
+from services.agent.resources.agents.rows import agent_not_found
 from services.agent.resources.tables import agents
 
 

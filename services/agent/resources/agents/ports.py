@@ -11,6 +11,7 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
+from services.agent.resources.agents.model.sleeptime import Partner
 from services.common.core.paging import Page, PageBy, PageOf
 
 AgentOrder = Literal["created_at", "updated_at", "last_run_completion"]
@@ -56,10 +57,19 @@ class AgentStore(Protocol):
         settings: AgentSettings,
         messages: Sequence[Message] = (),
         identity_ids: Sequence[UUID] = (),
+        partner: Partner | None = None,
     ) -> Agent | None:
         """Stores a reserved agent with its default conversation, which begins with `messages`.
 
-        It serves those of `identity_ids` that are there. None when the reservation is gone.
+        It serves those of `identity_ids` that are there, and a reserved partner is stored with it. None when a
+        reservation is gone.
+        """
+        ...
+
+    async def insert_partner(self, organization_id: UUID, user_id: UUID, agent_id: UUID, partner: Partner) -> bool:
+        """Stores the reserved partner of an agent; False when that one manages a group or the reservation is gone.
+
+        Raises NotFound (AGENT_NOT_FOUND).
         """
         ...
 
@@ -68,7 +78,7 @@ class AgentStore(Protocol):
         ...
 
     async def list(self, organization_id: UUID, filters: AgentList) -> PageOf[Agent]:
-        """Returns one page. Raises NotFound (AGENT_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def count(self, organization_id: UUID, filters: AgentList) -> int:
@@ -96,10 +106,11 @@ class AgentStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attachments:
-    """Blocks and folders that are attached to an agent, as the memory service gave them."""
+    """Blocks and folders that are attached to an agent, and their files, as the memory service gave them."""
 
     blocks: Sequence[Any] = ()
     folders: Sequence[Any] = ()
+    files: Sequence[Any] = ()
 
 
 class AgentMemories(Protocol):
@@ -110,15 +121,18 @@ class AgentMemories(Protocol):
         ...
 
     async def attachments(self, agent_ids: Sequence[UUID]) -> Mapping[UUID, Attachments]:
-        """Returns blocks and folders of each agent, in one call."""
+        """Returns blocks, folders and files of each agent, in one call."""
         ...
 
     async def attach_folder(self, agent_id: UUID, folder_id: UUID, limits: tuple[int, int]) -> None:
-        """`limits`: see Settings.file_limits. May be repeated. Raises NotFound (FOLDER_NOT_FOUND)."""
+        """`limits`: see AgentSettings.file_limits; they hold for all folders of the agent. May be repeated.
+
+        Raises NotFound (FOLDER_NOT_FOUND).
+        """
         ...
 
     async def detach_folder(self, agent_id: UUID, folder_id: UUID) -> int:
-        """Returns how many folders are left. Raises NotFound, FailedPrecondition (FOLDER_NOT_ATTACHED)."""
+        """Returns how many folders are left. May be repeated. Raises NotFound (FOLDER_NOT_FOUND)."""
         ...
 
     async def purge(self, agent_id: UUID, *, erase_blocks: bool) -> None:
@@ -168,7 +182,7 @@ class ModelCatalogue(Protocol):
         ...
 
     async def check_embedding(self, organization_id: UUID, handle: str) -> None:
-        """Raises NotFound (MODEL_NOT_FOUND) for an unknown embedding model."""
+        """Raises NotFound (EMBEDDING_NOT_FOUND) for an unknown embedding model."""
         ...
 
 

@@ -6,9 +6,11 @@ the parts and gone with the commit, has the parts swept when no agent follows.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from services.agent.core.messages import Message
 from services.agent.resources.agents.catalogues import Catalogues, together, with_their_approvals
 from services.agent.resources.agents.model import settings as agents
 from services.agent.resources.agents.model.base_tools import (
@@ -20,31 +22,36 @@ from services.agent.resources.agents.model.base_tools import (
     with_base_rules,
     without_approval,
 )
+from services.agent.resources.agents.model.boot_messages import boot_messages
 from services.agent.resources.agents.model.checks import SettingValues, check
 from services.agent.resources.agents.model.settings import Agent, AgentSettings, Defaults
+from services.agent.resources.agents.model.sleeptime import (
+    Partner,
+    has_partner,
+    ids_at_creation,
+    lacks_partner,
+)
 from services.agent.resources.agents.model.state import AgentState, NewAgent
 from services.agent.resources.agents.ports import (
     AgentList,
     AgentMemories,
     AgentStore,
+    Attachments,
     CatalogueTool,
     ModelCatalogue,
     ToolCatalogue,
 )
+from services.agent.resources.agents.sleeptime import REFUSALS, Partners
 from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
+from services.agent.resources.messages.ports import Prompts
 from services.common.context import CallContext
 from services.common.core.paging import PageBy, PageOf
-from services.common.core.refusals import Refused
-from services.common.errors import (
-    AlreadyExists,
-    FailedPrecondition,
-    InvalidArgument,
-    NotFound,
-)
+from services.common.errors import AlreadyExists, NotFound
+from services.common.ids import from_public, uuid7
 
-# With these the memory service has made nothing.
-_REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
+# The settings that file_limits follows from.
+_FILE_LIMITS = {"model", "context_window_limit", "max_files_open", "per_file_view_window_char_limit"}
 
 
 class Agents:
@@ -58,6 +65,7 @@ class Agents:
         models: ModelCatalogue,
         defaults: Defaults,
         identities: IdentityStore,
+        prompts: Prompts,
     ) -> None:
         self._store = store
         self._identities = identities
@@ -65,6 +73,8 @@ class Agents:
         self._tools = tools
         self._catalogues = Catalogues(tools, models)
         self._defaults = defaults
+        self._prompts = prompts
+        self._partners = Partners(store, memories, prompts)
 
     # One agent -----------------------------------------------------------------------------------------------------
 
@@ -73,6 +83,7 @@ class Agents:
         values = check(new.settings)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
             return await self.get_existing(caller.organization_id, new.agent_id)
+        partner = None
         try:
             settings, tools = await self._resolve(caller.organization_id, values, new)
             if new.identity_ids:
@@ -82,8 +93,10 @@ class Agents:
             blocks = await self._create_blocks(new)
             for folder_id in new.folder_ids:
                 await self._memories.attach_folder(new.agent_id, folder_id, settings.file_limits)
-        except _REFUSALS:
-            if new.folder_ids:
+            if has_partner(settings):
+                partner = await self._partner(caller, new.agent_id, settings, blocks, ids_at_creation(new.agent_id))
+        except REFUSALS:
+            if new.folder_ids or values.get("enable_sleeptime"):
                 # The blocks and some of the folders may be attached.
                 await self._memories.purge(new.agent_id, erase_blocks=True)
             if new.secrets:
@@ -91,11 +104,20 @@ class Agents:
             await self._store.release(caller.organization_id, new.agent_id)
             raise
         agent = await self._store.insert(
-            caller.organization_id, new.agent_id, caller.user_id, settings, new.messages, new.identity_ids
+            caller.organization_id,
+            new.agent_id,
+            caller.user_id,
+            settings,
+            _messages(new, settings),
+            new.identity_ids,
+            partner,
         )
         if agent is None:
             return await self.get_existing(caller.organization_id, new.agent_id)
-        if new.folder_ids or new.identity_ids:
+        await self._prompts.rewrite(caller.organization_id, agent, agent.id)
+        if partner:
+            await self._partners.begin(caller, partner.agent_id)
+        if new.folder_ids or new.identity_ids or partner:
             return await self.get(caller.organization_id, new.agent_id)
         return AgentState(agent, blocks, [tool.tool for tool in tools])
 
@@ -140,6 +162,14 @@ class Agents:
                 # Deleted meanwhile, and its secrets erased perhaps before these came.
                 await self._tools.purge_secrets(agent_id)
             raise
+        if described.folders and values.keys() & _FILE_LIMITS:
+            limits = described.agent.settings.file_limits
+            await self._memories.attach_folder(agent_id, from_public("source", described.folders[0].id), limits)
+        if lacks_partner(described.agent, values):
+            ids = uuid7(), uuid7()
+            partner = await self._partner(caller, agent_id, described.agent.settings, described.blocks, ids)
+            await self._partners.join(caller, agent_id, partner)
+            described = await self.get(organization_id, agent_id)
         if identity_ids is None:
             return described
         await self._identities.set_of_agent(organization_id, agent_id, identity_ids)
@@ -209,14 +239,16 @@ class Agents:
         )
         by_id = {tool.id: tool.tool for tool in tools}
         return [
-            # A deleted tool dangles until the agent's tools are set anew.
             AgentState(
                 agent,
-                attached[agent.id].blocks if agent.id in attached else (),
+                attachments.blocks,
+                # A deleted tool dangles until the agent's tools are set anew.
                 [by_id[each] for each in agent.settings.tool_ids if each in by_id],
-                attached[agent.id].folders if agent.id in attached else (),
+                attachments.folders,
+                attachments.files,
             )
             for agent in found
+            for attachments in (attached.get(agent.id, Attachments()),)
         ]
 
     async def _describe_one(self, agent: Agent) -> AgentState:
@@ -253,6 +285,19 @@ class Agents:
         tool_ids = (tool.id for tool in tools)
         return agents.begin(values, tool_ids, rules, window=window, defaults=self._defaults), tools
 
+    async def _partner(
+        self,
+        caller: CallContext,
+        agent_id: UUID,
+        settings: AgentSettings,
+        blocks: Sequence[Any],
+        ids: tuple[UUID, UUID],
+    ) -> Partner:
+        async def resolve(new: NewAgent) -> AgentSettings:
+            return (await self._resolve(caller.organization_id, check(new.settings), new))[0]
+
+        return await self._partners.prepare(caller, agent_id, settings, blocks, ids, resolve)
+
     async def _create_blocks(self, new: NewAgent) -> Sequence[Any]:
         if not new.blocks and not new.block_ids:
             return ()
@@ -275,3 +320,10 @@ class Agents:
 
         agent = await until_stored(attempt, name=f"agent-{agent_id}", reason="AGENT_VERSION_CONFLICT")
         return await self._describe_one(agent)
+
+
+def _messages(new: NewAgent, settings: AgentSettings) -> tuple[Message, ...]:
+    """Returns what the conversation begins with: the client's messages, or those of the agent type."""
+    if new.messages or not new.include_default_messages:
+        return new.messages
+    return boot_messages(settings.agent_type, settings.timezone, datetime.now(UTC), uuid7)

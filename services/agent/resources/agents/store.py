@@ -5,27 +5,26 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid5
 
-from sqlalchemy import ColumnElement, func, insert, text, update
+from sqlalchemy import ColumnElement, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.core.messages import Message
-from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
-from services.agent.postgres.rows import message_from_row, message_to_row
+from services.agent.postgres.rows import message_to_row
 from services.agent.resources.agents import statements as reads
 from services.agent.resources.agents import writes
 from services.agent.resources.agents.counts import AgentCounts
 from services.agent.resources.agents.eraser import stop_runs
-from services.agent.resources.agents.model.settings import SETTABLE, Agent, AgentSettings, LastRun, PendingApproval
+from services.agent.resources.agents.model.settings import Agent, AgentSettings
+from services.agent.resources.agents.model.sleeptime import Partner
 from services.agent.resources.agents.ports import AgentList
-from services.agent.resources.agents.statements import WAITING, parameters, present
-from services.agent.resources.groups.model import Group
-from services.agent.resources.identities.model import Identity
-from services.agent.resources.queries import autocommit
-from services.agent.resources.tables import MESSAGE_COLUMNS, agents, outbox
+from services.agent.resources.agents.rows import agent_columns, agent_from_row, agent_not_found
+from services.agent.resources.agents.statements import parameters, present
+from services.agent.resources.groups.writes import insert_group
+from services.agent.resources.queries import autocommit, matches
+from services.agent.resources.tables import agents, groups, outbox
 from services.common.core.paging import PageOf
-from services.common.core.records import columns, record, record_from_json
-from services.common.errors import Aborted, NotFound
+from services.common.errors import Aborted
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
 
@@ -64,26 +63,32 @@ class PostgresAgents(AgentCounts):
         settings: AgentSettings,
         messages: Sequence[Message] = (),
         identity_ids: Sequence[UUID] = (),
+        partner: Partner | None = None,
     ) -> Agent | None:
-        values = parameters(
-            **agent_columns(settings),
-            organization_id=organization_id,
-            id=agent_id,
-            created_by_id=user_id,
-            last_updated_by_id=user_id,
-            reservation=_reservation(agent_id),
-            log_id=uuid7(),
-            messages=[message_to_row(message, place, 0) for place, message in enumerate(messages)],
-            identity_ids=list(identity_ids),
-        )
+        values = _new_agent(organization_id, agent_id, user_id, settings, messages, identity_ids)
         try:
-            async with self._reading.connect() as connection:
+            # One statement needs no transaction around it.
+            async with self._engine.begin() if partner else self._reading.connect() as connection:
                 row = (await connection.execute(writes.INSERT, values)).first()
+                if row is None:
+                    return None
+                if partner and not await _insert_partner(connection, organization_id, user_id, partner):
+                    await connection.rollback()
+                    return None
         except IntegrityError:
             return None
-        if row is None:
-            return None
         return replace(agent_from_row(row._asdict()), window=tuple(message.id for message in messages))
+
+    async def insert_partner(self, organization_id: UUID, user_id: UUID, agent_id: UUID, partner: Partner) -> bool:
+        # Two that give it a partner at the same time wait for each other here.
+        lock = select(agents.c.id).where(*_is_present(organization_id, agent_id)).with_for_update()
+        group = select(groups.c.id).where(*matches(groups, organization_id=organization_id, manager_agent_id=agent_id))
+        async with self._engine.begin() as connection:
+            if (await connection.execute(lock)).first() is None:
+                raise agent_not_found(agent_id)
+            if (await connection.execute(group)).first() is not None:
+                return False
+            return await _insert_partner(connection, organization_id, user_id, partner)
 
     async def get(self, organization_id: UUID, agent_id: UUID) -> Agent:
         values = parameters(organization_id=organization_id, id=agent_id)
@@ -149,46 +154,35 @@ class PostgresAgents(AgentCounts):
             await _order_purges(connection, organization_id, agent_id, user_id)
 
 
-def agent_not_found(agent_id: UUID) -> NotFound:
-    """Returns the error for an agent that is not there."""
-    return NotFound(f"Agent agent-{agent_id} not found", reason="AGENT_NOT_FOUND")
+async def _insert_partner(connection: AsyncConnection, organization_id: UUID, user_id: UUID, partner: Partner) -> bool:
+    """Returns whether the partner's reservation was there and has become an agent with a group."""
+    values = _new_agent(organization_id, partner.agent_id, user_id, partner.settings)
+    if (await connection.execute(writes.INSERT, values)).first() is None:
+        return False
+    await insert_group(connection, organization_id, partner.group_id, user_id, partner.group)
+    return True
 
 
-def agent_from_row(row: Mapping[str, Any]) -> Agent:
-    """Returns a row of `agents`, with what `statements.whole` adds to it where the query has its columns."""
-    settings = replace(record(AgentSettings, row), tool_rules=rules_from_json(row["tool_rules"]))
-    return Agent(
-        id=row["id"],
-        version=row["version"],
-        settings=settings,
-        created_by_id=row["created_by_id"],
-        last_updated_by_id=row["last_updated_by_id"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        window=tuple(row.get("window") or ()),
-        last_run=_last_run(row),
-        waiting=_waiting(row),
-        identities=tuple(record_from_json(Identity, each) for each in row.get("identities") or ()),
-        managed_group=record_from_json(Group, row["managed_group"]) if row.get("managed_group") else None,
+def _new_agent(
+    organization_id: UUID,
+    agent_id: UUID,
+    user_id: UUID,
+    settings: AgentSettings,
+    messages: Sequence[Message] = (),
+    identity_ids: Sequence[UUID] = (),
+) -> Mapping[str, Any]:
+    """Returns the parameters of writes.INSERT."""
+    return parameters(
+        **agent_columns(settings),
+        organization_id=organization_id,
+        id=agent_id,
+        created_by_id=user_id,
+        last_updated_by_id=user_id,
+        reservation=_reservation(agent_id),
+        log_id=uuid7(),
+        messages=[message_to_row(message, place, 0) for place, message in enumerate(messages)],
+        identity_ids=list(identity_ids),
     )
-
-
-def _last_run(row: Mapping[str, Any]) -> LastRun | None:
-    if not row.get("run_completed_at"):
-        return None
-    return LastRun(row["run_stop_reason"], row["run_created_at"], row["run_completed_at"])
-
-
-def _waiting(row: Mapping[str, Any]) -> PendingApproval | None:
-    if not row.get(f"{WAITING}id"):
-        return None
-    message = message_from_row({column.name: row[WAITING + column.name] for column in MESSAGE_COLUMNS})
-    return PendingApproval(message, row["approval_due"])
-
-
-def agent_columns(settings: AgentSettings) -> dict[str, Any]:
-    """Returns the columns of an agent's row that hold its settings."""
-    return columns(settings, SETTABLE) | {"tool_rules": rules_to_json(settings.tool_rules)}
 
 
 def _busy(run_id: UUID) -> Aborted:

@@ -43,7 +43,7 @@ def state_of(agent: Agent, view: MemoryView, tools: Sequence[ToolInfo]) -> dict[
         "embedding": settings.embedding,
         "context_window_limit": settings.context_window_limit,
         "tags": list(settings.tags),
-        "metadata": dict(settings.metadata),
+        "metadata": dict(settings.metadata or {}),
         "timezone": settings.timezone,
         "project_id": settings.project_id,
         "created_at": agent.created_at,

@@ -208,7 +208,7 @@ def _reset() -> Any:
         "from_seq": literal(1),
     }
     begun = insert(segment).from_select([*row], select(*row.values())).cte("begun")
-    nothing = ("summary_id", "pending_message_id", "approval_due", "prompt_versions")
+    nothing = ("summary_id", "pending_message_id", "approval_due", "prompt_hash", "prompt_versions")
     return (
         update(head)
         .where(*_of_agent(head))

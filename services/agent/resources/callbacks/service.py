@@ -94,10 +94,10 @@ def signature(secret: bytes, body: bytes, seconds: int) -> str:
 
 def _usage(stored: Mapping[str, int]) -> dict[str, int | None]:
     prompt, completion = stored.get("prompt_tokens", 0), stored.get("completion_tokens", 0)
-    told = ("cached_input_tokens", "cache_write_tokens", "reasoning_tokens", "context_tokens")
+    details = ("cached_input_tokens", "cache_write_tokens", "reasoning_tokens", "context_tokens")
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
         "step_count": stored.get("step_count", 0),
-    } | {name: stored.get(name) for name in told}
+    } | {name: stored.get(name) for name in details}

@@ -79,12 +79,12 @@ def with_edits(checkpoint: Checkpoint, edits: Iterable[Edit]) -> Checkpoint:
     return replace(checkpoint, versions=versions)
 
 
-def label_of(kind: CheckpointKind, message: Message, said: str) -> str:
+def label_of(kind: CheckpointKind, message: Message, text: str) -> str:
     """Returns the message that ends at a checkpoint; `said`: the user's message to its run."""
     if kind is CheckpointKind.STEP:
         names = [part.name for part in message.parts if isinstance(part, Return)]
         return _shortened(", ".join(dict.fromkeys(names)))
-    return _shortened(said or text_of(message))
+    return _shortened(text or text_of(message))
 
 
 def _shortened(text: str) -> str:

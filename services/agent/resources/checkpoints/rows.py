@@ -19,13 +19,13 @@ def checkpoint_from_row(row: Mapping[str, Any]) -> Checkpoint:
     """Returns a row of LIST or DETAILS (sql.py); its place is in the segment that the row names."""
     kind, message = CheckpointKind(row["kind"]), message_from_row(row)
     run_id, seen_run = row["run_id"], row["seen_run_id"]
-    said = parts_from_json(row["said"] or ())
+    parts = parts_from_json(row["said"] or ())
     checkpoint = Checkpoint(
         ref=CheckpointRef(kind, _subject(kind, row)),
         run_id=run_id,
         message=message,
         place=Place(row["ordinal"], row["seq"]),
-        label=label_of(kind, message, " ".join(part.text for part in said if isinstance(part, Text))),
+        label=label_of(kind, message, " ".join(part.text for part in parts if isinstance(part, Text))),
         seen={UUID(block_id): version for block_id, version in (row["seen"] or {}).items()},
         agent_id=row["agent_id"],
         conversation_id=row["conversation_id"],

@@ -1,6 +1,7 @@
 """Statements about checkpoints, rewinds and forks. None of them costs more when there are more messages."""
 
 from services.agent.resources.agents.model.settings import SETTABLE
+from services.common.core.statements import Statement
 
 # What a message that ends at a checkpoint is told with. %s: the row of the message with its kind; $1 organization
 _DETAILS = """
@@ -161,7 +162,7 @@ FROM unnest($3::uuid[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS s(log_id,
 MOVE_HEAD = """
 UPDATE agent.conversation_heads
 SET log_id = $3, next_seq = $4, window_ordinal = $5, window_seq = $6, summary_id = $7, pending_message_id = NULL,
-    approval_due = NULL, prompt_versions = NULL
+    approval_due = NULL, prompt_hash = NULL, prompt_versions = NULL
 WHERE organization_id = $1 AND conversation_id = $2
 """
 # $3 and $4 time and id of the last one told (null: none), $5 most
@@ -173,46 +174,51 @@ ORDER BY created_at DESC, id DESC LIMIT $5
 
 # Forks: each is one statement ----------------------------------------------------------------------------------------
 
-# $1 organization, $2 logs, $3 from, $4 to, $5 a log of its own, $6 its first seq, $7 and $8 beginning of the window,
-# $9 summary; `made` is the new conversation
+_SHARED = """unnest(:logs::uuid[], :firsts::bigint[], :lasts::bigint[]) WITH ORDINALITY
+    AS s(log_id, from_seq, to_seq, number)"""
+# logs, firsts and lasts: the segments that are shared; log_id: a log of its own, from first_seq. `made` is the new
+# conversation
 _BEGUN = f"""shared AS (
     INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq, to_seq)
-    SELECT $1, made.id, s.number - 1, s.log_id, s.from_seq, s.to_seq FROM made, {_RANGES}
-    UNION ALL SELECT $1, made.id, cardinality($2::uuid[]), $5::uuid, $6::bigint, NULL FROM made
+    SELECT :organization_id, made.id, s.number - 1, s.log_id, s.from_seq, s.to_seq FROM made, {_SHARED}
+    UNION ALL SELECT :organization_id, made.id, cardinality(:logs::uuid[]), :log_id::uuid, :first_seq::bigint, NULL
+    FROM made
 ), head AS (
     INSERT INTO agent.conversation_heads
         (organization_id, conversation_id, log_id, next_seq, window_ordinal, window_seq, summary_id, estimated_tokens,
          reported_tokens)
-    SELECT $1, made.id, $5, $6, $7::integer, $8::bigint, $9::uuid, source.estimated_tokens, source.reported_tokens
+    SELECT :organization_id, made.id, :log_id, :first_seq, :window_segment::integer, :window_seq::bigint,
+        :summary_id::uuid, source.estimated_tokens, source.reported_tokens
     FROM made, source
 )"""
-# Locked, so that nobody takes the messages away before they are shared. $10 conversation
+# Locked, so that nobody takes the messages away before they are shared
 _SOURCE = """source AS (
     SELECT c.agent_id, c.summary, c.description AS own_description, c.model AS own_model,
            c.model_settings AS own_model_settings, c.context_window_limit AS own_limit, h.estimated_tokens,
            h.reported_tokens, a.*
     FROM agent.conversations c
-    JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = c.id
-    JOIN agent.agents a ON a.organization_id = $1 AND a.id = c.agent_id AND a.deleted_at IS NULL
-    WHERE c.organization_id = $1 AND c.id = $10 AND c.deleted_at IS NULL
+    JOIN agent.conversation_heads h ON h.organization_id = :organization_id AND h.conversation_id = c.id
+    JOIN agent.agents a ON a.organization_id = :organization_id AND a.id = c.agent_id AND a.deleted_at IS NULL
+    WHERE c.organization_id = :organization_id AND c.id = :source_id AND c.deleted_at IS NULL
     FOR SHARE OF c, a
 )"""
 _RESERVATION = """reservation AS (
-    DELETE FROM agent.outbox WHERE organization_id = $1 AND id = $11 AND attempts = 0 RETURNING id
+    DELETE FROM agent.outbox
+    WHERE organization_id = :organization_id AND id = :reservation_id AND attempts = 0 RETURNING id
 )"""
 
-# $11 reservation (null: none is needed), $12 new conversation, $13 user, $14 isolated labels, $15 hidden
-FORK_CONVERSATION = f"""
+# reservation_id: null where none is needed
+FORK_CONVERSATION = Statement(f"""
 WITH {_RESERVATION}, {_SOURCE}, made AS (
     INSERT INTO agent.conversations (organization_id, id, agent_id, created_by_id, isolated_labels, hidden, summary,
                                      description, model, model_settings, context_window_limit)
-    SELECT $1, $12::uuid, agent_id, $13::uuid, $14::text[], $15::boolean, summary, own_description, own_model,
-           own_model_settings, own_limit
-    FROM source WHERE $11::uuid IS NULL OR EXISTS (SELECT FROM reservation)
+    SELECT :organization_id, :id::uuid, agent_id, :user_id::uuid, :isolated_labels::text[], :hidden::boolean,
+           summary, own_description, own_model, own_model_settings, own_limit
+    FROM source WHERE :reservation_id::uuid IS NULL OR EXISTS (SELECT FROM reservation)
     ON CONFLICT DO NOTHING RETURNING *
 ), {_BEGUN}
 SELECT made.*, NULL::timestamptz AS last_message_at FROM made
-"""
+""")
 
 # Settings that a fork does not copy from its agent's row: those that the conversation may have of its own, and those
 # that say what the agent is part of.
@@ -231,27 +237,29 @@ _APART = frozenset(
 )
 _SAME = ", ".join(name for name in SETTABLE if name not in _APART)
 
-# $11 reservation, $12 new agent, $13 user, $14 name (null: that of the other), $15 message, $16 blocks, $17 archives
-FORK_AGENT = f"""
+# name: null for that of the other
+FORK_AGENT = Statement(f"""
 WITH {_RESERVATION}, {_SOURCE}, forked AS (
     INSERT INTO agent.agents (organization_id, id, created_by_id, last_updated_by_id, name, model, model_settings,
                               context_window_limit, {_SAME})
-    SELECT $1, $12::uuid, $13::uuid, $13, coalesce($14::text, left(name, 249) || ' (fork)'), coalesce(own_model, model),
+    SELECT :organization_id, :id::uuid, :user_id::uuid, :user_id,
+           coalesce(:name::text, left(name, 249) || ' (fork)'), coalesce(own_model, model),
            coalesce(own_model_settings, model_settings), coalesce(own_limit, context_window_limit), {_SAME}
     FROM source, reservation
     ON CONFLICT DO NOTHING RETURNING *
 ), made AS (
     INSERT INTO agent.conversations (organization_id, id, agent_id, created_by_id)
-    SELECT $1, id, id, $13 FROM forked RETURNING *
+    SELECT :organization_id, id, id, :user_id FROM forked RETURNING *
 ), {_BEGUN}, inherited AS (
     INSERT INTO agent.inherited_segments (organization_id, agent_id, ordinal, log_id, from_seq, to_seq)
-    SELECT $1, made.id, s.number - 1, s.log_id, s.from_seq, s.to_seq FROM made, {_RANGES}
+    SELECT :organization_id, made.id, s.number - 1, s.log_id, s.from_seq, s.to_seq FROM made, {_SHARED}
 ), noted AS (
     INSERT INTO agent.agent_forks (organization_id, agent_id, source_agent_id, message_id, block_ids, archive_ids)
-    SELECT $1, made.id, source.agent_id, $15::uuid, $16::uuid[], $17::uuid[] FROM made, source
+    SELECT :organization_id, made.id, source.agent_id, :message_id::uuid, :block_ids::uuid[], :archive_ids::uuid[]
+    FROM made, source
 )
 SELECT id FROM made
-"""
+""")
 # $2 agent
 FORKED = """
 SELECT message_id, block_ids, archive_ids FROM agent.agent_forks WHERE organization_id = $1 AND agent_id = $2

@@ -29,8 +29,8 @@ from services.agent.resources.checkpoints.rows import (
 )
 from services.agent.resources.conversations.model import Conversation
 from services.agent.resources.conversations.ports import NewConversation
+from services.agent.resources.conversations.rows import conversation_from_row
 from services.agent.resources.conversations.service import conversation_not_found
-from services.agent.resources.conversations.store import conversation_from_row
 from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.ids import to_public, uuid7
@@ -118,34 +118,36 @@ class PostgresCheckpoints:
     async def fork(
         self, new: NewConversation, source_id: UUID, point: Point, *, reserved: bool, hidden: bool
     ) -> Conversation | None:
-        values = (
-            source_id,
-            reservation(new.id) if reserved else None,
-            new.id,
-            new.user_id,
-            list(new.isolated_labels),
-            hidden,
+        statement = sql.FORK_CONVERSATION.bind(
+            **_beginning(new.organization_id, point),
+            source_id=source_id,
+            reservation_id=reservation(new.id) if reserved else None,
+            id=new.id,
+            user_id=new.user_id,
+            isolated_labels=list(new.isolated_labels),
+            hidden=hidden,
         )
         async with self._pool.acquire() as connection, connection.transaction():
-            row = await connection.fetchrow(sql.FORK_CONVERSATION, *_begun(new.organization_id, point), *values)
+            row = await connection.fetchrow(*statement)
             if row is not None:
                 await wait_or_settle(connection, new.organization_id, new.id, may_wait=True)
         return None if row is None else conversation_from_row(row)
 
     async def fork_agent(self, fork: AgentFork, point: Point) -> bool:
         inheritance = fork.inheritance
-        values = (
-            fork.conversation_id,
-            reservation(fork.id),
-            fork.id,
-            fork.user_id,
-            fork.name,
-            inheritance.message_id,
-            list(inheritance.block_ids),
-            list(inheritance.archive_ids),
+        statement = sql.FORK_AGENT.bind(
+            **_beginning(fork.organization_id, point),
+            source_id=fork.conversation_id,
+            reservation_id=reservation(fork.id),
+            id=fork.id,
+            user_id=fork.user_id,
+            name=fork.name,
+            message_id=inheritance.message_id,
+            block_ids=list(inheritance.block_ids),
+            archive_ids=list(inheritance.archive_ids),
         )
         async with self._pool.acquire() as connection, connection.transaction():
-            agent_id = await connection.fetchval(sql.FORK_AGENT, *_begun(fork.organization_id, point), *values)
+            agent_id = await connection.fetchval(*statement)
             if agent_id is not None:
                 await wait_or_settle(connection, fork.organization_id, fork.id, may_wait=False)
         return agent_id is not None
@@ -182,8 +184,8 @@ async def _find(connection: Any, organization_id: UUID, conversation_id: UUID, r
 
 def _longest(segments: Sequence[Segment], ends: Sequence[tuple[UUID, int]]) -> tuple[Segment, ...]:
     """Returns the ranges of logs up to the last of these places; none where none is shown."""
-    found = [before for end in ends if (before := cut_at(segments, *end)) is not None]
-    return max(found, key=len, default=())
+    ranges = [before for end in ends if (before := cut_at(segments, *end)) is not None]
+    return max(ranges, key=len, default=())
 
 
 async def _refuse_busy(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> None:
@@ -198,11 +200,11 @@ async def _refuse_busy(connection: Any, organization_id: UUID, head: Mapping[str
         )
 
 
-def _same(new: NewRewind, made: Rewind) -> Rewind:
-    if made.to != new.to:
+def _same(new: NewRewind, rewind: Rewind) -> Rewind:
+    if rewind.to != new.to:
         sentence = f"The id rewind-{new.id} is that of a rewind that is not this one; use another."
         raise AlreadyExists(sentence, reason="REWIND_ID_TAKEN")
-    return made
+    return rewind
 
 
 def _end(point: Point) -> Place:
@@ -210,8 +212,17 @@ def _end(point: Point) -> Place:
     return Place(len(point.segments) - 1, point.segments[-1].to_seq or 0)
 
 
-def _begun(organization_id: UUID, point: Point) -> tuple[Any, ...]:
-    """Returns the parameters of how a fork begins: $1 to $9."""
-    view = point.view
-    own = (uuid7(), _end(point).seq + 1)
-    return (organization_id, *arrays(point.segments), *own, view.segment, view.seq, view.summary_id)
+def _beginning(organization_id: UUID, point: Point) -> dict[str, Any]:
+    """Returns the parameters of how a fork begins."""
+    logs, firsts, lasts = arrays(point.segments)
+    return {
+        "organization_id": organization_id,
+        "logs": logs,
+        "firsts": firsts,
+        "lasts": lasts,
+        "log_id": uuid7(),
+        "first_seq": _end(point).seq + 1,
+        "window_segment": point.view.segment,
+        "window_seq": point.view.seq,
+        "summary_id": point.view.summary_id,
+    }

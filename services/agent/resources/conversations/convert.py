@@ -10,7 +10,7 @@ from services.agent.resources.conversations.model import ConversationSettings, S
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder
 from services.agent.resources.conversations.service import ConversationState, Fork
 from services.common.codec import Codec
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, optional_id, to_public, uuid7
 from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
@@ -70,7 +70,7 @@ def fork(request: conversation_service_pb2.ForkConversationRequest) -> Fork:
         new_id=new_id(request.new_conversation_id),
         agent_id=agent_id,
         source_id=source_id,
-        message_id=from_public("message", request.message_id) if request.message_id else None,
+        message_id=optional_id("message", request.message_id),
         hidden=request.hidden,
     )
 
@@ -81,7 +81,7 @@ def place(request: Any) -> tuple[UUID | None, UUID]:
     Raises InvalidArgument (INVALID_ID).
     """
     if request.conversation_id:
-        agent_id = from_public("agent", request.agent_id) if request.agent_id else None
+        agent_id = optional_id("agent", request.agent_id)
         return agent_id, from_public("conv", request.conversation_id)
     agent_id = from_public("agent", request.agent_id)
     return agent_id, agent_id

@@ -33,7 +33,7 @@ class PostgresConversationEraser:
         await self._erase_in_parts(_MESSAGES_AT_ONCE, sql.ERASE_MESSAGES, *ids, _MESSAGES_AT_ONCE)
         name = to_public("conv", conversation_id)
         await self._erase_in_parts(_RUNS_AT_ONCE, sql.ERASE_RUNS, *ids, _RUNS_AT_ONCE, name)
-        await self._pool.execute(sql.ERASE, *ids)
+        await self._pool.execute(sql.ERASE, *ids, name)
         return True
 
     async def _erase_in_parts(self, at_once: int, statement: str, *arguments: Any) -> None:

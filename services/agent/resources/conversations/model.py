@@ -57,10 +57,12 @@ SettingValues = Mapping[str, Any]
 
 
 def check(values: SettingValues) -> SettingValues:
-    """Returns the values. Raises Refused (CONVERSATION_INVALID), naming the field and what is expected."""
+    """Returns the values. Raises Refused (CONVERSATION_INVALID, MODEL_HANDLE_INVALID), naming the field and what is
+    expected.
+    """
     model = values.get("model")
     if model is not None and not _HANDLE.fullmatch(model):
-        raise invalid("model", f"must be a handle 'provider/model', not {model[:80]!r}")
+        raise Refused("MODEL_HANDLE_INVALID", f"model must be a handle 'provider/model', not {model[:80]!r}")
     if problem := model_settings.problem(values.get("model_settings") or {}):
         raise invalid("model_settings", f"cannot be used: {problem}")
     for name in ("summary", "description"):

@@ -72,17 +72,13 @@ class ConversationStore(Protocol):
         ...
 
     async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
-        """One page. Raises NotFound (CONVERSATION_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """One page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def update(
         self, organization_id: UUID, user_id: UUID, conversation_id: UUID, values: Mapping[str, Any]
     ) -> Conversation:
         """Writes these settings and no others. Raises NotFound (CONVERSATION_NOT_FOUND)."""
-        ...
-
-    async def forget_prompt(self, organization_id: UUID, conversation_id: UUID) -> None:
-        """The next turn compiles the prompt with the time and the counts of then."""
         ...
 
     async def delete(self, organization_id: UUID, conversation_id: UUID, user_id: UUID) -> None:

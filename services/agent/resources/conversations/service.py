@@ -15,7 +15,7 @@ from services.agent.resources.conversations.ports import (
     ConversationStore,
     NewConversation,
 )
-from services.agent.resources.messages.ports import CompiledPrompts, History
+from services.agent.resources.messages.ports import History, Prompts
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import Handler
 from services.common.context import CallContext
@@ -58,7 +58,7 @@ class Conversations:
         agents: AgentStore,
         models: ModelCatalogue,
         history: History,
-        prompts: CompiledPrompts,
+        prompts: Prompts,
     ) -> None:
         self._store = store
         self._memories = memories
@@ -136,13 +136,12 @@ class Conversations:
     async def recompile(
         self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID, *, dry_run: bool
     ) -> str:
-        """Returns the system prompt; unless `dry_run`, the next turn compiles it anew. Raises NotFound."""
+        """Returns the system prompt compiled anew, and stores it unless `dry_run`. Raises NotFound."""
         if agent_id != conversation_id:
             agent_id = (await self._of_agent(organization_id, agent_id, conversation_id)).agent_id
         conversation = await self._history.conversation(organization_id, agent_id, conversation_id)
-        if not dry_run:
-            await self._store.forget_prompt(organization_id, conversation_id)
-        return await self._prompts.compiled_prompt(organization_id, conversation.agent, conversation_id)
+        compile_prompt = self._prompts.compiled if dry_run else self._prompts.rewrite
+        return await compile_prompt(organization_id, conversation.agent, conversation_id)
 
     async def make(
         self,
@@ -163,6 +162,8 @@ class Conversations:
         conversation = await insert()
         if conversation is None:
             return await self._get_existing(new)
+        its_place = await self._history.conversation(new.organization_id, new.agent_id, new.id)
+        await self._prompts.rewrite(new.organization_id, its_place.agent, new.id)
         window = await self._store.window(new.organization_id, new.id)
         return ConversationState(conversation, window, copies)
 

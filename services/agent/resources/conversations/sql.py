@@ -1,72 +1,76 @@
 """Statements about conversations that are one round trip each, whatever they make or share."""
 
-# What is left of a reservation when its conversation is there: nothing. One that is being swept is not taken.
-# Parameters of both: $1 organization, $2 reservation
-RELEASE = "DELETE FROM agent.outbox WHERE organization_id = $1 AND id = $2 AND attempts = 0"
+from services.common.core.statements import Statement
 
-# $3 conversation, $4 payload
-RESERVE = """
+# What is left of a reservation when its conversation is there: nothing. One that is being swept is not taken.
+_RELEASE = "DELETE FROM agent.outbox WHERE organization_id = :organization_id AND id = :reservation_id AND attempts = 0"
+
+RELEASE = Statement(_RELEASE)
+USE_RESERVATION = Statement(f"{_RELEASE} RETURNING id")
+
+RESERVE = Statement("""
 INSERT INTO agent.outbox AS o (organization_id, id, kind, subject_id, payload, not_before)
-SELECT $1, $2, 'purge_conversation_orphan', $3, $4::jsonb, now() + interval '1 hour'
-WHERE NOT EXISTS (SELECT FROM agent.conversations WHERE organization_id = $1 AND id = $3)
+SELECT :organization_id, :reservation_id, 'purge_conversation_orphan', :id, :payload::jsonb, now() + interval '1 hour'
+WHERE NOT EXISTS (SELECT FROM agent.conversations WHERE organization_id = :organization_id AND id = :id)
 ON CONFLICT (organization_id, id) DO UPDATE SET not_before = excluded.not_before WHERE o.attempts = 0
 RETURNING id
-"""
+""")
 
 # A conversation that needs a reservation comes out of it: the commit point.
-# $1 organization, $2 reservation (null: none is needed), $3 conversation, $4 agent, $5 user, $6 isolated labels, $7 log
+# reservation_id: null where none is needed
 _BEGIN = f"""
-WITH reservation AS ({RELEASE} RETURNING id), owner AS (
+WITH reservation AS ({_RELEASE} RETURNING id), owner AS (
     SELECT id FROM agent.agents
-    WHERE organization_id = $1 AND id = $4 AND deleted_at IS NULL
-        AND ($2::uuid IS NULL OR EXISTS (SELECT FROM reservation))
+    WHERE organization_id = :organization_id AND id = :agent_id AND deleted_at IS NULL
+        AND (:reservation_id::uuid IS NULL OR EXISTS (SELECT FROM reservation))
 )"""
 _COLUMNS = """organization_id, id, agent_id, created_by_id, isolated_labels, hidden, summary, description, model,
         model_settings, context_window_limit"""
 
-# $8 hidden, $9 summary, $10 description, $11 model, $12 model settings, $13 limit of the window, $14 archived at,
-# $15 last message at
-INSERT = f"""{_BEGIN}, made AS (
+INSERT = Statement(f"""{_BEGIN}, made AS (
     INSERT INTO agent.conversations ({_COLUMNS}, archived_at)
-    SELECT $1, $3, owner.id, $5, $6::text[], $8::boolean, $9, $10, $11, $12::jsonb, $13::integer, $14::timestamptz
+    SELECT :organization_id, :id, owner.id, :user_id, :isolated_labels::text[], :hidden::boolean, :summary,
+        :description, :model, :model_settings::jsonb, :context_window_limit::integer, :archived_at::timestamptz
     FROM owner
     ON CONFLICT DO NOTHING RETURNING *
 ), segment AS (
     INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq)
-    SELECT $1, made.id, 0, $7::uuid, 1 FROM made
+    SELECT :organization_id, made.id, 0, :log_id::uuid, 1 FROM made
 ), head AS (
     INSERT INTO agent.conversation_heads (organization_id, conversation_id, log_id, last_message_at)
-    SELECT $1, made.id, $7::uuid, $15::timestamptz FROM made
+    SELECT :organization_id, made.id, :log_id::uuid, :last_message_at::timestamptz FROM made
     RETURNING last_message_at
 )
 SELECT made.*, head.last_message_at FROM made, head
-"""
+""")
 
 # The source's segments, its open one closed where it is now, and a log of its own. A fork from before the summary, or
 # from before the window, begins with all that was said until then: so it was at the time. Calls that wait for the
 # client where it begins wait in it, too, and for ever: a rule answers once.
-# $8 hidden, $9 source, $10 and $11 ordinal and seq of the last message to take (null: all)
-FORK = f"""{_BEGIN}, source AS (
+# last_ordinal and last_seq: of the last message to take (null: all)
+FORK = Statement(f"""{_BEGIN}, source AS (
     SELECT c.summary, c.description, c.model, c.model_settings, c.context_window_limit,
            h.next_seq, h.window_ordinal, h.window_seq, h.summary_id, h.estimated_tokens, h.reported_tokens
     FROM agent.conversations c
-    JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = c.id
-    WHERE c.organization_id = $1 AND c.id = $9 AND c.agent_id = $4 AND c.deleted_at IS NULL
+    JOIN agent.conversation_heads h ON h.organization_id = :organization_id AND h.conversation_id = c.id
+    WHERE c.organization_id = :organization_id AND c.id = :source_id AND c.agent_id = :agent_id AND c.deleted_at IS NULL
 ), kept AS (
     SELECT * FROM (
         SELECT s.ordinal, s.log_id, s.from_seq,
                least(coalesce(s.to_seq, source.next_seq - 1),
-                     CASE WHEN s.ordinal = $10::integer THEN $11::bigint END) AS to_seq
+                     CASE WHEN s.ordinal = :last_ordinal::integer THEN :last_seq::bigint END) AS to_seq
         FROM source, agent.conversation_segments s
-        WHERE s.organization_id = $1 AND s.conversation_id = $9 AND s.ordinal <= coalesce($10::integer, s.ordinal)
+        WHERE s.organization_id = :organization_id AND s.conversation_id = :source_id
+            AND s.ordinal <= coalesce(:last_ordinal::integer, s.ordinal)
     ) range WHERE from_seq <= to_seq
 ), own AS (
     SELECT coalesce(max(ordinal) + 1, 0) AS ordinal FROM kept
 ), view AS (
     SELECT source.*,
-           ($10::integer IS NULL OR (window_ordinal, window_seq) <= ($10::integer, $11::bigint))
+           (:last_ordinal::integer IS NULL
+            OR (window_ordinal, window_seq) <= (:last_ordinal::integer, :last_seq::bigint))
            AND (summary_id IS NULL OR EXISTS (
-               SELECT FROM kept JOIN agent.messages m ON m.organization_id = $1 AND m.log_id = kept.log_id
+               SELECT FROM kept JOIN agent.messages m ON m.organization_id = :organization_id AND m.log_id = kept.log_id
                    AND m.seq BETWEEN kept.from_seq AND kept.to_seq
                WHERE m.id = source.summary_id)) AS same
     FROM source
@@ -74,32 +78,33 @@ FORK = f"""{_BEGIN}, source AS (
     SELECT * FROM (
         SELECT m.id, m.content FROM kept CROSS JOIN LATERAL (
             SELECT id, content FROM agent.messages
-            WHERE organization_id = $1 AND log_id = kept.log_id AND seq BETWEEN kept.from_seq AND kept.to_seq
+            WHERE organization_id = :organization_id AND log_id = kept.log_id
+                AND seq BETWEEN kept.from_seq AND kept.to_seq
                 AND role IN ('assistant', 'tool')
             ORDER BY seq DESC LIMIT 1
         ) m ORDER BY kept.ordinal DESC LIMIT 1
     ) newest WHERE jsonb_path_exists(content, '$[*].gate')
 ), made AS (
     INSERT INTO agent.conversations ({_COLUMNS})
-    SELECT $1, $3, owner.id, $5, $6::text[], $8::boolean, view.summary, view.description, view.model,
-           view.model_settings, view.context_window_limit
+    SELECT :organization_id, :id, owner.id, :user_id, :isolated_labels::text[], :hidden::boolean, view.summary,
+           view.description, view.model, view.model_settings, view.context_window_limit
     FROM owner, view
     ON CONFLICT DO NOTHING RETURNING *
 ), shared AS (
     INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq, to_seq)
-    SELECT $1, made.id, kept.ordinal, kept.log_id, kept.from_seq, kept.to_seq FROM made, kept
-    UNION ALL SELECT $1, made.id, own.ordinal, $7::uuid, 1, NULL FROM made, own
+    SELECT :organization_id, made.id, kept.ordinal, kept.log_id, kept.from_seq, kept.to_seq FROM made, kept
+    UNION ALL SELECT :organization_id, made.id, own.ordinal, :log_id::uuid, 1, NULL FROM made, own
 ), head AS (
     INSERT INTO agent.conversation_heads
         (organization_id, conversation_id, log_id, window_ordinal, window_seq, summary_id, estimated_tokens,
          reported_tokens, pending_message_id)
-    SELECT $1, made.id, $7::uuid, CASE WHEN same THEN window_ordinal ELSE 0 END,
+    SELECT :organization_id, made.id, :log_id::uuid, CASE WHEN same THEN window_ordinal ELSE 0 END,
            CASE WHEN same AND window_ordinal < own.ordinal THEN window_seq ELSE 1 END,
            CASE WHEN same THEN summary_id END, estimated_tokens, reported_tokens, (SELECT id FROM asking)
     FROM made, view, own
 )
 SELECT made.*, NULL::timestamptz AS last_message_at FROM made
-"""
+""")
 
 # $1 organization, $2 conversation, $3 message
 PLACE = """
@@ -108,11 +113,6 @@ FROM agent.messages m
 JOIN agent.conversation_segments s ON s.organization_id = $1 AND s.conversation_id = $2 AND s.log_id = m.log_id
     AND m.seq BETWEEN s.from_seq AND coalesce(s.to_seq, 9223372036854775807)
 WHERE m.organization_id = $1 AND m.id = $3
-"""
-
-# $1 organization, $2 conversation
-FORGET_PROMPT = """
-UPDATE agent.conversation_heads SET prompt_versions = NULL WHERE organization_id = $1 AND conversation_id = $2
 """
 
 # Deletion and erasure; all take $1 organization, $2 conversation ------------------------------------------------------
@@ -184,5 +184,14 @@ WITH gone AS (
 )
 DELETE FROM agent.runs r USING gone WHERE r.organization_id = $1 AND r.id = gone.id
 """
-# Head, segments and line go with it.
-ERASE = "DELETE FROM agent.conversations WHERE organization_id = $1 AND id = $2 AND deleted_at IS NOT NULL"
+# Head, segments and line go with it, and the prompt that no run was given. $3 the conversation as prompts name it
+ERASE = """
+WITH prompts AS (
+    DELETE FROM agent.compiled_prompts p USING agent.conversation_heads h, agent.conversations c
+    WHERE c.organization_id = $1 AND c.id = $2 AND c.deleted_at IS NOT NULL
+        AND h.organization_id = $1 AND h.conversation_id = $2
+        AND p.organization_id = $1 AND p.agent_id = c.agent_id AND p.hash = h.prompt_hash
+        AND position($3::text IN p.text) > 0
+)
+DELETE FROM agent.conversations WHERE organization_id = $1 AND id = $2 AND deleted_at IS NOT NULL
+"""

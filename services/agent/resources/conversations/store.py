@@ -16,10 +16,12 @@ from services.agent.resources.conversations import sql
 from services.agent.resources.conversations.eraser import stop_runs
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder, NewConversation
+from services.agent.resources.conversations.rows import conversation_from_row
 from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import agents, conversation_heads, conversations, runs
 from services.common.core.paging import PageOf
+from services.common.core.records import columns
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 from services.common.keyset import Keyset
@@ -28,6 +30,7 @@ from services.common.keyset import Keyset
 _PURGES = {"purge_conversation": 0.0, "erase_conversation": 3.0}
 # Before everything that was said: what the compiled system message stands for.
 _BEGINNING = Place(-1, 0)
+
 _SETTINGS = tuple(each.name for each in fields(ConversationSettings))
 
 
@@ -40,32 +43,28 @@ class PostgresConversations:
         self._reading = autocommit(engine)
 
     async def reserve(self, new: NewConversation) -> bool:
-        payload = {"user_id": str(new.user_id), "agent_id": str(new.agent_id)}
-        ids = (new.organization_id, _reservation(new), new.id)
-        return await self._pool.fetchval(sql.RESERVE, *ids, payload) is not None
+        statement = sql.RESERVE.bind(
+            organization_id=new.organization_id,
+            reservation_id=_reservation(new),
+            id=new.id,
+            payload={"user_id": str(new.user_id), "agent_id": str(new.agent_id)},
+        )
+        return await self._pool.fetchval(*statement) is not None
 
     async def release(self, new: NewConversation) -> None:
-        await self._pool.execute(sql.RELEASE, new.organization_id, _reservation(new))
+        statement = sql.RELEASE.bind(organization_id=new.organization_id, reservation_id=_reservation(new))
+        await self._pool.execute(*statement)
 
     async def insert(self, new: NewConversation, settings: ConversationSettings) -> Conversation | None:
-        row = await self._pool.fetchrow(
-            sql.INSERT,
-            *_of_new(new),
-            settings.hidden,
-            settings.summary,
-            settings.description,
-            settings.model,
-            settings.model_settings,
-            settings.context_window_limit,
-            settings.archived_at,
-            settings.last_message_at,
-        )
+        row = await self._pool.fetchrow(*sql.INSERT.bind(**_of_new(new), **columns(settings, _SETTINGS)))
         return None if row is None else conversation_from_row(row)
 
     async def fork(
         self, new: NewConversation, source_id: UUID, cut: Place | None, *, hidden: bool
     ) -> Conversation | None:
-        row = await self._pool.fetchrow(sql.FORK, *_of_new(new), hidden, source_id, *(cut or (None, None)))
+        last_ordinal, last_seq = cut or (None, None)
+        where = {"source_id": source_id, "last_ordinal": last_ordinal, "last_seq": last_seq}
+        row = await self._pool.fetchrow(*sql.FORK.bind(**_of_new(new), **where, hidden=hidden))
         return None if row is None else conversation_from_row(row)
 
     async def place(self, organization_id: UUID, conversation_id: UUID, message_id: UUID) -> Place:
@@ -100,19 +99,19 @@ class PostgresConversations:
         listed = _listed(organization_id, filters.order)
         query = _present(listed).where(*_conditions(filters, listed))
         async with self._reading.connect() as connection:
-            keyset = Keyset(listed, "conversation", prefix="conv", time=listed.c.time)
+            keyset = Keyset(listed, "conv", time=listed.c.time)
             page = await keyset.page(connection, query, filters.page, organization_id)
         return page.map(lambda row: conversation_from_row(row._asdict()))
 
     async def update(
         self, organization_id: UUID, user_id: UUID, conversation_id: UUID, values: Mapping[str, Any]
     ) -> Conversation:
-        columns = {name: value for name, value in values.items() if name != "last_message_at"}
+        own = {name: value for name, value in values.items() if name != "last_message_at"}
         its_own = (conversations.c.organization_id == organization_id, conversations.c.id == conversation_id)
         statement = (
             update(conversations)
             .where(*its_own, conversations.c.deleted_at.is_(None))
-            .values(**columns, last_updated_by_id=user_id, updated_at=func.now())
+            .values(**own, last_updated_by_id=user_id, updated_at=func.now())
         )
         head = (
             update(conversation_heads)
@@ -128,9 +127,6 @@ class PostgresConversations:
                 await connection.execute(head)
         return await self.get(organization_id, conversation_id)
 
-    async def forget_prompt(self, organization_id: UUID, conversation_id: UUID) -> None:
-        await self._pool.execute(sql.FORGET_PROMPT, organization_id, conversation_id)
-
     async def delete(self, organization_id: UUID, conversation_id: UUID, user_id: UUID) -> None:
         async with self._pool.acquire() as connection, connection.transaction():
             agent_id = await connection.fetchval(sql.BURY, organization_id, conversation_id)
@@ -142,11 +138,17 @@ class PostgresConversations:
                 await connection.execute(sql.ORDER, organization_id, conversation_id, uuid7(), kind, payload, delay)
 
 
-def _of_new(new: NewConversation) -> tuple[Any, ...]:
-    """Returns the parameters that INSERT and FORK share: $1 to $7."""
-    reservation = _reservation(new) if new.isolated_labels else None
-    ids = (new.organization_id, reservation, new.id, new.agent_id, new.user_id)
-    return (*ids, list(new.isolated_labels), uuid7())
+def _of_new(new: NewConversation) -> dict[str, Any]:
+    """Returns the parameters that INSERT and FORK share."""
+    return {
+        "organization_id": new.organization_id,
+        "reservation_id": _reservation(new) if new.isolated_labels else None,
+        "id": new.id,
+        "agent_id": new.agent_id,
+        "user_id": new.user_id,
+        "isolated_labels": list(new.isolated_labels),
+        "log_id": uuid7(),
+    }
 
 
 def _reservation(new: NewConversation) -> UUID:
@@ -205,17 +207,3 @@ def _conditions(filters: ConversationList, listed: Subquery) -> list[ColumnEleme
     if not filters.show_hidden:
         conditions.append(listed.c.hidden.is_(False))
     return conditions
-
-
-def conversation_from_row(row: Mapping[str, Any]) -> Conversation:
-    """Returns a row of `conversations`, with `last_message_at`."""
-    return Conversation(
-        id=row["id"],
-        agent_id=row["agent_id"],
-        settings=ConversationSettings(**{name: row[name] for name in _SETTINGS}),
-        isolated_labels=tuple(row["isolated_labels"]),
-        created_by_id=row["created_by_id"],
-        last_updated_by_id=row["last_updated_by_id"] or row["created_by_id"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-    )

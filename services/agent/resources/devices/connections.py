@@ -30,13 +30,13 @@ class DeviceConnections:
         self._draining = False
 
     async def drain(self) -> None:
-        """This replica stops: what hangs here goes to another."""
+        """Ends all connections, because this replica stops; devices go to another."""
         self._draining = True
         for event in self._open.values():
             event.set()
 
     def wake(self, device_id: UUID) -> None:
-        """Something waits for a device, which may hang here."""
+        """Tells that something waits for a device, which may hang here."""
         for connection, event in self._open.items():
             if connection.device_id == device_id:
                 event.set()

@@ -13,7 +13,7 @@ from services.common.codec import Codec
 from services.common.context import CallContext
 from services.common.core.storable import parse_storable, storable
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public, uuid7
+from services.common.ids import from_public, optional_id, to_public, uuid7
 from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
@@ -58,7 +58,7 @@ def device_list(request: wire.ListDevicesRequest) -> DeviceList:
         page=page_by_id(request.page, "device", _PER_PAGE),
         online_only=request.online_only,
         source=_SOURCES.get(request.source),
-        user_id=from_public("user", request.user_id) if request.user_id else None,
+        user_id=optional_id("user", request.user_id),
     )
 
 

@@ -103,11 +103,11 @@ class DeviceStore(Protocol):
         ...
 
     async def disconnect(self, connection: Connection) -> None:
-        """It is not, unless by another connection."""
+        """Marks it as gone, unless it has another connection."""
         ...
 
     async def beat(self, connections: Collection[Connection]) -> None:
-        """These are still there."""
+        """Marks these as still there."""
         ...
 
     async def to_wake(self, connections: Collection[Connection]) -> Sequence[Connection]:
@@ -123,7 +123,7 @@ class DeviceStore(Protocol):
         ...
 
     async def acknowledge(self, organization_id: UUID, connection_id: UUID, ids: Sequence[UUID]) -> None:
-        """The device has got these."""
+        """Marks these as received by the device."""
         ...
 
     async def send(

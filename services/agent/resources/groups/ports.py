@@ -16,7 +16,7 @@ class GroupStore(Protocol):
         ...
 
     async def list(self, organization_id: UUID, filters: GroupList) -> PageOf[Group]:
-        """Returns one page. Raises NotFound (GROUP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def count(self, organization_id: UUID) -> int:

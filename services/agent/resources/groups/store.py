@@ -1,24 +1,22 @@
 """Groups of agents in Postgres, with SQLAlchemy."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Select, delete, exists, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.resources.agents.locks import lock_agents
 from services.agent.resources.groups.model import Group, GroupList, GroupSettings
 from services.agent.resources.groups.rows import members_of
+from services.agent.resources.groups.writes import COLUMNS, insert_group, join
 from services.agent.resources.queries import autocommit, equal_to, matches
 from services.agent.resources.tables import group_agents, groups
 from services.common.core.paging import PageOf
-from services.common.core.records import columns, names_in, record
+from services.common.core.records import columns, record
 from services.common.errors import NotFound
 from services.common.keyset import Keyset
-
-_COLUMNS = names_in(GroupSettings, groups.c.keys())
 
 _KEYSET = Keyset(groups, "group")
 
@@ -50,13 +48,10 @@ class PostgresGroups:
             await lock_agents(connection, organization_id, agent_ids)
 
     async def insert(self, organization_id: UUID, group_id: UUID, user_id: UUID, settings: GroupSettings) -> Group:
-        values = columns(settings, _COLUMNS) | {"organization_id": organization_id, "id": group_id}
-        values |= {"created_by_id": user_id, "last_updated_by_id": user_id}
         try:
             async with self._engine.begin() as connection:
                 await lock_agents(connection, organization_id, settings.agents)
-                await connection.execute(insert(groups).values(values))
-                await _join(connection, organization_id, group_id, settings.agent_ids)
+                await insert_group(connection, organization_id, group_id, user_id, settings)
                 return await _get(connection, organization_id, group_id)
         except IntegrityError:
             return await self.get(organization_id, group_id)
@@ -65,7 +60,7 @@ class PostgresGroups:
         statement = (
             update(groups)
             .where(*matches(groups, organization_id=organization_id, id=before.id, updated_at=before.updated_at))
-            .values(**columns(after, _COLUMNS), last_updated_by_id=user_id, updated_at=func.clock_timestamp())
+            .values(**columns(after, COLUMNS), last_updated_by_id=user_id, updated_at=func.clock_timestamp())
         )
         members = matches(group_agents, organization_id=organization_id, group_id=before.id)
         async with self._engine.begin() as connection:
@@ -74,7 +69,7 @@ class PostgresGroups:
             if not (await connection.execute(statement)).rowcount:
                 return None
             await connection.execute(delete(group_agents).where(*members))
-            await _join(connection, organization_id, before.id, after.agent_ids)
+            await join(connection, organization_id, before.id, after.agent_ids)
             return await _get(connection, organization_id, before.id)
 
     async def delete(self, organization_id: UUID, group_id: UUID) -> None:
@@ -112,12 +107,3 @@ async def _get(connection: AsyncConnection, organization_id: UUID, group_id: UUI
     if row is None:
         raise group_not_found(group_id)
     return record(Group, row._mapping)
-
-
-async def _join(connection: AsyncConnection, organization_id: UUID, group_id: UUID, agent_ids: Sequence[UUID]) -> None:
-    rows = [
-        {"organization_id": organization_id, "group_id": group_id, "agent_id": agent_id, "position": place}
-        for place, agent_id in enumerate(agent_ids)
-    ]
-    if rows:
-        await connection.execute(insert(group_agents), rows)

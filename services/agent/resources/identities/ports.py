@@ -20,7 +20,7 @@ class IdentityStore(Protocol):
         ...
 
     async def list(self, organization_id: UUID, filters: IdentityList) -> PageOf[Identity]:
-        """One page. Raises NotFound (IDENTITY_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """One page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
     async def count(self, organization_id: UUID) -> int:

@@ -1,10 +1,11 @@
 """Windows of models as calls showed them. The turn path writes and reads them itself; see LEARN_WINDOW in sql.py."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
 import asyncpg
+
+from services.agent.resources.learned_windows.ports import LearnedWindow
 
 _LIST = """
 SELECT model, tokens, learned_at FROM agent.learned_windows
@@ -14,16 +15,13 @@ _FORGET = "DELETE FROM agent.learned_windows WHERE organization_id = $1 AND mode
 
 
 class PostgresLearnedWindows:
-    """Learned windows of tenants: model, tokens, learned_at."""
+    """`resources.learned_windows.ports.LearnedWindowStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def list(self, organization_id: UUID) -> Sequence[Mapping[str, Any]]:
-        """Returns all that hold now, by model."""
-        rows: Sequence[Mapping[str, Any]] = await self._pool.fetch(_LIST, organization_id)
-        return rows
+    async def list(self, organization_id: UUID) -> Sequence[LearnedWindow]:
+        return [LearnedWindow(**row) for row in await self._pool.fetch(_LIST, organization_id)]
 
     async def forget(self, organization_id: UUID, model: str) -> None:
-        """Forgets one; nothing happens when it is not there."""
         await self._pool.execute(_FORGET, organization_id, model)

@@ -6,16 +6,26 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2, message_service_pb2
+from loci.common.v1.page_pb2 import PageRequest
 from services.agent.convert.first_messages import first_messages
 from services.agent.convert.inputs import messages_from_proto
 from services.agent.core.messages import Message, Part
+from services.agent.core.page_tokens import MessagePage
 from services.agent.resources.messages.model import Kind
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
+from services.common.page_requests import page_by_id
 
+_PER_PAGE = 100
 # The low bits of an id: the piece of a message, and above it the message of a request.
 _PIECE_BITS = 7
 _OF_REQUEST = 0x7F << _PIECE_BITS
+
+
+def message_page(request: PageRequest, *, ascending: bool = False) -> MessagePage:
+    """Returns the page of a list of messages; `ascending`: its default order. Raises Refused, InvalidArgument."""
+    page = page_by_id(request, "message", _PER_PAGE, ascending=ascending)
+    return MessagePage(page.size, page.token, page.after, page.before, page.ascending)
 
 
 def new_text(request: message_service_pb2.UpdateMessageRequest) -> tuple[Kind, Sequence[Part]]:

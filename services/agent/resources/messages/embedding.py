@@ -6,9 +6,10 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder
-from services.agent.core.recall.texts import embedding_text, unit_vector
+from services.agent.core.recall.texts import embedding_text
 from services.agent.recall.filling import EMBED_SECONDS
 from services.agent.resources.outbox.ports import OutboxEntry
+from services.common.core.vectors import unit_vector
 from services.common.errors import InvalidArgument
 
 # Of its orders; the subject is a message.

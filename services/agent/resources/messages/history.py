@@ -7,18 +7,18 @@ and no further than it reaches, so that the cost of a page does not grow with th
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, and_, case, func, select, true
+from sqlalchemy import Select, and_, case, exists, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.agent.core.messages import Message, system_message_id
-from services.agent.core.page_tokens import Place, place_of, place_token
+from services.agent.core.page_tokens import MessagePage, Place, place_of, place_token
 from services.agent.postgres.rows import message_from_row
+from services.agent.resources.agents.rows import agent_from_row, agent_not_found
 from services.agent.resources.agents.statements import LAST_SEQ
-from services.agent.resources.agents.store import agent_from_row, agent_not_found
 from services.agent.resources.messages.ports import Conversation
 from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, conversation_segments, conversations, messages
-from services.common.core.paging import Page, PageOf, cut
+from services.common.core.paging import PageOf, cut
 from services.common.errors import NotFound
 from services.common.keyset import sort_columns
 
@@ -40,8 +40,15 @@ class PostgresHistory:
             conversations.c.agent_id == agent_id,
             conversations.c.deleted_at.is_(None),
         )
+        sibling = conversations.alias()
+        siblings = exists().where(
+            sibling.c.organization_id == organization_id,
+            sibling.c.agent_id == agent_id,
+            sibling.c.id != conversation_id,
+            sibling.c.deleted_at.is_(None),
+        )
         query = (
-            select(agents, conversations.c.created_at.label("begun_at"))
+            select(agents, conversations.c.created_at.label("begun_at"), siblings.label("has_siblings"))
             .outerjoin(conversations, its_own)
             .where(
                 agents.c.organization_id == organization_id,
@@ -55,11 +62,15 @@ class PostgresHistory:
             raise agent_not_found(agent_id)
         if row.begun_at is None:
             raise NotFound(f"Conversation conv-{conversation_id} not found", reason="CONVERSATION_NOT_FOUND")
-        return Conversation(conversation_id, agent_from_row(row._asdict()), row.begun_at)
+        return Conversation(conversation_id, agent_from_row(row._asdict()), row.begun_at, row.has_siblings)
 
-    async def messages(self, organization_id: UUID, conversation_id: UUID, page: Page) -> PageOf[Message | None]:
+    async def messages(
+        self, organization_id: UUID, conversation_id: UUID, page: MessagePage, *, ignore_unknown_cursors: bool = False
+    ) -> PageOf[Message | None]:
         async with self._reading.connect() as connection:
-            low, high = await _bounds(connection, organization_id, conversation_id, page)
+            low, high = await _bounds(
+                connection, organization_id, conversation_id, page, lenient=ignore_unknown_cursors
+            )
             query = between(organization_id, conversation_id, low, high, page)
             rows = (await connection.execute(query)).all()
         places: list[tuple[Place, Message | None]] = [
@@ -72,23 +83,26 @@ class PostgresHistory:
 
 
 async def _bounds(
-    connection: AsyncConnection, organization_id: UUID, conversation_id: UUID, page: Page
+    connection: AsyncConnection, organization_id: UUID, conversation_id: UUID, page: MessagePage, *, lenient: bool
 ) -> tuple[Place, Place]:
-    """Returns the places between which the page lies, both left out."""
-    low, high = BEGINNING, END
-    if page.after is not None:
-        place = await _place(connection, organization_id, conversation_id, page.after)
-        low, high = (place, high) if page.ascending else (low, place)
-    if page.before is not None:
-        place = await _place(connection, organization_id, conversation_id, page.before)
-        low, high = (low, place) if page.ascending else (place, high)
+    """Returns the places between which the page lies, both left out. `lenient`: unknown cursors are ignored."""
+    places = []
+    for cursor, default in ((page.after, BEGINNING), (page.before, END)):
+        place = None if cursor is None else await _place(connection, organization_id, conversation_id, cursor)
+        if cursor is not None and place is None and not lenient:
+            sentence = f"No message found with id message-{cursor} in this conversation"
+            raise NotFound(sentence, reason="MESSAGE_NOT_FOUND")
+        places.append(default if place is None else place)
+    low, high = places
     if page.token:
         place = place_of(page.token)
         low, high = (max(low, place), high) if page.scan_ascending else (low, min(high, place))
     return low, high
 
 
-async def _place(connection: AsyncConnection, organization_id: UUID, conversation_id: UUID, message_id: UUID) -> Place:
+async def _place(
+    connection: AsyncConnection, organization_id: UUID, conversation_id: UUID, message_id: UUID
+) -> Place | None:
     if message_id == system_message_id(conversation_id):
         return _SYSTEM
     segment = conversation_segments
@@ -105,13 +119,10 @@ async def _place(connection: AsyncConnection, organization_id: UUID, conversatio
         .limit(1)
     )
     row = (await connection.execute(query)).first()
-    if row is None:
-        sentence = f"The cursor message-{message_id} was not found in this conversation"
-        raise NotFound(sentence, reason="MESSAGE_NOT_FOUND")
-    return Place(*row)
+    return None if row is None else Place(*row)
 
 
-def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Place, page: Page) -> Select[Any]:
+def between(organization_id: UUID, conversation_id: UUID, low: Place, high: Place, page: MessagePage) -> Select[Any]:
     """Returns the messages of a conversation between two places, both left out, in the order of the page's scan."""
     segment, ascending = conversation_segments, page.scan_ascending
     # Of the segment that a bound lies in, only what is on this side of it.

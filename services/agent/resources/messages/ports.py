@@ -1,4 +1,4 @@
-"""The ports of stored messages, of histories, and of compiled prompts."""
+"""The ports of stored messages, of histories, and of system prompts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,27 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.core.messages import Message
+from services.agent.core.page_tokens import MessagePage
 from services.agent.resources.agents.model.settings import Agent
-from services.common.core.paging import Page, PageOf
+from services.common.core.paging import PageOf
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPlace:
+    """A conversation in whose place in a list its compiled prompt is shown."""
+
+    conversation_id: UUID
+    agent_id: UUID
+    created_at: datetime
 
 
 class MessageStore(Protocol):
     """The messages of a tenant's agents; those of agents that are deleted are not there."""
 
-    async def all(self, organization_id: UUID, page: Page) -> PageOf[Message]:
-        """Returns one page, by when they were stored.
+    async def all(
+        self, organization_id: UUID, page: MessagePage, agent_id: UUID | None = None
+    ) -> PageOf[Message | PromptPlace]:
+        """Returns one page, of one agent or of all, by when they were stored; a prompt, by when its conversation began.
 
         Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
         """
@@ -60,13 +72,25 @@ class Conversation:
     id: UUID
     agent: Agent
     created_at: datetime
+    # Whether its agent has others.
+    has_siblings: bool
 
 
-class CompiledPrompts(Protocol):
+class Prompts(Protocol):
     """System prompts for those who look at a conversation from outside."""
 
-    async def compiled_prompt(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
-        """Returns the system prompt as it would be now."""
+    async def stored(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
+        """Returns the text that the model was last given, or would be given after the edits of blocks since then in the
+        default conversation. Stores it where it is a new one.
+        """
+        ...
+
+    async def compiled(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
+        """Returns the text that the next turn would be given; stores nothing."""
+        ...
+
+    async def rewrite(self, organization_id: UUID, agent: Agent, conversation_id: UUID) -> str:
+        """Compiles the text anew and stores it. Returns it."""
         ...
 
 
@@ -77,9 +101,11 @@ class History(Protocol):
         """Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
         ...
 
-    async def messages(self, organization_id: UUID, conversation_id: UUID, page: Page) -> PageOf[Message | None]:
+    async def messages(
+        self, organization_id: UUID, conversation_id: UUID, page: MessagePage, *, ignore_unknown_cursors: bool = False
+    ) -> PageOf[Message | None]:
         """Returns one page; None stands for the system message, the oldest one.
 
-        Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID).
+        Raises NotFound (MESSAGE_NOT_FOUND) for an unknown cursor, or ignores it; Refused (PAGE_TOKEN_INVALID).
         """
         ...

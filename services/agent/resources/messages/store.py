@@ -5,19 +5,21 @@ it said before goes to agent.message_revisions in the same transaction.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from services.agent.core.messages import Message, system_message_id
+from services.agent.core.page_tokens import MessagePage
 from services.agent.postgres import sql
 from services.agent.postgres.rows import message_from_row, message_to_row
-from services.agent.resources.agents.store import agent_not_found
+from services.agent.resources.agents.rows import agent_not_found
 from services.agent.resources.messages.embedding import KIND
+from services.agent.resources.messages.ports import PromptPlace
 from services.agent.resources.messages.service import message_not_found
-from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
+from services.common.core.paging import Moment, PageOf, cut, moment_of, moment_token
 from services.common.errors import NotFound
 from services.common.ids import uuid7
 
@@ -27,14 +29,30 @@ _PRESENT = _IS_PRESENT % "m.agent_id"
 _FIRST = Moment(datetime(1, 1, 2, tzinfo=UTC), UUID(int=0))
 _LAST = Moment(datetime(9999, 12, 30, tzinfo=UTC), UUID(int=2**128 - 1))
 _LAST_ID = 2**128 - 1
+_BEFORE = timedelta(microseconds=1)
 # Conversations looked at in one statement.
 _AT_ONCE = 5_000
 
-# $1 organization, $2 and $3 after this place, $4 and $5 before this one, $6 most; %s: the direction
+# Messages that are in a conversation still; forks share them. $1 organization, $2 and $3 after this place, $4 and $5
+# before this one, $6 most, %s: another condition, and the direction
 _ALL = f"""
 SELECT {_COLUMNS} FROM agent.messages m
 WHERE m.organization_id = $1 AND (m.created_at, m.id) > ($2, $3) AND (m.created_at, m.id) < ($4, $5) AND {_PRESENT}
+    AND EXISTS (
+        SELECT FROM agent.conversation_segments s
+        JOIN agent.conversations c
+            ON c.organization_id = $1 AND c.id = s.conversation_id AND c.deleted_at IS NULL
+        WHERE s.organization_id = $1 AND s.log_id = m.log_id
+            AND m.seq BETWEEN s.from_seq AND coalesce(s.to_seq, 9223372036854775807))
+    %s
 ORDER BY m.created_at %s, m.id %s LIMIT $6
+"""
+# Where prompts stand. $1 organization, $2 from then, $3 to then, $4 most, %s: another condition, and the direction
+_PROMPTS = f"""
+SELECT c.id, c.agent_id, c.created_at FROM agent.conversations c
+WHERE c.organization_id = $1 AND c.created_at BETWEEN $2 AND $3 AND c.deleted_at IS NULL
+    AND {_IS_PRESENT % "c.agent_id"} %s
+ORDER BY c.created_at %s LIMIT $4
 """
 # $1 organization, $2 ids
 _FIND = f"""
@@ -97,7 +115,7 @@ FROM head, {sql.messages_in("$4")}
 """
 # $1 organization, $2 after this one, $3 most
 _CONVERSATIONS = """
-SELECT c.id, c.agent_id FROM agent.conversations c
+SELECT c.id, c.agent_id, c.created_at FROM agent.conversations c
 WHERE c.organization_id = $1 AND c.deleted_at IS NULL AND c.id > $2 ORDER BY c.id LIMIT $3
 """
 
@@ -108,26 +126,42 @@ class PostgresMessages:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def all(self, organization_id: UUID, page: Page) -> PageOf[Message]:
+    async def all(
+        self, organization_id: UUID, page: MessagePage, agent_id: UUID | None = None
+    ) -> PageOf[Message | PromptPlace]:
         low, high = await self._bounds(organization_id, page)
-        direction = "ASC" if page.scan_ascending else "DESC"
-        query = _ALL % (direction, direction)
-        rows = await self._pool.fetch(query, organization_id, *low, *high, page.size + 1)
-        listed = cut(rows, page, lambda row: moment_token(Moment(row["created_at"], row["id"])))
-        return PageOf(tuple(map(message_from_row, listed.items)), listed.next_token)
+        direction = "ASC" if page.ascending else "DESC"
+        condition, agent = ("", ()) if agent_id is None else ("AND %s.agent_id = $%d", (agent_id,))
+        query = _ALL % (condition and condition % ("m", 7), direction, direction)
+        rows = await self._pool.fetch(query, organization_id, *low, *high, page.size + 1, *agent)
+        query = _PROMPTS % (condition and condition % ("c", 5), direction)
+        last = high.time + _BEFORE
+        prompts = await self._pool.fetch(query, organization_id, low.time, last, page.size + 1, *agent)
+        places: list[tuple[Moment, Message | PromptPlace]] = [
+            *((Moment(row["created_at"], UUID(int=row["id"].int)), message_from_row(row)) for row in rows),
+            *((_moment_of_prompt(row), PromptPlace(row["id"], row["agent_id"], row["created_at"])) for row in prompts),
+        ]
+        between = sorted((each for each in places if low < each[0] < high), key=_moment, reverse=not page.ascending)
+        listed = cut(between[: page.size + 1], page, lambda each: moment_token(each[0]))
+        return PageOf(tuple(item for _, item in listed.items), listed.next_token)
 
     async def find(self, organization_id: UUID, message_id: UUID) -> Message | None:
         row = await self._pool.fetchrow(_FIND, organization_id, _shown_as(message_id))
         return None if row is None else message_from_row(row)
 
     async def find_prompt(self, organization_id: UUID, message_id: UUID) -> tuple[UUID, UUID] | None:
+        row = await self._prompt(organization_id, message_id)
+        return None if row is None else (row["agent_id"], row["id"])
+
+    async def _prompt(self, organization_id: UUID, message_id: UUID) -> Any:
+        """Returns the row of the conversation whose compiled prompt is shown under this id; or None."""
         last = UUID(int=0)
         # Only those ids are made out of others.
         while message_id.version == 5:
             rows = await self._pool.fetch(_CONVERSATIONS, organization_id, last, _AT_ONCE)
             for row in rows:
                 if system_message_id(UUID(int=row["id"].int)) == message_id:
-                    return row["agent_id"], row["id"]
+                    return row
             if len(rows) < _AT_ONCE:
                 break
             last = rows[-1]["id"]
@@ -178,23 +212,32 @@ class PostgresMessages:
     async def _is_present(self, connection: Any, organization_id: UUID, agent_id: UUID) -> bool:
         return bool(await connection.fetchval(f"SELECT {_IS_PRESENT % '$2'}", organization_id, agent_id))
 
-    async def _bounds(self, organization_id: UUID, page: Page) -> tuple[Moment, Moment]:
+    async def _bounds(self, organization_id: UUID, page: MessagePage) -> tuple[Moment, Moment]:
         """Returns the moments between which the page lies, both left out."""
-        low, high = _FIRST, _LAST
-        for cursor, is_after in ((page.after, True), (page.before, False)):
-            if cursor is not None:
-                place = await self._place(organization_id, cursor)
-                low, high = (place, high) if page.ascending == is_after else (low, place)
+        low = _FIRST if page.after is None else await self._place(organization_id, page.after)
+        high = _LAST if page.before is None else await self._place(organization_id, page.before)
         if page.token:
             place = moment_of(page.token)
-            low, high = (max(low, place), high) if page.scan_ascending else (low, min(high, place))
+            low, high = (max(low, place), high) if page.ascending else (low, min(high, place))
         return low, high
 
     async def _place(self, organization_id: UUID, message_id: UUID) -> Moment:
         row = await self._pool.fetchrow(_FIND, organization_id, _shown_as(message_id))
-        if row is None:
-            raise NotFound(f"The cursor message-{message_id} was not found", reason="MESSAGE_NOT_FOUND")
-        return Moment(row["created_at"], row["id"])
+        if row is not None:
+            return Moment(row["created_at"], row["id"])
+        prompt = await self._prompt(organization_id, message_id)
+        if prompt is None:
+            raise NotFound(f"No message found with id message-{message_id}", reason="MESSAGE_NOT_FOUND")
+        return _moment_of_prompt(prompt)
+
+
+def _moment(place: tuple[Moment, object]) -> Moment:
+    return place[0]
+
+
+def _moment_of_prompt(conversation: Any) -> Moment:
+    """Returns where a prompt stands: just before what may have been stored in the transaction that made it."""
+    return Moment(conversation["created_at"] - _BEFORE, system_message_id(UUID(int=conversation["id"].int)))
 
 
 def _shown_as(message_id: UUID) -> list[UUID]:

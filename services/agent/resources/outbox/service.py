@@ -42,7 +42,7 @@ class OutboxWorker:
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """There is something to deliver: look now, not at the next poll."""
+        """Tells that there is something to deliver: it looks now, not at the next poll."""
         self._wake.set()
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ from services.agent.core.fact_log import failure_to_json
 from services.agent.resources.callbacks.service import error_of
 from services.agent.resources.runs.model import Span, between, nanoseconds
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
-from services.common.ids import from_public, to_public
+from services.common.ids import from_public, optional_id, to_public
 from services.common.page_requests import page_by_id
 from services.common.timestamps import timestamp
 
@@ -27,7 +27,7 @@ def run_list(request: run_service_pb2.ListRunsRequest) -> RunList:
         agent_ids=tuple(from_public("agent", agent_id) for agent_id in request.agent_ids),
         statuses=_words(run_pb2.RunStatus.DESCRIPTOR, request.statuses),
         stop_reason=next(iter(_words(agent_pb2.StopReason.DESCRIPTOR, [request.stop_reason])), None),
-        conversation_id=from_public("conv", conversation_id) if conversation_id else None,
+        conversation_id=optional_id("conv", conversation_id),
         background=request.background if request.HasField("background") else None,
         by_duration=request.order_by == run_service_pb2.RUN_ORDER_DURATION,
     )

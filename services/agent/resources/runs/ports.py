@@ -12,6 +12,7 @@ from uuid import UUID
 from services.agent.core.events import RunView
 from services.agent.core.facts import Failure, Usage
 from services.agent.core.messages import Message
+from services.agent.core.page_tokens import MessagePage
 from services.agent.resources.steps.ports import StepView
 from services.common.core.paging import Page, PageOf
 
@@ -73,10 +74,10 @@ class RunStore(Protocol):
     async def get(self, organization_id: UUID, run_id: UUID) -> StoredRun: ...
 
     async def list(self, organization_id: UUID, filters: RunList) -> PageOf[StoredRun]:
-        """Returns one page. Raises NotFound (RUN_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
-    async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:
+    async def messages(self, organization_id: UUID, run_id: UUID, page: MessagePage) -> PageOf[Message]:
         """Returns a page of its messages, the input included. Raises also NotFound (MESSAGE_NOT_FOUND), Refused."""
         ...
 

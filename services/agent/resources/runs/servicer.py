@@ -8,6 +8,7 @@ from loci.agent.v1 import run_service_pb2 as wire
 from loci.agent.v1 import run_service_pb2_grpc
 from services.agent.convert.messages import messages_to_proto
 from services.agent.resources.agents.ports import ToolCatalogue
+from services.agent.resources.messages.convert import message_page
 from services.agent.resources.runs.convert import (
     called_names,
     run_list,
@@ -48,9 +49,11 @@ class StoredRunRpcs(run_service_pb2_grpc.RunServiceServicer):
     async def ListRunMessages(self, request: wire.ListRunMessagesRequest, context: Any) -> wire.ListRunMessagesResponse:
         """Returns a page of its messages."""
         run_id = from_public("run", request.run_id)
-        wanted = page_by_id(request.page, "message", _PER_PAGE, ascending=True)
-        stored = await self._runs.messages(current().organization_id, run_id, wanted)
-        messages = [piece for message in stored.items for piece in messages_to_proto(message)]
+        page = message_page(request.page, ascending=True)
+        stored = await self._runs.messages(current().organization_id, run_id, page)
+        # Here, unlike in histories, the order is that of the pieces, too.
+        turn = 1 if page.ascending else -1
+        messages = [piece for message in stored.items for piece in messages_to_proto(message)[::turn]]
         return wire.ListRunMessagesResponse(messages=messages, next_page_token=stored.next_token)
 
     async def ListRunSteps(self, request: wire.ListRunStepsRequest, context: Any) -> wire.ListRunStepsResponse:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.core.events import RunView
 from services.agent.core.fact_log import failure_from_json
 from services.agent.core.messages import Message, calls_of
+from services.agent.core.page_tokens import MessagePage
 from services.agent.postgres.rows import message_from_row, run_view, usage_from_column
 from services.agent.resources.queries import autocommit
 from services.agent.resources.runs.ports import Callback, RunList, RunSteps, RunUsage, StoredRun
@@ -43,7 +44,7 @@ class PostgresRuns:
             page = await Keyset(runs, "run", time=place).page(connection, query, filters.page, organization_id)
         return page.map(_stored)
 
-    async def messages(self, organization_id: UUID, run_id: UUID, page: Page) -> PageOf[Message]:
+    async def messages(self, organization_id: UUID, run_id: UUID, page: MessagePage) -> PageOf[Message]:
         async with self._reading.connect() as connection:
             await _row(connection, organization_id, run_id)
             return await message_page(connection, organization_id, page, messages.c.run_id == run_id)
@@ -61,9 +62,9 @@ class PostgresRuns:
         of_run = present_steps(organization_id).where(steps.c.run_id == run_id).order_by(steps.c.number)
         async with self._reading.connect() as connection:
             row = await _row(connection, organization_id, run_id)
-            found = (await connection.execute(of_run)).all()
+            rows = (await connection.execute(of_run)).all()
             called = await _called(connection, organization_id, run_id)
-        return RunSteps(_stored(row), tuple(map(step_view, found)), called, row.project_id)
+        return RunSteps(_stored(row), tuple(map(step_view, rows)), called, row.project_id)
 
     async def delete(self, organization_id: UUID, run_id: UUID) -> None:
         ended = runs.c.completed_at.is_not(None)

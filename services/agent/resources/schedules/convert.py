@@ -13,22 +13,23 @@ from services.common.codec import Codec
 from services.common.context import CallContext
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
-from services.common.timestamps import timestamp
+from services.common.timestamps import moment_in, timestamp
 
-_ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM}
+_ROLES = {"system": message_pb2.MESSAGE_ROLE_SYSTEM, "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT}
 _schedules = Codec(Schedule, wire.Schedule, leave=("messages", "options", "when"))
 
 
 def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSchedule:
     """Returns the schedule to store. Raises InvalidArgument."""
     schedule_id = from_public("schedule", request.schedule_id) if request.schedule_id else uuid7()
-    given = request.input
-    if any(message.answers for message in given.messages):
+    scheduled = request.input
+    if any(message.answers for message in scheduled.messages):
         raise InvalidArgument("answers to calls cannot be scheduled", reason="MESSAGE_INVALID")
     turn = message_service_pb2.TurnRequest(
-        max_steps=given.max_steps if given.HasField("max_steps") else None,
+        max_steps=scheduled.max_steps if scheduled.HasField("max_steps") else None,
         options=message_service_pb2.TurnOptions(
-            callback_url=given.callback_url if given.HasField("callback_url") else None, view_json=given.view_json
+            callback_url=scheduled.callback_url if scheduled.HasField("callback_url") else None,
+            view_json=scheduled.view_json,
         ),
     )
     return NewSchedule(
@@ -36,7 +37,7 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSched
         user_id=context.user_id,
         agent_id=from_public("agent", request.agent_id),
         id=schedule_id,
-        messages=messages_from_proto(given.messages, schedule_id, datetime.now(UTC)),
+        messages=messages_from_proto(scheduled.messages, schedule_id, datetime.now(UTC)),
         options=options_from_proto(turn),
         when=_when(request.time),
     )
@@ -64,15 +65,15 @@ def schedule_to_proto(schedule: Schedule) -> wire.Schedule:
 def _when(time: wire.ScheduleTime) -> ScheduleTime:
     match time.WhichOneof("when"):
         case "scheduled_at":
-            try:
-                return ScheduleTime(at=time.scheduled_at.ToDatetime(tzinfo=UTC))
-            except ValueError:
-                sentence = "scheduled_at must be in the years 1 to 9999"
-                raise InvalidArgument(sentence, reason="SCHEDULE_INVALID") from None
+            return ScheduleTime(at=moment_in(time, "scheduled_at", _invalid))
         case "cron_expression":
             return ScheduleTime(cron=time.cron_expression)
         case _:
             raise InvalidArgument("give one of scheduled_at and cron_expression", reason="SCHEDULE_INVALID")
+
+
+def _invalid(name: str, problem: str) -> InvalidArgument:
+    return InvalidArgument(f"{name} {problem}", reason="SCHEDULE_INVALID")
 
 
 def _message(message: Message) -> message_pb2.InputMessage:

@@ -51,8 +51,8 @@ def next_time(expression: str, timezone: str, after: datetime) -> datetime | Non
     times = CronSim(expression, after.astimezone(zone(timezone)))
     for time in times:
         # In the hour that comes twice, times of its first pass are over in its second.
-        if (found := time.astimezone(UTC)) > after:
-            return found
+        if (moment := time.astimezone(UTC)) > after:
+            return moment
     return None
 
 

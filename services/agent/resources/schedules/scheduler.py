@@ -30,7 +30,7 @@ class Scheduler:
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Something was planned: look now."""
+        """Tells that something was planned: it looks now."""
         self._wake.set()
 
     async def run(self) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from services.agent.core.facts import Failure, Usage
 from services.agent.core.messages import Message
+from services.agent.core.page_tokens import MessagePage
 from services.common.core.paging import Page, PageOf
 
 
@@ -78,10 +79,10 @@ class StepStore(Protocol):
     async def get(self, organization_id: UUID, step_id: UUID) -> StepView: ...
 
     async def list(self, organization_id: UUID, filters: StepList) -> PageOf[StepView]:
-        """Returns one page. Raises NotFound (STEP_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        """Returns one page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
         ...
 
-    async def messages(self, organization_id: UUID, step_id: UUID, page: Page) -> PageOf[Message]:
+    async def messages(self, organization_id: UUID, step_id: UUID, page: MessagePage) -> PageOf[Message]:
         """Returns a page of its messages. Raises also NotFound (MESSAGE_NOT_FOUND), Refused (PAGE_TOKEN_INVALID)."""
         ...
 

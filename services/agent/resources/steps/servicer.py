@@ -5,6 +5,7 @@ from typing import Any
 from loci.agent.v1 import step_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2_grpc
 from services.agent.convert.messages import messages_to_proto
+from services.agent.resources.messages.convert import message_page
 from services.agent.resources.steps.convert import (
     feedback_of,
     step_list,
@@ -16,9 +17,6 @@ from services.agent.resources.steps.convert import (
 from services.agent.resources.steps.ports import StepStore
 from services.common.context import current
 from services.common.ids import from_public
-from services.common.page_requests import page_by_id
-
-_MESSAGES_PER_PAGE = 100
 
 
 class StepServicer(step_service_pb2_grpc.StepServiceServicer):
@@ -42,8 +40,8 @@ class StepServicer(step_service_pb2_grpc.StepServiceServicer):
     ) -> wire.ListStepMessagesResponse:
         """Returns a page of its messages."""
         step_id = from_public("step", request.step_id)
-        wanted = page_by_id(request.page, "message", _MESSAGES_PER_PAGE, ascending=True)
-        stored = await self._steps.messages(current().organization_id, step_id, wanted)
+        page = message_page(request.page, ascending=True)
+        stored = await self._steps.messages(current().organization_id, step_id, page)
         messages = [piece for message in stored.items for piece in messages_to_proto(message)]
         return wire.ListStepMessagesResponse(messages=messages, next_page_token=stored.next_token)
 

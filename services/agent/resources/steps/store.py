@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.agent.core.fact_log import failure_from_json
 from services.agent.core.facts import Usage
 from services.agent.core.messages import Message
-from services.agent.core.page_tokens import Place, place_of, place_token
+from services.agent.core.page_tokens import MessagePage, Place, place_of, place_token
 from services.agent.postgres.rows import message_from_row
 from services.agent.resources.queries import autocommit, shown_as
 from services.agent.resources.steps.model import with_tags
 from services.agent.resources.steps.ports import Feedback, StepList, StepTrace, StepView
 from services.agent.resources.tables import MESSAGE_COLUMNS, agents, messages, provider_traces, steps
-from services.common.core.paging import Page, PageOf, cut
+from services.common.core.paging import PageOf, cut
 from services.common.errors import NotFound
 from services.common.keyset import Keyset, sort_columns
 
@@ -42,7 +42,7 @@ class PostgresSteps:
         async with self._reading.connect() as connection:
             return await step_page(connection, organization_id, filters)
 
-    async def messages(self, organization_id: UUID, step_id: UUID, page: Page) -> PageOf[Message]:
+    async def messages(self, organization_id: UUID, step_id: UUID, page: MessagePage) -> PageOf[Message]:
         async with self._reading.connect() as connection:
             step = await _get(connection, organization_id, step_id)
             return await message_page(connection, organization_id, page, _said_in(step))
@@ -84,7 +84,7 @@ async def step_page(connection: AsyncConnection, organization_id: UUID, filters:
 
 
 async def message_page(
-    connection: AsyncConnection, organization_id: UUID, page: Page, *where: ColumnElement[bool]
+    connection: AsyncConnection, organization_id: UUID, page: MessagePage, *where: ColumnElement[bool]
 ) -> PageOf[Message]:
     """Returns a page of messages of one log, in its order.
 
@@ -95,12 +95,12 @@ async def message_page(
     query = select(*MESSAGE_COLUMNS).where(*conditions)
     if page.token:
         start = place_of(page.token).seq
-        query = query.where(seq > start if page.scan_ascending else seq < start)
-    for cursor, is_after in ((page.after, True), (page.before, False)):
-        if cursor is not None:
-            at = await _seq(connection, conditions, cursor)
-            query = query.where(seq > at if page.ascending == is_after else seq < at)
-    query = query.order_by(*sort_columns(seq, ascending=page.scan_ascending)).limit(page.size + 1)
+        query = query.where(seq > start if page.ascending else seq < start)
+    if page.after is not None:
+        query = query.where(seq > await _seq(connection, conditions, page.after))
+    if page.before is not None:
+        query = query.where(seq < await _seq(connection, conditions, page.before))
+    query = query.order_by(*sort_columns(seq, ascending=page.ascending)).limit(page.size + 1)
     listed = cut((await connection.execute(query)).all(), page, lambda row: place_token(Place(0, row.seq)))
     return PageOf(tuple(message_from_row(row._asdict()) for row in listed.items), listed.next_token)
 
@@ -157,8 +157,13 @@ async def _seq(connection: AsyncConnection, conditions: tuple[ColumnElement[bool
 
 
 def _said_in(step: StepView) -> ColumnElement[bool]:
-    """The messages of a step: by its run, for the index, and where calls waited for the client by its agent, too."""
-    in_run = and_(messages.c.run_id == step.run_id, messages.c.step_id == step.id)
+    """The messages of a step: by its run, for the index, and where calls waited for the client by its agent, too. The
+    first of a run has what was said to the agent.
+    """
+    of_step = messages.c.step_id == step.id
+    if step.number == 1:
+        of_step = or_(of_step, and_(messages.c.step_id.is_(None), messages.c.role.in_(("user", "system"))))
+    in_run = and_(messages.c.run_id == step.run_id, of_step)
     if step.stop_reason != "requires_approval":
         return in_run
     since = step.created_at - _CLOCKS_DIFFER

@@ -1,5 +1,6 @@
 """TemplateService: parse, call, convert. The tenant and the user come from the verified call context."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -7,12 +8,14 @@ import orjson
 from loci.agent.v1 import template_service_pb2 as wire
 from loci.agent.v1 import template_service_pb2_grpc
 from services.agent.resources.templates import model as templates
-from services.agent.resources.templates.model import NewTemplate, Template, TemplateStore
+from services.agent.resources.templates.model import Template, TemplateSettings, invalid
+from services.agent.resources.templates.ports import TemplateStore
 from services.common.codec import Codec
 from services.common.context import current
 from services.common.ids import from_public, uuid7
 
 _templates = Codec(Template, wire.Template)
+_drafts = Codec(TemplateSettings, wire.Template, refuse=invalid)
 
 
 class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
@@ -23,14 +26,12 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
 
     async def CreateTemplate(self, request: wire.CreateTemplateRequest, context: Any) -> wire.CreateTemplateResponse:
         """Creates a template with its first version."""
-        new = NewTemplate(
-            id=from_public("template", request.template_id) if request.template_id else uuid7(),
-            name=templates.check_name(request.name),
-            description=templates.words(request.description if request.HasField("description") else None),
-            project_id=templates.words(request.project_id if request.HasField("project_id") else None),
-            agent_file=templates.agent_file(request.agent_file_json),
-        )
-        template = await self._store.create(current().organization_id, current().user_id, new)
+        caller = current()
+        template_id = from_public("template", request.template_id) if request.template_id else uuid7()
+        settings = _drafts.draft(request.template).values
+        settings = replace(settings, name=templates.check_name(settings.name))
+        file = templates.agent_file(request.agent_file_json)
+        template = await self._store.create(caller.organization_id, caller.user_id, template_id, settings, file)
         return wire.CreateTemplateResponse(template=_templates.encode(template))
 
     async def GetTemplateVersion(
@@ -56,7 +57,7 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         self, request: wire.SaveTemplateVersionRequest, context: Any
     ) -> wire.SaveTemplateVersionResponse:
         """Saves the next version."""
-        message = templates.words(request.message if request.HasField("message") else None)
+        message = templates.check_message(request.message) if request.HasField("message") else None
         caller = current()
         saved = await self._store.save(caller.organization_id, caller.user_id, request.name, message)
         return wire.SaveTemplateVersionResponse(template=_templates.encode(saved))

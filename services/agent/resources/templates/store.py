@@ -6,7 +6,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.agent.resources.templates.model import WORKING, NewTemplate, Template
+from services.agent.resources.templates.model import WORKING, Template, TemplateSettings
 from services.common.errors import AlreadyExists, NotFound
 
 _COLUMNS = "id, name, description, project_id, latest_version, created_at, updated_at"
@@ -56,16 +56,23 @@ _DELETE = "DELETE FROM agent.templates WHERE organization_id = $1 AND name = $2 
 
 
 class PostgresTemplates:
-    """`templates.model.TemplateStore`."""
+    """`resources.templates.ports.TemplateStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
-    async def create(self, organization_id: UUID, user_id: UUID, new: NewTemplate) -> Template:
-        values = (new.name, new.description, new.project_id, dict(new.agent_file))
-        row = await self._pool.fetchrow(_CREATE, organization_id, new.id, user_id, *values)
+    async def create(
+        self,
+        organization_id: UUID,
+        user_id: UUID,
+        template_id: UUID,
+        settings: TemplateSettings,
+        agent_file: Mapping[str, Any],
+    ) -> Template:
+        values = (settings.name, settings.description, settings.project_id, dict(agent_file))
+        row = await self._pool.fetchrow(_CREATE, organization_id, template_id, user_id, *values)
         if row is None:
-            raise AlreadyExists(f"There is a template {new.name} already", reason="TEMPLATE_NAME_TAKEN")
+            raise AlreadyExists(f"There is a template {settings.name} already", reason="TEMPLATE_NAME_TAKEN")
         return Template(**row)
 
     async def version(

@@ -1,8 +1,7 @@
 """Imports and exports <-> protobuf."""
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from typing import Any, Protocol, assert_never, cast
+from collections.abc import Iterator
+from typing import Any, assert_never, cast
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
@@ -47,8 +46,8 @@ from services.agent.resources.transfers.model import (
 )
 from services.common.core.storable import storable
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public, to_public
-from services.common.timestamps import timestamp
+from services.common.ids import from_public, ids_in, to_public
+from services.common.timestamps import moment_in, timestamp
 
 _ROLE = "MESSAGE_ROLE_"
 # Texts of one frame of a stream, in bytes; a message that is longer travels alone.
@@ -109,20 +108,18 @@ class Frames:
 # Agents, conversations, groups -------------------------------------------------------------------------------------
 
 
-class _Timed(Protocol):
-    def HasField(self, name: Any, /) -> bool: ...
-
-
 def _agent(sent: wire.ImportedAgent) -> ImportedAgent:
     return ImportedAgent(
         id=from_public("agent", sent.agent_id),
         settings=setting_values(sent.agent),
-        block_ids=_ids("block", sent.block_ids),
-        folder_ids=_ids("source", sent.folder_ids),
-        archive_ids=_ids("archive", sent.archive_ids),
-        identity_ids=_ids("identity", sent.agent.identity_ids),
+        block_ids=ids_in("block", sent.block_ids),
+        folder_ids=ids_in("source", sent.folder_ids),
+        archive_ids=ids_in("archive", sent.archive_ids),
+        identity_ids=ids_in("identity", sent.agent.identity_ids),
         secrets=dict(sent.agent.secrets),
-        created_at=_time(sent),
+        include_base_tools=sent.include_base_tools,
+        prompt=storable(sent.prompt),
+        created_at=moment_in(sent, "created_at", _invalid_time),
     )
 
 
@@ -134,8 +131,9 @@ def _conversation(sent: wire.ImportedConversation) -> ImportedConversation:
         id=from_public("conv", sent.conversation_id),
         agent_id=from_public("agent", sent.agent_id),
         settings=settings,
-        isolated_block_ids=_ids("block", sent.isolated_block_ids),
-        created_at=_time(sent),
+        isolated_block_ids=ids_in("block", sent.isolated_block_ids),
+        prompt=storable(sent.prompt),
+        created_at=moment_in(sent, "created_at", _invalid_time),
     )
 
 
@@ -146,30 +144,19 @@ def _group(sent: wire.ImportedGroup) -> ImportedGroup:
     return ImportedGroup(
         id=from_public("group", sent.group_id),
         description=words(sent.description),
-        agent_ids=_ids("agent", sent.agent_ids),
+        agent_ids=ids_in("agent", sent.agent_ids),
         manager_type=manager_type,
         manager_agent_id=None if manager_agent_id is None else from_public("agent", manager_agent_id),
         manager_settings=settings,
-        shared_block_ids=_ids("block", sent.shared_block_ids),
+        shared_block_ids=ids_in("block", sent.shared_block_ids),
         template_id=words(sent.template_id) or None,
         base_template_id=words(sent.base_template_id) or None,
         deployment_id=words(sent.deployment_id) or None,
     )
 
 
-def _time(sent: Any) -> datetime | None:
-    """Returns `created_at`, where it is set. Raises InvalidArgument (IMPORT_INVALID)."""
-    if not cast(_Timed, sent).HasField("created_at"):
-        return None
-    try:
-        moment: datetime = sent.created_at.ToDatetime(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidArgument("created_at is no time", reason="IMPORT_INVALID") from None
-    return moment
-
-
-def _ids(prefix: str, texts: Iterable[str]) -> tuple[UUID, ...]:
-    return tuple(from_public(prefix, text) for text in texts)
+def _invalid_time(name: str, problem: str) -> InvalidArgument:
+    return InvalidArgument(f"{name} {problem}", reason="IMPORT_INVALID")
 
 
 # Messages ----------------------------------------------------------------------------------------------------------
@@ -189,7 +176,7 @@ def _message(sent: wire.StoredMessage) -> Message:
     role = message_pb2.MessageRole.DESCRIPTOR.values_by_number.get(sent.role)
     if role is None or not sent.role:
         raise _wrong(sent, "has no role")
-    created_at = _time(sent)
+    created_at = moment_in(sent, "created_at", _invalid_time)
     if created_at is None:
         raise _wrong(sent, "has no time")
     if not sent.parts:

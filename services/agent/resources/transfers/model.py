@@ -39,6 +39,8 @@ class ImportedAgent:
     archive_ids: tuple[UUID, ...] = ()
     identity_ids: tuple[UUID, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    include_base_tools: bool = False
+    prompt: str = ""
     created_at: datetime | None = None
 
 
@@ -50,6 +52,7 @@ class ImportedConversation:
     agent_id: UUID
     settings: SettingValues = field(default_factory=dict)
     isolated_block_ids: tuple[UUID, ...] = ()
+    prompt: str = ""
     created_at: datetime | None = None
 
 

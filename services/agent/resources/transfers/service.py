@@ -14,6 +14,12 @@ from uuid import UUID
 from services.agent.core.messages import Message
 from services.agent.resources.agents.catalogues import Catalogues
 from services.agent.resources.agents.model import settings as agents
+from services.agent.resources.agents.model.base_tools import (
+    BASE_TOOLS,
+    LETTA_V1_AGENT,
+    has_base_rules,
+    with_base_rules,
+)
 from services.agent.resources.agents.model.checks import SettingValues, check
 from services.agent.resources.agents.model.settings import AgentSettings, Defaults
 from services.agent.resources.agents.ports import AgentMemories, AgentStore, ToolCatalogue
@@ -165,10 +171,15 @@ class Transfers:
             raise InvalidArgument(
                 refused.message, reason=refused.reason, metadata={"entity": f"agent-{new.id}"}
             ) from None
-        tools = await self._catalogues.tools(values.get("tool_ids") or (), ())
+        agent_type = values.get("agent_type") or LETTA_V1_AGENT
+        base = BASE_TOOLS[agent_type] if new.include_base_tools else ()
+        tools = await self._catalogues.tools(values.get("tool_ids") or (), base)
+        rules = values.get("tool_rules") or ()
+        if base and has_base_rules(agent_type):
+            rules = with_base_rules(rules, base)
         window = await self._window(organization_id, values)
         tool_ids = (tool.id for tool in tools)
-        return agents.begin(values, tool_ids, values.get("tool_rules") or (), window=window, defaults=self._defaults)
+        return agents.begin(values, tool_ids, rules, window=window, defaults=self._defaults)
 
     async def _window(self, organization_id: UUID, values: SettingValues) -> int:
         """Returns tokens that the agent may have: what was asked for, whoever serves the model."""

@@ -29,8 +29,8 @@ class TransferServicer(transfer_service_pb2_grpc.TransferServiceServicer):
     async def BatchFindAgents(self, request: wire.BatchFindAgentsRequest, context: Any) -> wire.BatchFindAgentsResponse:
         """Returns those that are there."""
         agent_ids = [from_public("agent", each) for each in request.agent_ids]
-        found = await self._transfers.find(current().organization_id, agent_ids)
-        return wire.BatchFindAgentsResponse(agent_ids=(to_public("agent", each) for each in found))
+        agents = await self._transfers.find(current().organization_id, agent_ids)
+        return wire.BatchFindAgentsResponse(agent_ids=(to_public("agent", each) for each in agents))
 
     async def StreamStoredMessages(
         self, request: wire.StreamStoredMessagesRequest, context: Any

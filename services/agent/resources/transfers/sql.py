@@ -2,26 +2,33 @@
 
 from functools import lru_cache
 
-from services.agent.resources.conversations import sql as conversation_sql
-
-# $1 organization, $2 reservation
-USE_RESERVATION = f"{conversation_sql.RELEASE} RETURNING id"
+from services.common.core.statements import Statement
 
 # An agent without one has an empty conversation of its own: its head says so until the end.
-# $1 organization, $2 conversation, $3 agent, $4 user, $5 summary, $6 model, $7 model settings, $8 isolated labels,
-# $9 created at (null: now), $10 log
-CONVERSATION = """
+# created_at: null for now
+CONVERSATION = Statement("""
 WITH made AS (
     INSERT INTO agent.conversations (organization_id, id, agent_id, created_by_id, summary, model, model_settings,
                                      isolated_labels, created_at, updated_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8::text[], coalesce($9::timestamptz, now()),
-            coalesce($9::timestamptz, now()))
+    VALUES (:organization_id, :id, :agent_id, :user_id, :summary, :model, :model_settings::jsonb,
+        :isolated_labels::text[], coalesce(:created_at::timestamptz, now()),
+            coalesce(:created_at::timestamptz, now()))
     RETURNING id
 ), segment AS (
     INSERT INTO agent.conversation_segments (organization_id, conversation_id, ordinal, log_id, from_seq)
-    SELECT $1, id, 0, $10::uuid, 1 FROM made
+    SELECT :organization_id, id, 0, :log_id::uuid, 1 FROM made
 )
-INSERT INTO agent.conversation_heads (organization_id, conversation_id, log_id) SELECT $1, id, $10::uuid FROM made
+INSERT INTO agent.conversation_heads (organization_id, conversation_id, log_id) SELECT :organization_id, id,
+    :log_id::uuid FROM made
+""")
+
+# Made from no version of anything: the next turn compiles another. $2 agent, $3 conversation, $4 hash, $5 text
+PROMPT = """
+WITH stored AS (
+    INSERT INTO agent.compiled_prompts (organization_id, agent_id, hash, text) VALUES ($1, $2, $4, $5)
+    ON CONFLICT DO NOTHING
+)
+UPDATE agent.conversation_heads SET prompt_hash = $4 WHERE organization_id = $1 AND conversation_id = $3
 """
 
 # What waits for the client waits for ever: a rule answers once.
@@ -39,20 +46,19 @@ SELECT $1, $2, i.id FROM agent.identities i WHERE i.organization_id = $1 AND i.i
 RETURNING identity_id
 """
 
-# $2 group, $3 description, $4 manager type, $5 manager, $6 settings, $7 shared blocks, $8 user, $9 members in order,
-# $10 template, $11 base template, $12 deployment
-GROUP = """
+GROUP = Statement("""
 WITH made AS (
     INSERT INTO agent.groups (organization_id, id, description, manager_type, manager_agent_id, manager_settings,
                               shared_block_ids, created_by_id, last_updated_by_id, template_id, base_template_id,
                               deployment_id)
-    VALUES ($1, $2, $3, $4, $5, $6::jsonb, $7::uuid[], $8, $8, $10, $11, $12)
+    VALUES (:organization_id, :id, :description, :manager_type, :manager_agent_id, :manager_settings::jsonb,
+        :shared_block_ids::uuid[], :user_id, :user_id, :template_id, :base_template_id, :deployment_id)
     RETURNING id
 )
 INSERT INTO agent.group_agents (organization_id, group_id, agent_id, position)
-SELECT $1, made.id, member.agent_id, member.place - 1
-FROM made, unnest($9::uuid[]) WITH ORDINALITY AS member (agent_id, place)
-"""
+SELECT :organization_id, made.id, member.agent_id, member.place - 1
+FROM made, unnest(:agent_ids::uuid[]) WITH ORDINALITY AS member (agent_id, place)
+""")
 
 # $2 agents
 FIND = """

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -12,7 +13,8 @@ from services.agent.postgres import sql
 from services.agent.postgres.conversations import window
 from services.agent.postgres.rows import message_from_row, message_to_row
 from services.agent.resources.agents.model.settings import AgentSettings
-from services.agent.resources.agents.store import agent_columns
+from services.agent.resources.agents.rows import agent_columns
+from services.agent.resources.conversations import sql as conversations
 from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.transfers import sql as moves
 from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
@@ -67,7 +69,8 @@ class _PostgresImportWriter:
 
     async def agent(self, new: ImportedAgent, settings: AgentSettings, log: Log) -> bool:
         reservation = uuid5(new.id, "reservation")
-        if not await self._connection.fetchval(moves.USE_RESERVATION, self._organization_id, reservation):
+        use = conversations.USE_RESERVATION.bind(organization_id=self._organization_id, reservation_id=reservation)
+        if not await self._connection.fetchval(*use):
             return False
         columns = agent_columns(settings) | {"organization_id": self._organization_id, "id": new.id}
         columns |= {"created_by_id": self._user_id, "last_updated_by_id": self._user_id}
@@ -76,7 +79,7 @@ class _PostgresImportWriter:
         await self._connection.execute(moves.insert_agent(tuple(columns)), *columns.values())
         if new.identity_ids:
             await self._identities(new)
-        its_own = ImportedConversation(id=new.id, agent_id=new.id, created_at=new.created_at)
+        its_own = ImportedConversation(id=new.id, agent_id=new.id, prompt=new.prompt, created_at=new.created_at)
         await self.conversation(its_own, (), log)
         return True
 
@@ -89,17 +92,21 @@ class _PostgresImportWriter:
             raise NotFound(f"Identity identity-{missing[0]} not found", reason="IDENTITY_NOT_FOUND")
 
     async def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
-        await self._connection.execute(
-            moves.CONVERSATION,
-            self._organization_id,
-            new.id,
-            new.agent_id,
-            self._user_id,
-            *(new.settings.get(name) for name in ("summary", "model", "model_settings")),
-            list(labels),
-            new.created_at,
-            log.log_id,
+        settings = {name: new.settings.get(name) for name in ("summary", "model", "model_settings")}
+        statement = moves.CONVERSATION.bind(
+            organization_id=self._organization_id,
+            id=new.id,
+            agent_id=new.agent_id,
+            user_id=self._user_id,
+            isolated_labels=list(labels),
+            created_at=new.created_at,
+            log_id=log.log_id,
+            **settings,
         )
+        await self._connection.execute(*statement)
+        if new.prompt:
+            hash = sha256(new.prompt.encode()).digest()
+            await self._connection.execute(moves.PROMPT, self._organization_id, new.agent_id, new.id, hash, new.prompt)
 
     async def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
         rows = [message_to_row(message, place, 0) for place, message in enumerate(messages)]
@@ -119,21 +126,21 @@ class _PostgresImportWriter:
         )
 
     async def group(self, new: ImportedGroup) -> None:
-        await self._connection.execute(
-            moves.GROUP,
-            self._organization_id,
-            new.id,
-            new.description,
-            new.manager_type,
-            new.manager_agent_id,
-            dict(new.manager_settings),
-            list(new.shared_block_ids),
-            self._user_id,
-            list(dict.fromkeys(new.agent_ids)),
-            new.template_id,
-            new.base_template_id,
-            new.deployment_id,
+        statement = moves.GROUP.bind(
+            organization_id=self._organization_id,
+            id=new.id,
+            description=new.description,
+            manager_type=new.manager_type,
+            manager_agent_id=new.manager_agent_id,
+            manager_settings=dict(new.manager_settings),
+            shared_block_ids=list(new.shared_block_ids),
+            user_id=self._user_id,
+            agent_ids=list(dict.fromkeys(new.agent_ids)),
+            template_id=new.template_id,
+            base_template_id=new.base_template_id,
+            deployment_id=new.deployment_id,
         )
+        await self._connection.execute(*statement)
 
 
 def _id_taken(error: asyncpg.UniqueViolationError) -> AlreadyExists:

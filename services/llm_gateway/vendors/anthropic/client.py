@@ -8,7 +8,6 @@ import anthropic
 
 from services.llm_gateway.core.chat import ChatRequest
 from services.llm_gateway.core.models import ChatModel, ListedModel, ModelKind
-from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
@@ -46,8 +45,7 @@ class AnthropicProvider(HttpProvider):
         )
         return SdkRoutes(client, is_operators=self._is_anthropic and config.organization_id is None)
 
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        return read_refusal(status, body)
+    _read_refusal = staticmethod(read_refusal)
 
     async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
         reply_tool = REPLY_TOOL if replies_by_call(request, model) else ""

@@ -163,13 +163,14 @@ def shows_thoughts(claude: Claude | None, thinking: Mapping[str, Any] | None) ->
 
 
 def _turn_began_without_thoughts(messages: Sequence[Message], redacted_by: str) -> bool:
-    """Returns whether a turn goes on (results came last) whose first reply does not begin with a thought of Claude's
-    own.
+    """Returns whether a turn goes on (results came after the last reply) whose first reply does not begin with a
+    thought of Claude's own.
     """
-    if not messages or messages[-1].role is not Role.TOOL:
+    since = next((place for place, each in enumerate(reversed(messages)) if each.role is Role.ASSISTANT), 0)
+    if not any(message.role is Role.TOOL for message in messages[len(messages) - since :]):
         return False
     first = None
-    for message in reversed(messages):
+    for message in reversed(messages[: len(messages) - since]):
         if message.role is Role.USER:
             break
         if message.role is Role.ASSISTANT and message.parts:

@@ -26,6 +26,7 @@ from services.llm_gateway.core.chat import (
     ToolSpec,
 )
 from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.thinking import usual_budget
 from services.llm_gateway.vendors.anthropic.profiles import (
     VendorProfile,
     parse_claude,
@@ -118,6 +119,8 @@ def _input_of(
 def _settings(request: ChatRequest, model: ChatModel, profile: VendorProfile) -> dict[str, Any]:
     settings = own_settings(request.settings, ANTHROPIC - profile.ignores, request.handle)
     effort, thinking = settings.pop("effort", None), settings.pop("thinking", None)
+    if thinking is None and (budget := usual_budget(model)):
+        thinking = {"type": "enabled", "budget_tokens": budget}
     forced = _can_be_forced(model) and (replies_by_call(request, model) or request.forces_a_call)
     claude = parse_claude(model.name)
     if claude is not None:

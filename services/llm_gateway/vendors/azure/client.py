@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import openai
 
 from services.llm_gateway.core.errors import LlmAuthentication, LlmConnection, LlmError, LlmRateLimit, LlmTimeout
 from services.llm_gateway.core.models import ChatModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.http.routes import Routes, SdkRoutes
 from services.llm_gateway.http.transport import Transport
 from services.llm_gateway.vendors.azure.addresses import LISTING_VERSION, Addresses
@@ -35,8 +33,7 @@ class AzureProvider(OpenAIProvider):
     def _routes(self) -> Routes:
         return self._routes_to(self._addresses.base_url)
 
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        return read_refusal(status, body)
+    _read_refusal = staticmethod(read_refusal)
 
     @cached_property
     def _listing(self) -> Transport:

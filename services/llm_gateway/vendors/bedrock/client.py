@@ -8,7 +8,7 @@ from typing import Any
 from services.llm_gateway.core.chat import ChatRequest, Embeddings, ToolMode
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
-from services.llm_gateway.core.refusals import Caller, Refusal
+from services.llm_gateway.core.refusals import Caller
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.tables.bedrock import foundation_id
 from services.llm_gateway.http.exchange import Call
@@ -46,8 +46,7 @@ class BedrockProvider(HttpProvider):
         config = self._config
         return Caller(config.name, endpoints(config)[0], key_setting(config), config.url_setting)
 
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        return read_refusal(status, body)
+    _read_refusal = staticmethod(read_refusal)
 
     async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
         streams = stream and model.capabilities.streaming

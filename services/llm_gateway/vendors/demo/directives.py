@@ -33,17 +33,17 @@ Step = Sequence[PlannedCall]
 
 def read_directive(text: str, tools: Sequence[ToolSpec]) -> tuple[Sequence[Step], str]:
     """The steps that a message commands, and the name of a tool that it names but that is not offered."""
-    found = _USE.search(text)
-    if found is None:
+    match = _USE.search(text)
+    if match is None:
         return (), ""
     offered = {tool.name: tool for tool in tools}
-    if found[1] not in offered:
+    if match[1] not in offered:
         # "use" is also an everyday word: only what looks like a tool's name or has arguments is a command.
-        rest = text[found.end() :]
-        meant = "_" in found[1] or re.match(r"[\w-]+\s+with\s+\w+\s*=", rest)
-        return (), found[1] if meant else ""
+        rest = text[match.end() :]
+        meant = "_" in match[1] or re.match(r"[\w-]+\s+with\s+\w+\s*=", rest)
+        return (), match[1] if meant else ""
     steps: list[list[PlannedCall]] = []
-    for joint, name, arguments in _clauses(text[found.end() :], offered):
+    for joint, name, arguments in _clauses(text[match.end() :], offered):
         call = PlannedCall(name, _arguments(arguments, offered[name]))
         if joint == "and" and steps:
             steps[-1].append(call)
@@ -63,9 +63,9 @@ def _clauses(text: str, offered: Mapping[str, ToolSpec]) -> list[tuple[str, str,
 
 def _cut(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], str]]:
     """Each match with the text up to the next."""
-    found = list(pattern.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return [(match, text[match.end() : end]) for match, end in zip(found, ends, strict=False)]
+    matches = list(pattern.finditer(text))
+    ends = [match.start() for match in matches[1:]] + [len(text)]
+    return [(match, text[match.end() : end]) for match, end in zip(matches, ends, strict=False)]
 
 
 def _arguments(text: str, tool: ToolSpec) -> dict[str, Any]:

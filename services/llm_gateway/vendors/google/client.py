@@ -14,7 +14,6 @@ import orjson
 from services.llm_gateway.core.chat import ChatRequest, Embeddings
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
@@ -40,8 +39,7 @@ class GoogleProvider(HttpProvider):
     def _routes(self) -> Routes:
         return KeyRoutes(self.endpoint, self._config.api_key)
 
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        return read_refusal(status, body)
+    _read_refusal = staticmethod(read_refusal)
 
     async def _resource(self, name: str) -> str:
         """Returns the path of a model below the version."""

@@ -14,7 +14,6 @@ from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedMo
 from services.llm_gateway.core.ndjson import NdjsonParser
 from services.llm_gateway.core.overrides import WINDOWS_SETTING
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
@@ -41,8 +40,7 @@ class OllamaProvider(HttpProvider):
     def _routes(self) -> Routes:
         return BearerRoutes(self.endpoint.removesuffix("/api"), self._config.api_key)
 
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        return read_refusal(status, body)
+    _read_refusal = staticmethod(read_refusal)
 
     async def generate(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> AsyncGenerator[Event, None]:
         """See Provider.generate."""
@@ -79,20 +77,20 @@ class OllamaProvider(HttpProvider):
     async def _model(self, tag: Mapping[str, Any], timeout: float, turns: asyncio.Semaphore) -> ListedModel | None:
         """Returns None for a model that was removed meanwhile."""
         key, name = _key(tag), tag["name"]
-        shown = self._shown.get(key)
-        if shown is None:
+        answer = self._shown.get(key)
+        if answer is None:
             async with turns:
                 try:
                     # Versions before 0.1.33 know the older field alone.
                     body = orjson.dumps({"model": name, "name": name})
-                    shown = await self._transport.post("/api/show", body, handle="", patience=timeout)
+                    answer = await self._transport.post("/api/show", body, handle="", patience=timeout)
                 except ModelNotFound:
                     return None
                 except (LlmBadRequest, LlmServerError):
                     # One broken model does not hide the others; its window is unknown, which says how to set it.
                     return listed_model(name, tag, {})
-            self._shown[key] = shown
-        return listed_model(name, tag, shown)
+            self._shown[key] = answer
+        return listed_model(name, tag, answer)
 
 
 def _key(tag: Mapping[str, Any]) -> tuple[str, str]:

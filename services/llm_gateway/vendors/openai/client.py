@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import openai
 import orjson
@@ -11,7 +10,6 @@ import orjson
 from services.llm_gateway.core.chat import ChatRequest, Embeddings, Event
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
 from services.llm_gateway.core.provider_config import ProviderConfig
-from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.http.exchange import Call
 from services.llm_gateway.http.provider import HttpProvider
@@ -36,8 +34,7 @@ class OpenAIProvider(HttpProvider):
         is_operators = self._is_openai and self._config.organization_id is None
         return SdkRoutes(client, is_operators=is_operators)
 
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        return read_refusal(status, body)
+    _read_refusal = staticmethod(read_refusal)
 
     @cached_property
     def _responses(self) -> Responses:
@@ -121,8 +118,7 @@ class LocalProvider(HttpProvider):
         super().__init__(config)
         self._openai = OpenAIProvider(replace(config, base_url=f"{config.base_url}/v1"))
 
-    def _read_refusal(self, status: int, body: Any) -> Refusal:
-        return read_refusal(status, body)
+    _read_refusal = staticmethod(read_refusal)
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed."""

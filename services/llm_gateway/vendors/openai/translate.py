@@ -22,6 +22,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmSchemaRefused
 from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.thinking import effort_of
 from services.llm_gateway.vendors.openai.details import settle
 from services.llm_gateway.vendors.openai.messages import messages_of
 from services.llm_gateway.vendors.openai.profiles import Strict, Thoughts, VendorProfile, profile_of
@@ -113,9 +114,9 @@ def _too_large(what: str, error: schemas.SchemaTooLarge, handle: str) -> LlmSche
 def _settings(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> dict[str, Any]:
     own = OPENAI | {"thinking"} if vendor.switches_thinking else OPENAI
     settings = own_settings(request.settings, own, request.handle)
-    reasoning = settings.pop("reasoning", None) or {}
-    effort = settings.pop("reasoning_effort", None) or reasoning.get("reasoning_effort")
+    effort = effort_of(request.settings, model)
     thinking = settings.pop("thinking", None)
+    settings = {name: value for name, value in settings.items() if name not in ("reasoning", "reasoning_effort")}
     refused = vendor.refuses | (vendor.refuses_of_thinkers if model.capabilities.reasoning else frozenset())
     fields = {vendor.renames.get(name, name): value for name, value in settings.items() if name not in refused}
     if vendor.switches_thinking:
@@ -211,13 +212,15 @@ def _tool_choice(request: ChatRequest, model: ChatModel, vendor: VendorProfile) 
     choice = request.tool_choice
     fields: dict[str, Any] = {}
     may_force = vendor.forces_thinkers or not model.capabilities.reasoning
-    if choice is ToolMode.NONE:
+    if choice is ToolMode.AUTO:
+        fields["tool_choice"] = "auto"
+    elif choice is ToolMode.NONE:
         fields["tool_choice"] = "none"
     elif isinstance(choice, str) and may_force and vendor.names_tools:
         fields["tool_choice"] = {"type": "function", "function": {"name": choice}}
     elif choice is ToolMode.REQUIRED and may_force and vendor.required:
         fields["tool_choice"] = vendor.required
-    if request.parallel_tool_calls is False and vendor.parallel:
+    if request.parallel_tool_calls is False and vendor.parallel and model.capabilities.parallel_tool_calls:
         # True is everybody's default, and some models refuse the parameter.
         fields["parallel_tool_calls"] = False
     return fields

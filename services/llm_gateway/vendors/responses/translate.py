@@ -29,6 +29,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.models import ChatModel
+from services.llm_gateway.core.thinking import effort_of
 from services.llm_gateway.vendors.openai.profiles import profile_of
 from services.llm_gateway.vendors.openai.translate import reply_schema, spelt_effort, strict_schemas
 from services.llm_gateway.vendors.shared import call_ids, schemas
@@ -202,8 +203,7 @@ def _settings(request: ChatRequest, model: ChatModel, terms: Terms) -> dict[str,
     can, settings = model.capabilities, own_settings(request.settings, OPENAI, request.handle)
     fields: dict[str, Any] = {name: settings[name] for name in ("service_tier",) if name in settings}
     if can.reasoning:
-        reasoning_setting = settings.get("reasoning") or {}
-        effort = settings.get("reasoning_effort") or reasoning_setting.get("reasoning_effort")
+        effort = effort_of(request.settings, model)
         reasoning = {"effort": spelt_effort(effort, model.base_model or model.name)} if effort else {}
         reasoning |= {"summary": "auto"} if terms.summary else {}
         fields |= {"include": ["reasoning.encrypted_content"]} | ({"reasoning": reasoning} if reasoning else {})

@@ -52,15 +52,15 @@ class _NotStrict(Exception):
 def plain_json(parameters_json: str) -> str:
     """The schema of a tool's arguments as every server takes it; the same text where nothing had to change."""
     schema = parse_schema(parameters_json)
-    made = plain(schema)
-    return parameters_json if made == schema else orjson.dumps(made).decode()
+    plain_schema = plain(schema)
+    return parameters_json if plain_schema == schema else orjson.dumps(plain_schema).decode()
 
 
 @lru_cache(maxsize=2_048)
 def strict_json(parameters_json: str) -> str | None:
     """The strict form of a tool's schema, None where it has none. Raises SchemaTooLarge."""
-    made = strict(parse_schema(parameters_json))
-    return None if made is None else orjson.dumps(made).decode()
+    strict_schema = strict(parse_schema(parameters_json))
+    return None if strict_schema is None else orjson.dumps(strict_schema).decode()
 
 
 def parse_schema(text: str) -> dict[str, Any]:
@@ -74,12 +74,12 @@ def parse_schema(text: str) -> dict[str, Any]:
 
 def plain(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema as an object with properties, without the marks that say where it comes from."""
-    made = {name: value for name, value in schema.items() if name not in _MARKS}
-    if "type" not in made and not made.keys() & {"anyOf", "oneOf", "allOf", "$ref"}:
-        made["type"] = "object"
-    if made.get("type") == "object":
-        made.setdefault("properties", {})
-    return made
+    kept = {name: value for name, value in schema.items() if name not in _MARKS}
+    if "type" not in kept and not kept.keys() & {"anyOf", "oneOf", "allOf", "$ref"}:
+        kept["type"] = "object"
+    if kept.get("type") == "object":
+        kept.setdefault("properties", {})
+    return kept
 
 
 def strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -87,17 +87,17 @@ def strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if schema.get("type") != "object" or not isinstance(schema.get("properties"), Mapping):
         return None
     try:
-        made = _strict(schema, root=True)
+        strict_schema = _strict(schema, root=True)
     except (_NotStrict, RecursionError):
         return None
-    _check_size(made)
-    return made
+    _check_size(strict_schema)
+    return strict_schema
 
 
 def strict_reply(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """The same for a reply, which nobody takes nulls out of: None where any property is optional."""
-    made = strict(schema)
-    return None if made is None or any(map(_has_optional, _schemas_in(schema))) else made
+    strict_schema = strict(schema)
+    return None if strict_schema is None or any(map(_has_optional, _schemas_in(schema))) else strict_schema
 
 
 def _strict(schema: Any, *, root: bool = False) -> dict[str, Any]:
@@ -106,24 +106,24 @@ def _strict(schema: Any, *, root: bool = False) -> dict[str, Any]:
         raise _NotStrict
     if "$ref" in schema:
         return _reference(schema)
-    made = {name: value for name, value in schema.items() if name in _KEPT}
+    kept = {name: value for name, value in schema.items() if name in _KEPT}
     if schema.get("format") in _FORMATS:
-        made["format"] = schema["format"]
+        kept["format"] = schema["format"]
     if notes := _notes(schema):
-        made["description"] = " ".join(filter(None, (made.get("description", ""), notes)))
+        kept["description"] = " ".join(filter(None, (kept.get("description", ""), notes)))
     if choices := schema.get("anyOf") or schema.get("oneOf"):
         if root or schema.keys() & {"properties", "items"}:
             raise _NotStrict
-        made.pop("type", None)
-        made["anyOf"] = [_strict(choice) for choice in choices]
+        kept.pop("type", None)
+        kept["anyOf"] = [_strict(choice) for choice in choices]
     else:
-        made["type"] = _type(schema)
-        made |= _inside(schema, made["type"], root=root)
+        kept["type"] = _type(schema)
+        kept |= _inside(schema, kept["type"], root=root)
     if schema.get("nullable") is True:
-        made = _or_null(made)
+        kept = _or_null(kept)
     if named := {**schema.get("definitions", {}), **schema.get("$defs", {})}:
-        made["$defs"] = {name: _strict(value) for name, value in named.items()}
-    return made
+        kept["$defs"] = {name: _strict(value) for name, value in named.items()}
+    return kept
 
 
 def unwrap(schema: Any) -> Any:
@@ -139,34 +139,34 @@ def _reference(schema: Mapping[str, Any]) -> dict[str, Any]:
     target = str(schema["$ref"]).replace("#/definitions/", "#/$defs/")
     if target != "#" and not target.startswith("#/$defs/"):
         raise _NotStrict
-    told = {name: schema[name] for name in ("title", "description") if name in schema}
+    described = {name: schema[name] for name in ("title", "description") if name in schema}
     if notes := _notes(schema):
-        told["description"] = " ".join(filter(None, (told.get("description", ""), notes)))
-    return {"anyOf": [{"$ref": target}], **told} if told else {"$ref": target}
+        described["description"] = " ".join(filter(None, (described.get("description", ""), notes)))
+    return {"anyOf": [{"$ref": target}], **described} if described else {"$ref": target}
 
 
 def _type(schema: Mapping[str, Any]) -> Any:
-    given = schema.get("type")
-    if given is None:
+    kind = schema.get("type")
+    if kind is None:
         values = schema.get("enum", [schema["const"]] if "const" in schema else [])
         kinds = list(dict.fromkeys(_BY_TYPE.get(type(value), "") for value in values))
         if not kinds or "" in kinds:
             raise _NotStrict
-        given = kinds[0] if len(kinds) == 1 else kinds
-    return given
+        kind = kinds[0] if len(kinds) == 1 else kinds
+    return kind
 
 
 def _inside(schema: Mapping[str, Any], kind: Any, *, root: bool) -> dict[str, Any]:
     """Returns the parts of an object or array."""
     kinds = [kind] if isinstance(kind, str) else list(kind)
-    made: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     if "object" in kinds:
-        made |= _object(schema, root=root)
+        members |= _object(schema, root=root)
     if "array" in kinds:
         if not isinstance(schema.get("items"), Mapping):
             raise _NotStrict
-        made["items"] = _strict(schema["items"])
-    return made
+        members["items"] = _strict(schema["items"])
+    return members
 
 
 def _object(schema: Mapping[str, Any], *, root: bool) -> dict[str, Any]:
@@ -176,10 +176,10 @@ def _object(schema: Mapping[str, Any], *, root: bool) -> dict[str, Any]:
     if not properties and not root and "additionalProperties" not in schema:
         raise _NotStrict
     required = schema.get("required") or ()
-    made = {name: _strict(value) for name, value in properties.items()}
+    members = {name: _strict(value) for name, value in properties.items()}
     return {
-        "properties": {name: value if name in required else _or_null(value) for name, value in made.items()},
-        "required": list(made),
+        "properties": {name: value if name in required else _or_null(value) for name, value in members.items()},
+        "required": list(members),
         "additionalProperties": False,
     }
 
@@ -196,10 +196,10 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _notes(schema: Mapping[str, Any]) -> str:
-    told = {name: schema[name] for name in (*_TOLD, *_TOLD_TOO) if name in schema}
-    if told.get("format") in _FORMATS:
-        del told["format"]
-    return f"({', '.join(f'{name}: {_shown(value)}' for name, value in told.items())})" if told else ""
+    described = {name: schema[name] for name in (*_TOLD, *_TOLD_TOO) if name in schema}
+    if described.get("format") in _FORMATS:
+        del described["format"]
+    return f"({', '.join(f'{name}: {_shown(value)}' for name, value in described.items())})" if described else ""
 
 
 def _shown(value: Any) -> str:

@@ -10,6 +10,7 @@ import asyncpg
 from services.common.core.refusals import Refused
 from services.common.errors import FailedPrecondition, NotFound
 from services.memory.agent_files.model import FileLimits, FileRange, Opening
+from services.memory.agent_files.store.opening import open_files
 from services.memory.agent_files.store.reads import AgentFileReads, views
 from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import keep_record
@@ -23,6 +24,11 @@ HAS_TEXT = "(f.status IN (3, 4) OR f.line_count > 0)"
 _ATTACH = """
 INSERT INTO memory.agent_folders (organization_id, agent_id, folder_id) VALUES ($1, $2, $3)
 ON CONFLICT DO NOTHING RETURNING folder_id
+"""
+# New files are opened within them.
+_LIMITS = """
+UPDATE memory.agent_folders SET most_open = $3, view_chars = $4
+WHERE organization_id = $1 AND agent_id = $2 AND (most_open, view_chars) <> ($3, $4)
 """
 _DETACH = "DELETE FROM memory.agent_folders WHERE organization_id = $1 AND agent_id = $2 AND folder_id = $3 RETURNING 1"
 _FORGET_FILES = """
@@ -90,22 +96,17 @@ class PostgresAgentFiles(AgentFileReads):
                 attached = await connection.fetchval(_ATTACH, organization_id, agent_id, folder_id)
             except asyncpg.ForeignKeyViolationError:
                 raise no_such_folder(folder_id) from None
+            await _keep_limits(connection, organization_id, agent_id, limits)
             if attached is None:
                 return
-            opened = await connection.fetch(_OPEN_NOW, organization_id, agent_id)
-            room = max(limits.most_open - len(opened), 0)
-            rows = await connection.fetch(_OLDEST, organization_id, folder_id, room)
-            ranges = [FileRange(row["id"]) for row in rows]
-            await connection.execute(_OPEN, organization_id, agent_id, *_windows(ranges), limits.view_chars)
+            rows = await connection.fetch(_OLDEST, organization_id, folder_id, limits.most_open)
+            await open_files(connection, organization_id, folder_id, [row["id"] for row in rows], agent_id)
 
     async def detach(self, organization_id: UUID, agent_id: UUID, folder_id: UUID) -> int:
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_LOCK, organization_id, agent_id)
             if await connection.fetchval(_DETACH, organization_id, agent_id, folder_id) is None:
                 await _check_folder(connection, organization_id, folder_id)
-                raise FailedPrecondition(
-                    f"Folder source-{folder_id} is not attached to agent-{agent_id}", reason="FOLDER_NOT_ATTACHED"
-                )
             await connection.execute(_FORGET_FILES, organization_id, agent_id, folder_id)
             left: int = await connection.fetchval(_LEFT, organization_id, agent_id)
             return left
@@ -138,6 +139,7 @@ class PostgresAgentFiles(AgentFileReads):
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_LOCK, organization_id, agent_id)
             paths = await _ready(connection, organization_id, agent_id, ids)
+            await _keep_limits(connection, organization_id, agent_id, limits)
             opened = [_open_file(row) for row in await connection.fetch(_OPEN_NOW, organization_id, agent_id)]
             closed = files_to_close(opened, ids, 0 if close_others else limits.most_open)
             await connection.execute(_CLOSE, organization_id, agent_id, [one.file_id for one in closed])
@@ -166,6 +168,10 @@ class PostgresAgentFiles(AgentFileReads):
 def no_such_file(agent_id: UUID, file_id: UUID) -> NotFound:
     """Returns the error for a file that is in none of an agent's folders."""
     return NotFound(f"File file-{file_id} not found in the folders of agent-{agent_id}", reason="FILE_NOT_FOUND")
+
+
+async def _keep_limits(connection: Any, organization_id: UUID, agent_id: UUID, limits: FileLimits) -> None:
+    await connection.execute(_LIMITS, organization_id, agent_id, limits.most_open, limits.view_chars)
 
 
 def _check_number(ranges: Sequence[FileRange], limits: FileLimits) -> None:

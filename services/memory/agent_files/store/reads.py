@@ -1,11 +1,12 @@
 """Files of agents, read: lists, names, texts, and where passages stand in them."""
 
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import Row, Select, and_, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.common.core.paging import Page, PageOf
@@ -51,12 +52,36 @@ JOIN memory.folders d ON d.organization_id = $1 AND d.id = f.folder_id
 
 _VIEWS = f"""
 WITH RECURSIVE opened AS MATERIALIZED (
-    SELECT f.id, f.line_count, a.first_line, a.last_line, {CHAR_LIMIT}
+    SELECT a.agent_id, f.id, f.line_count, a.first_line, a.last_line, {CHAR_LIMIT}
     FROM memory.agent_files a
     JOIN memory.files f ON f.organization_id = a.organization_id AND f.id = a.file_id
     WHERE a.organization_id = $1 AND a.agent_id = $2 AND a.file_id = ANY($3::uuid[]) AND a.is_open
 ), {PAGES}
-SELECT o.*, {PAGES_AS_JSON.format(file="o.id")} AS pages FROM opened o
+SELECT o.*, {PAGES_AS_JSON} AS pages FROM opened o
+"""
+# Files of each agent at most; where there are more, the open ones are among them.
+_MOST_FILES = 1_000
+_OF_MANY = f"""
+WITH RECURSIVE opened AS MATERIALIZED (
+    SELECT a.agent_id, f.id, f.line_count, a.first_line, a.last_line, {CHAR_LIMIT}
+    FROM memory.agent_files a
+    JOIN memory.files f ON f.organization_id = a.organization_id AND f.id = a.file_id
+    WHERE a.organization_id = $1 AND a.agent_id = ANY($2::uuid[]) AND a.is_open
+), {PAGES}
+SELECT n.*, o.first_line, o.last_line, o.char_limit, o.line_count, {PAGES_AS_JSON} AS pages
+FROM (
+    SELECT m.agent_id, f.id, f.name, f.folder_id, f.created_at, d.name AS folder_name, a.accessed_at,
+        coalesce(a.is_open, false) AS is_open,
+        row_number() OVER (PARTITION BY m.agent_id ORDER BY a.is_open IS TRUE DESC, f.created_at, f.id) AS place
+    FROM memory.agent_folders m
+    JOIN memory.folders d ON d.organization_id = m.organization_id AND d.id = m.folder_id
+    JOIN memory.files f ON f.organization_id = m.organization_id AND f.folder_id = m.folder_id
+    LEFT JOIN memory.agent_files a
+        ON a.organization_id = m.organization_id AND a.agent_id = m.agent_id AND a.file_id = f.id
+    WHERE m.organization_id = $1 AND m.agent_id = ANY($2::uuid[])) n
+LEFT JOIN opened o ON o.agent_id = n.agent_id AND o.id = n.id
+WHERE n.place <= {_MOST_FILES}
+ORDER BY n.created_at, n.id
 """
 
 _KEYSET = Keyset(files, "file")
@@ -79,7 +104,15 @@ class AgentFileReads:
             result = await _KEYSET.page(connection, query, page, organization_id)
         opened = [row.id for row in result.items if row.is_open]
         visible = await views(self._pool, organization_id, agent_id, opened) if opened else {}
-        return PageOf(tuple(_agent_file(row, visible.get(row.id)) for row in result.items), result.next_token)
+        items = (_agent_file(row._mapping, visible.get(row.id)) for row in result.items)
+        return PageOf(tuple(items), result.next_token)
+
+    async def of_many(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[AgentFile]]:
+        files = defaultdict(list)
+        for row in await self._pool.fetch(_OF_MANY, organization_id, agent_ids):
+            view = view_of_row(row, row["pages"]) if row["is_open"] else None
+            files[row["agent_id"]].append(_agent_file(row, view))
+        return files
 
     async def named(self, organization_id: UUID, agent_id: UUID, names: Sequence[str]) -> Sequence[KnownFile]:
         candidates = {*names, *map(bare, names)}
@@ -146,14 +179,14 @@ def _of_agent(organization_id: UUID, agent_id: UUID) -> Select[Any]:
     )
 
 
-def _agent_file(row: Row[Any], view: View | None) -> AgentFile:
+def _agent_file(row: Mapping[Any, Any], view: View | None) -> AgentFile:
     return AgentFile(
-        file_id=row.id,
-        path=f"{row.folder_name}/{row.name}",
-        folder_id=row.folder_id,
-        folder_name=row.folder_name,
-        created_at=row.created_at,
-        accessed_at=row.accessed_at,
+        file_id=row["id"],
+        path=f"{row['folder_name']}/{row['name']}",
+        folder_id=row["folder_id"],
+        folder_name=row["folder_name"],
+        created_at=row["created_at"],
+        accessed_at=row["accessed_at"],
         view=view,
     )
 

@@ -166,11 +166,11 @@ class PostgresAgents:
     ) -> None:
         new_ids = [draft.id for draft in drafts if draft.id is not None]
         async with self._pool.acquire() as connection, connection.transaction():
+            if block_ids:
+                await attach_blocks(connection, organization_id, agent_id, block_ids, created_with_agent=False)
             if new_ids:
                 await create_blocks(connection, organization_id, Origin(actor_id=user_id), drafts)
                 await attach_blocks(connection, organization_id, agent_id, new_ids, created_with_agent=True)
-            if block_ids:
-                await attach_blocks(connection, organization_id, agent_id, block_ids, created_with_agent=False)
 
     async def purge(self, organization_id: UUID, agent_id: UUID, *, erase_blocks: bool) -> None:
         async with self._pool.acquire() as connection, connection.transaction():

@@ -101,8 +101,9 @@ WITH shared AS (
     INSERT INTO memory.agent_archives (organization_id, agent_id, archive_id) SELECT $1, $3, id FROM shared
     ON CONFLICT (organization_id, agent_id, archive_id) DO NOTHING
 ), folder AS (
-    INSERT INTO memory.agent_folders (organization_id, agent_id, folder_id, attached_at)
-    SELECT $1, $3, folder_id, now() + row_number() OVER (ORDER BY attached_at, folder_id) * interval '1 microsecond'
+    INSERT INTO memory.agent_folders (organization_id, agent_id, folder_id, attached_at, most_open, view_chars)
+    SELECT $1, $3, folder_id, now() + row_number() OVER (ORDER BY attached_at, folder_id) * interval '1 microsecond',
+        most_open, view_chars
     FROM memory.agent_folders WHERE organization_id = $1 AND agent_id = $2
     ON CONFLICT DO NOTHING
 ), file AS (

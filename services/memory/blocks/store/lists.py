@@ -101,7 +101,7 @@ def _block_filters(filters: BlockList) -> list[ColumnElement[bool]]:
     if filters.counts_agents:
         conditions += _count_filters(filters)
     if not filters.show_hidden:
-        conditions.append(blocks.c.hidden.is_(False))
+        conditions.append(blocks.c.hidden.is_not(True))
     if filters.is_template is not None:
         conditions.append(blocks.c.is_template.is_(filters.is_template))
     if filters.identity_ids:

@@ -64,8 +64,8 @@ def replace_every(value: str, old: str, new: str) -> Edit:
     old, new = storable(old), storable(new)
     if not old:
         raise Refused("TOOL_REFUSED", "old_content is empty. Give the exact text that shall be replaced.")
-    before, found, after = value.partition(old)
-    if not found:
+    before, separator, after = value.partition(old)
+    if not separator:
         raise _not_found("old_content")
     # Before it is made: of a short text that is everywhere and a long one it would fill the memory of the service.
     length = len(value) + value.count(old) * (len(new) - len(old))
@@ -149,10 +149,10 @@ def unknown_label(label: str, labels: Iterable[str]) -> Refused:
 
 
 def report(block: Block, edit: Edit) -> str:
-    """Returns what a model reads after an edit: sizes, and the new text (of a long block, around the change)."""
-    head = f'The memory block "{block.label}" was changed ({len(block.value)} of {block.limit} characters).'
+    """Returns what a model reads after an edit: the block's new text, or of a long block what is around the change."""
     if len(block.value) <= _SHOWN_WHOLE:
-        return f"{head} It now reads:\n{block.value}"
+        return block.value
+    head = f'The memory block "{block.label}" was changed ({len(block.value)} of {block.limit} characters).'
     lines = block.value.split("\n")
     first, last = max(0, edit.first - _SHOWN_AROUND), min(len(lines), edit.last + _SHOWN_AROUND)
     excerpt = "\n".join(lines[first:last])

@@ -1,11 +1,13 @@
 """Lines of files that match a pattern, found by RE2: in linear time, whatever the pattern."""
 
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from services.common.core.refusals import Refused
+from services.memory.core.file_text.pages import text_lines
 from services.memory.files.model import TextPage
 
 LONGEST_PATTERN = 1_000
@@ -17,13 +19,13 @@ _MOST_CHARS = 30_000
 # Of a compiled pattern: it bounds what one page can cost.
 _MEMORY = 1 << 18
 _UNSUPPORTED = (
-    " The engine knows neither lookahead, lookbehind nor backreferences; the rest of the usual syntax works, with (?i) "
-    "for any case."
+    " The engine knows neither lookahead, lookbehind nor backreferences; the rest of the usual syntax works, with "
+    "(?-i) to tell cases apart."
 )
 
 
 def compile_pattern(pattern: str, name: str) -> Any:
-    """Compiles for RE2, never to match over the end of a line. Raises Refused, which names the argument."""
+    """Compiles for RE2: any case, never over the end of a line. Raises Refused, which names the argument."""
     if not 1 <= len(pattern) <= LONGEST_PATTERN:
         problem = f"has 1 to {LONGEST_PATTERN} characters, not {len(pattern)}"
         raise Refused("TOOL_REFUSED", f'The argument "{name}" {problem}.')
@@ -32,6 +34,7 @@ def compile_pattern(pattern: str, name: str) -> Any:
 
     options = re2.Options()
     options.max_mem, options.never_nl, options.log_errors = _MEMORY, True, False
+    options.case_sensitive = False
     try:
         re2.compile(pattern, options)
         # What follows in the line is taken along: every line matches once.
@@ -44,6 +47,20 @@ def compile_pattern(pattern: str, name: str) -> Any:
         raise Refused("TOOL_REFUSED", sentence) from None
 
 
+def compile_include(include: str) -> Any:
+    """Compiles a pattern for paths: a glob, or else a regular expression. Raises Refused."""
+    if not _is_glob(include):
+        return compile_pattern(include, "include")
+    # A star matches slashes, too: a file's own name may have some.
+    parts = {"*": ".*", "?": "."}
+    return compile_pattern(f"(^|/){''.join(parts.get(char) or re.escape(char) for char in include)}$", "include")
+
+
+def _is_glob(include: str) -> bool:
+    """Returns whether it has a wildcard of globs, and nothing that only a regular expression has."""
+    return bool(re.search(r"(^|[^.])[*?]", include)) and not re.search(r"[\\^$|()\[\]{}+]|\.[*?]", include)
+
+
 @dataclass
 class Grep:
     """One search over the pages of files, in order. `skip`: matches of earlier answers; `context`: lines around it."""
@@ -53,52 +70,59 @@ class Grep:
     skip: int = 0
     match_count: int = 0
     shown_count: int = 0
-    # There is a match more than is shown.
+    file_count: int = 0
+    # There is a match more than is shown; from then on they are counted.
     full: bool = False
     files: list[tuple[str, dict[int, tuple[str, str]]]] = field(default_factory=list)
     _path: str = ""
     _chars: int = 0
+    _matched: str = ""
     # Lines before the page that may be the context of its first match, and how many of it are context still.
     _before: tuple[str, ...] = ()
     _after: int = 0
 
     def search(self, pages: Iterable[tuple[str, TextPage]], until: float) -> bool:
-        """Looks through pages of files, given with their paths, until time.monotonic() is `until` or no more is shown.
+        """Looks through pages of files, given with their paths, until time.monotonic() is `until`.
 
-        Whether it looked through all of them.
+        Returns whether it looked through all of them.
         """
         for path, page in pages:
             if path != self._path:
                 self._path, self._before, self._after = path, (), 0
-            # The lines after the last match that is shown may be on the next page.
-            if (self.full and not self._after) or time.monotonic() > until:
+            if time.monotonic() > until:
                 return False
-            lines = page.text.split("\n")
+            lines = text_lines(page.text)
+            # The lines after the last match that is shown may be on the next page.
             self._show_after(page.first_line, lines)
-            if not self.full:
-                self._search(page, lines)
-        return not self.full or self._after > 0
+            self._search(page.first_line, "\n".join(lines), lines)
+        return True
 
-    def _search(self, page: TextPage, lines: Sequence[str]) -> None:
+    def _search(self, first_line: int, text: str, lines: Sequence[str]) -> None:
         position = place = 0
         last = -1
-        for match in self.expression.finditer(page.text):
-            place += page.text.count("\n", position, match.start(1))
+        for match in self.expression.finditer(text):
+            place += text.count("\n", position, match.start(1))
             position = match.start(1)
             if place == last:  # what matches nothing does so once more at the end of the line
                 continue
             last = place
-            self.match_count += 1
-            if self.match_count <= self.skip:
+            self._count()
+            if self.full or self.match_count <= self.skip:
                 continue
             if self.shown_count == MOST_MATCHES or self._chars > _MOST_CHARS:
                 self.full = True
-                return
+                continue
             self.shown_count += 1
-            start = position - (page.text.rfind("\n", 0, position) + 1)
-            self._show_around(page.first_line, lines, place, start)
+            start = position - (text.rfind("\n", 0, position) + 1)
+            self._show_around(first_line, lines, place, start)
         if self.context:
             self._before = (*self._before, *lines)[-self.context :]
+
+    def _count(self) -> None:
+        self.match_count += 1
+        if self._matched != self._path:
+            self._matched = self._path
+            self.file_count += 1
 
     def _show_after(self, first_line: int, lines: Sequence[str]) -> None:
         for place in range(min(self._after, len(lines))):
@@ -136,22 +160,26 @@ def _clip(line: str, start: int) -> str:
     return f"{'...' if first else ''}{cut}{'...' if first + _LINE_CHARS < len(line) else ''}"
 
 
-def render_result(grep: Grep, *, looked: int, files: int, whole: bool) -> str:
-    """Returns what the model reads. looked: files that were looked through, of so many; whole: all, to the end."""
-    parts = [_of_file(path, lines) for path, lines in grep.files]
-    first, last = grep.skip + 1, grep.skip + grep.shown_count
-    if grep.shown_count and grep.full:
-        parts.append(f"[Matches {first} to {last}; there are more. Go on with offset={last}.]")
-    elif grep.shown_count:
-        parts.append(f"[Matches {first} to {last}; these are all.]" if whole else f"[Matches {first} to {last}.]")
-    else:
-        none = "There are no more matches" if whole else f"Matches after the first {grep.skip} were not reached"
-        parts.append(f"[{none}.]" if grep.skip else f"[No line matches in {looked} files.]")
-    if not whole and not grep.full:
+def render_result(grep: Grep, pattern: str, *, looked: int, files: int, whole: bool) -> str:
+    """Returns what the model reads, totals first. looked: files that were looked through, of so many; whole: all."""
+    parts = [_totals(grep, pattern, whole=whole), *(_of_file(path, lines) for path, lines in grep.files)]
+    if grep.full:
+        parts.append(f"[Go on with offset={grep.skip + grep.shown_count}.]")
+    if not whole:
         parts.append(
             f"[The time was up after {looked} of {files} files. Narrow the search: name files by a pattern in include.]"
         )
     return "\n\n".join(parts)
+
+
+def _totals(grep: Grep, pattern: str, *, whole: bool) -> str:
+    if not grep.match_count:
+        return f"No matches found for pattern: '{pattern}'"
+    least = "" if whole else "at least "
+    total = f"Found {least}{grep.match_count} matches in {grep.file_count} files for pattern: '{pattern}'"
+    if not grep.shown_count:
+        return f"{total}; none after the first {grep.skip}."
+    return f"{total}; matches {grep.skip + 1} to {grep.skip + grep.shown_count} are shown."
 
 
 def _of_file(path: str, lines: dict[int, tuple[str, str]]) -> str:

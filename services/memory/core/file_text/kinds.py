@@ -1,5 +1,6 @@
 """Kinds of files, known by extension or MIME type, and how a text of each is split."""
 
+import mimetypes
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,7 +60,7 @@ _PROSE = {
     "srt": "application/x-subrip",
     "vtt": "text/vtt",
 }
-_MARKDOWN = {"md": "text/markdown", "markdown": "text/markdown", "mdx": "text/markdown"}
+_MARKDOWN = dict.fromkeys(("md", "markdown", "mdx"), "text/x-markdown")
 _LINES = {
     # Data.
     "csv": "text/csv",
@@ -150,13 +151,17 @@ _BY_MEDIA_TYPE = {kind.media_type: kind for kind in reversed(BY_EXTENSION.values
     "application/x-yaml": BY_EXTENSION["yaml"],
     "application/yaml": BY_EXTENSION["yaml"],
     "text/xml": BY_EXTENSION["xml"],
-    "text/x-markdown": BY_EXTENSION["md"],
+    "text/markdown": BY_EXTENSION["md"],
     "application/x-sh": BY_EXTENSION["sh"],
     "application/csv": BY_EXTENSION["csv"],
 }
 PLAIN_TEXT = "text/plain"
 _UNKNOWN = FileKind(FileFormat.TEXT, SplitMode.PROSE, PLAIN_TEXT)
 _SNIFFED_BYTES = 8_192
+# MIME types of bytes that may be anything, of what is no text, and of texts among these.
+_ANYTHING = "application/octet-stream"
+_NO_TEXT = ("application/", "audio/", "font/", "image/", "model/", "video/")
+_TEXTS = ("json", "xml", "yaml", "toml", "script", "sql", "x-sh", "x-csh", "x-tex", "x-latex", "x-python", "x-perl")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Texts that nobody reads as they are.
 _PROGRAMS = (b"{\\rtf", b"%!PS")
@@ -165,23 +170,34 @@ _READABLE = "PDF, DOCX, XLSX, PPTX, HTML, Markdown, CSV, JSON, code and other te
 
 def kind_of(name: str, media_type: str) -> FileKind | None:
     """Returns the kind by the name's extension, else by the MIME type; None where neither tells it."""
-    stem, dot, extension = name.lower().rpartition(".")
+    stem, dot, extension = name.lower().rpartition("/")[2].rpartition(".")
     # A name without a dot is a kind by itself: Dockerfile, Makefile.
     known = BY_EXTENSION.get(extension) if dot or not stem else None
     return known or _BY_MEDIA_TYPE.get(media_type.partition(";")[0].strip().lower())
 
 
-def sniff_kind(name: str, head: bytes) -> FileKind:
+def sniff_kind(name: str, head: bytes, media_type: str = "") -> FileKind:
     """Returns the kind of a file that neither name nor MIME type tells: text, or PDF. `head`: how it begins.
 
-    Raises Refused (FILE_TYPE_UNSUPPORTED) for what is no text.
+    Raises Refused (FILE_TYPE_UNSUPPORTED) for what is no text, or calls itself something else.
     """
     head = head[:_SNIFFED_BYTES]
     if head.startswith(b"%PDF-"):
         return BY_EXTENSION["pdf"]
-    if head.startswith(_PROGRAMS) or (b"\0" in head and not head.startswith(_WIDE_MARKS)):
+    is_binary = head.startswith(_PROGRAMS) or (b"\0" in head and not head.startswith(_WIDE_MARKS))
+    if is_binary or _is_called_binary(name, media_type):
         raise Refused("FILE_TYPE_UNSUPPORTED", f"{name!r} is of a type that cannot be read; there is {_READABLE}")
     return _UNKNOWN
+
+
+def _is_called_binary(name: str, media_type: str) -> bool:
+    """Returns whether the name's extension is one of no text; where nobody knows it, whether the client says so."""
+    extension = name.lower().rpartition("/")[2].rpartition(".")
+    by_name = mimetypes.types_map.get(f".{extension[2]}") if extension[0] else None
+    called = by_name or media_type.partition(";")[0].strip().lower()
+    if not by_name and called == _ANYTHING:
+        return False
+    return called.startswith(_NO_TEXT) and not called.endswith(_TEXTS)
 
 
 def of_media_type(name: str, media_type: str) -> FileKind:

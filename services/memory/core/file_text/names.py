@@ -17,9 +17,9 @@ def normal_form(name: str) -> str:
 
 
 def validate_file_name(name: str) -> str:
-    """Returns the name's last part, without folders and control characters. Raises Refused (FILE_INVALID)."""
-    own = normal_form(CONTROLS.sub("", name)).replace("\\", "/").rpartition("/")[2].strip()
-    if own in ("", ".", ".."):
+    """Returns the name without control characters; slashes stay, and mean nothing. Raises Refused (FILE_INVALID)."""
+    own = normal_form(CONTROLS.sub("", name)).strip()
+    if not own.strip("./\\ "):
         raise Refused("FILE_INVALID", f"{name[:LONGEST_NAME]!r} is no name of a file")
     if len(own) > LONGEST_NAME:
         raise Refused("FILE_INVALID", f"a file's name has at most {LONGEST_NAME} characters, this one {len(own)}")
@@ -29,7 +29,7 @@ def validate_file_name(name: str) -> str:
 def stem_and_suffix(name: str) -> tuple[str, str]:
     """Splits `report.pdf` into ("report", ".pdf"); names that begin with their only dot have no suffix."""
     stem, dot, extension = name.rpartition(".")
-    return (stem, dot + extension) if stem else (name, "")
+    return (stem, dot + extension) if stem.rpartition("/")[2] and "/" not in extension else (name, "")
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

@@ -4,6 +4,7 @@ Pages end where pieces end, so that no piece runs over two of them, and each can
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -15,14 +16,23 @@ LONGEST_LINE = 4_000
 LONGEST_TEXT = 20_000_000
 _BACK = LONGEST_PAGE // 4
 
+# Of the blank end of a text; who ends a file with more of it does not miss it.
+_LONGEST_ENDING = 1_000
 _NOT_STORED = re.compile("[\x00\ud800-\udfff]")
 
 
-def storable(text: str) -> str:
-    """Returns the text with plain newlines, without NUL, halves of surrogate pairs, and a blank end."""
+def storable(text: str) -> tuple[str, str]:
+    """Returns the text with plain newlines, without NUL and halves of surrogate pairs; and, apart, its blank end."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _NOT_STORED.sub(lambda match: "" if match[0] == "\0" else "\ufffd", text).rstrip()
+    text = _NOT_STORED.sub(lambda match: "" if match[0] == "\0" else "\ufffd", text)
+    body = text.rstrip()
+    return body, text[len(body) :][:_LONGEST_ENDING]
+
+
+def text_lines(text: str) -> list[str]:
+    """Returns the lines that have a number: those that are not blank. Indents stay."""
+    return [line for line in text.split("\n") if line.strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +63,11 @@ def pages_of(text: str) -> Iterator[TextPage]:
     def page(count: int, *, continued: bool = False) -> TextPage:
         """Returns the first lines that are held, as a page."""
         nonlocal number, first, size
-        result = TextPage(
-            page=number,
-            first_line=first,
-            last_line=first + count - 1,
-            text="\n".join(lines[:count]),
-            continued=continued,
-        )
+        text = "\n".join(lines[:count])
+        last = first + len(text_lines(text)) - 1
+        result = TextPage(page=number, first_line=first, last_line=last, text=text, continued=continued)
         del lines[:count]
-        number, first, size = number + 1, first + count, sum(len(line) + 1 for line in lines)
+        number, first, size = number + 1, last + 1, sum(len(line) + 1 for line in lines)
         return result
 
     after_part = False
@@ -101,21 +107,14 @@ def join_pages(pages: Iterable[TextPage]) -> str:
 
 def chunks_of(page: TextPage) -> list[Chunk]:
     """Returns the pieces of a page, by its cuts."""
-    starts = [0, *(match.end() for match in re.finditer("\n", page.text))]
-    chunks, line = [], 0
+    # Where each line with a number ends; a piece begins in the first that ends behind its start.
+    ends = [match.end() for match in re.finditer("[^\n]*\\S[^\n]*", page.text)]
+    chunks = []
     for index, (start, end) in enumerate(page.cuts):
-        while line + 1 < len(starts) and starts[line + 1] <= start:
-            line += 1
         text = page.text[start:end]
-        first = page.first_line + line
-        chunks.append(
-            Chunk(
-                place=page.first_place + index,
-                first_line=first,
-                last_line=first + text.rstrip("\n").count("\n"),
-                text=text,
-            )
-        )
+        first = page.first_line + bisect_right(ends, start)
+        last = first + max(len(text_lines(text)), 1) - 1
+        chunks.append(Chunk(place=page.first_place + index, first_line=first, last_line=last, text=text))
     return chunks
 
 

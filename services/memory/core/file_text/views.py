@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
+from services.memory.core.file_text.pages import text_lines
 from services.memory.files.model import TextPage
 
 # The longest note under the lines of a view, with its newline.
@@ -21,14 +22,23 @@ class Window:
     char_limit: int
     line_count: int
 
+    @property
+    def is_whole(self) -> bool:
+        """Returns whether nobody asked for a part of it."""
+        return self.first_line == 1 and self.last_line is None
+
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Lines in view; 0 to 0 of an empty file. `text`: they are numbered, under a line that says which they are."""
+    """Lines in view; 0 to 0 of an empty file. `text`: they are numbered, under a line that says which they are.
+
+    is_whole: all of the file was opened, whether or not it fits.
+    """
 
     first_line: int
     last_line: int
     text: str
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +53,10 @@ class OpenFile:
 def view_of(window: Window, pages: Iterable[TextPage]) -> View:
     """Returns the view of pages that hold its lines, in order; not longer than its limit, of 200 at least."""
     if not window.line_count:
-        return View(0, 0, "[The file is empty.]")
+        return View(0, 0, _header(window, 0, 0))
     first = min(window.first_line, window.line_count)
     end = min(window.last_line or window.line_count, window.line_count)
-    room = window.char_limit - len(_header(window.line_count, window.line_count, window.line_count)) - _NOTE
+    room = window.char_limit - len(_header(window, window.line_count, window.line_count)) - _NOTE
     lines: list[str] = []
     number = first - 1
     for number, line in _numbered_lines(pages, first, end):
@@ -59,11 +69,16 @@ def view_of(window: Window, pages: Iterable[TextPage]) -> View:
             break
         lines.append(line)
     note = _note(number, end, window)
-    return View(first, number, "\n".join([_header(first, number, window.line_count), *lines, *note]))
+    text = "\n".join([_header(window, first, number), *lines, *note])
+    return View(first, number, text, window.is_whole)
 
 
-def _header(first: int, last: int, count: int) -> str:
-    return f"[Lines {first} to {last} of {count} are in view.]"
+def _header(window: Window, first: int, last: int) -> str:
+    of_all = f"(out of {window.line_count} lines)"
+    if window.is_whole:
+        return f"[Viewing file start {of_all}]"
+    to_end = window.last_line is None and last == window.line_count
+    return f"[Viewing lines {first} to {'end' if to_end else last} {of_all}]"
 
 
 def _note(last: int, end: int, window: Window) -> list[str]:
@@ -77,7 +92,7 @@ def _note(last: int, end: int, window: Window) -> list[str]:
 
 def _numbered_lines(pages: Iterable[TextPage], first: int, end: int) -> Iterable[tuple[int, str]]:
     for page in pages:
-        for number, line in enumerate(page.text.split("\n"), start=page.first_line):
+        for number, line in enumerate(text_lines(page.text), start=page.first_line):
             if number > end:
                 return
             if number >= first:

@@ -68,7 +68,7 @@ class BlockLists(Protocol):
     """Pages for administration."""
 
     async def blocks(self, organization_id: UUID, filters: BlockList, page: Page) -> PageOf[Block]:
-        """Raises NotFound (BLOCK_NOT_FOUND) for a cursor that does not exist."""
+        """Raises NotFound (CURSOR_NOT_FOUND) for a cursor that does not exist."""
 
     async def count_blocks(self, organization_id: UUID, identity_ids: Sequence[UUID] = ()) -> int:
         """Returns the number of blocks, hidden ones too: those about one of `identity_ids`, or all."""

@@ -44,8 +44,13 @@ class FolderStore(Protocol):
     async def count(self, organization_id: UUID) -> tuple[int, int, int]:
         """Returns folders, files, and the bytes of these."""
 
-    async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Folder]:
-        """Raises NotFound (FOLDER_NOT_FOUND) for a cursor that does not exist."""
+    async def list(
+        self, organization_id: UUID, page: Page, *, name: str | None = None, name_search: str = ""
+    ) -> PageOf[Folder]:
+        """Returns those of this name, or whose name contains `name_search` in any case.
+
+        Raises NotFound (CURSOR_NOT_FOUND) for a cursor that does not exist.
+        """
 
 
 class Parser(Protocol):
@@ -94,7 +99,7 @@ class FileStore(Protocol):
     ) -> PageOf[File]:
         """Returns a page of files. unfinished: only those that are still worked on.
 
-        Raises NotFound (FOLDER_NOT_FOUND); NotFound (FILE_NOT_FOUND) for a cursor that does not exist.
+        Raises NotFound (FOLDER_NOT_FOUND); NotFound (CURSOR_NOT_FOUND) for a cursor that does not exist.
         """
 
     async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
@@ -120,7 +125,10 @@ class IngestionStore(Protocol):
         """Stores pages, which nobody sees yet."""
 
     async def finish_parsing(self, organization_id: UUID, work: Work, parsed: ParseSummary) -> FileStatus:
-        """Moves PARSING to EMBEDDING, or COMPLETED where there is nothing to embed; deletes the upload."""
+        """Moves PARSING to EMBEDDING, or COMPLETED where there is nothing to embed; deletes the upload.
+
+        The file is then open for every agent that has its folder.
+        """
 
     async def chunks(self, organization_id: UUID, file_id: UUID, place: int, limit: int) -> Sequence[Chunk]:
         """Returns the next pieces, from a place on."""
@@ -142,10 +150,13 @@ class AgentFileStore(Protocol):
     """Folders of agents, and which of their files are open. Changes of one agent's are made one after the other."""
 
     async def attach(self, organization_id: UUID, agent_id: UUID, folder_id: UUID, limits: FileLimits) -> None:
-        """Opens as many of its files as still may be open, oldest first. Raises NotFound (FOLDER_NOT_FOUND)."""
+        """Opens as many of its files as may be open, oldest first; those opened longest ago are closed for them.
+
+        Where it is attached already, only the limits are kept. Raises NotFound (FOLDER_NOT_FOUND).
+        """
 
     async def detach(self, organization_id: UUID, agent_id: UUID, folder_id: UUID) -> int:
-        """Returns how many are left. Raises NotFound (FOLDER_NOT_FOUND), FailedPrecondition (FOLDER_NOT_ATTACHED)."""
+        """Returns how many are left, also where it was not attached. Raises NotFound (FOLDER_NOT_FOUND)."""
 
     async def folders(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Folder]]:
         """Returns those of each agent that has some, in the order of attachment; in one statement."""
@@ -156,7 +167,10 @@ class AgentFileStore(Protocol):
     async def list(
         self, organization_id: UUID, agent_id: UUID, page: Page, *, is_open: bool | None
     ) -> PageOf[AgentFile]:
-        """Returns files by the time of upload. Raises NotFound (FILE_NOT_FOUND) for an unknown cursor, Refused."""
+        """Returns files by the time of upload. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused."""
+
+    async def of_many(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[AgentFile]]:
+        """Returns the files of each agent that has some, by the time of upload, at most 1,000; in one statement."""
 
     async def open(
         self,

@@ -101,4 +101,4 @@ class PassageLists(Protocol):
         """Returns how many vectors there are, and the bytes of their values."""
 
     async def archives(self, organization_id: UUID, filters: ArchiveList, page: Page) -> PageOf[Archive]:
-        """Raises NotFound (ARCHIVE_NOT_FOUND) for a cursor that does not exist."""
+        """Raises NotFound (CURSOR_NOT_FOUND) for a cursor that does not exist."""

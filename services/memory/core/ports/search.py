@@ -43,4 +43,4 @@ class Embedder(Protocol):
         """Returns one vector per text, all of one length, by that model. Raises LociError, also after `seconds`."""
 
     async def check(self, handle: str, seconds: float) -> None:
-        """Raises NotFound (MODEL_NOT_FOUND) for a handle that is not configured."""
+        """Raises NotFound (EMBEDDING_NOT_FOUND) for a handle that is not configured."""

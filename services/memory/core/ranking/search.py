@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from services.common.core.ranking import any_of, reciprocal_ranks
+from services.common.core import ranking
+from services.common.core.ranking import any_of
 from services.memory.archives.model import Archive, EmbeddingModel
 from services.memory.passages.model import Passage
-
-_LEAST_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +79,16 @@ def _part(archives: Sequence[Archive]) -> Part:
     return Part(tuple(archive.id for archive in archives), sum(archive.passage_count for archive in archives))
 
 
-def depth(top_k: int) -> int:
-    """Returns how many results each search gives: enough that fusion can lift what stands lower in one list."""
-    return max(_LEAST_DEPTH, 2 * top_k)
-
-
 def fuse(
     vector_lists: Sequence[Sequence[RankedPassage]], text_list: Sequence[RankedPassage], top_k: int
 ) -> list[FusedPassage]:
     """Returns the best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
-    rankings = (*vector_lists, text_list)
-    scores = reciprocal_ranks([(one.archive_id, one.passage_id) for one in ranking] for ranking in rankings)
-    vectors = _scores(hit for ranking in vector_lists for hit in ranking)
-    texts = _scores(text_list)
-    fused = [FusedPassage(*key, score, vectors.get(key), texts.get(key)) for key, score in scores.items()]
-    fused.sort(key=lambda one: (-one.score, -(one.vector or 0.0), one.passage_id.int))
-    return fused[:top_k]
+    fused = ranking.fuse([*map(_scores, vector_lists)], _scores(text_list), lambda key: key[1])
+    return [FusedPassage(*key, score, vector, text) for key, score, vector, text in fused[:top_k]]
 
 
-def _scores(ranking: Iterable[RankedPassage]) -> dict[tuple[UUID, UUID], float]:
-    return {(hit.archive_id, hit.passage_id): hit.score for hit in ranking}
+def _scores(hits: Iterable[RankedPassage]) -> dict[tuple[UUID, UUID], float]:
+    return {(hit.archive_id, hit.passage_id): hit.score for hit in hits}
 
 
 def archive_lexeme(archive_id: UUID) -> str:

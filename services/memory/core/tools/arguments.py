@@ -77,10 +77,15 @@ class Arguments:
 
     def integer(self, name: str, default: int) -> int:
         """Returns a whole number; digits in a string count, too."""
+        value = self.optional_integer(name)
+        return default if value is None else value
+
+    def optional_integer(self, name: str) -> int | None:
+        """Returns a whole number, None if not given."""
         value = self._values.get(name)
         match value:
             case None:
-                return default
+                return None
             case bool():
                 raise self._wrong(name, "an integer")
             case int():

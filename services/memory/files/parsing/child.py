@@ -31,8 +31,11 @@ def _limit() -> None:
     limit_process(memory_bytes=MEMORY_BYTES, cpu_seconds=CPU_SECONDS, open_files=64)
 
 
-def text_of(kind: FileFormat, data: bytes) -> str:
-    """Returns the whole text of a file. Raises Unreadable, and whatever a library makes of a file that is broken."""
+def text_of(kind: FileFormat, data: bytes) -> tuple[str, str]:
+    """Returns the text of a file and, apart from it, its blank end.
+
+    Raises Unreadable, and whatever a library makes of a file that is broken.
+    """
     parts, size = [], 0
     # Each library is large; a child needs one.
     for part in importlib.import_module(f"services.memory.files.parsing.{kind}").read(data):
@@ -45,7 +48,9 @@ def text_of(kind: FileFormat, data: bytes) -> str:
 
 def answer(kind: FileFormat, split_mode: SplitMode, data: bytes) -> Iterator[dict[str, Any]]:
     """Returns the lines of the answer."""
-    text = text_of(kind, data)
+    text, ending = text_of(kind, data)
+    # Of a document it is only what the conversion left.
+    ending = ending if kind is FileFormat.TEXT else ""
     pages, line, place = 0, 0, 0
     for page in pages_of(text):
         pieces = cuts(page.text, split_mode)
@@ -59,7 +64,7 @@ def answer(kind: FileFormat, split_mode: SplitMode, data: bytes) -> Iterator[dic
             "text": page.text,
         }
         pages, line, place = pages + 1, page.last_line, place + len(pieces)
-    yield {"pages": pages, "lines": line, "characters": len(text), "chunks": place}
+    yield {"pages": pages, "lines": line, "characters": len(text), "chunks": place, "ending": ending}
 
 
 def main() -> None:

@@ -41,8 +41,11 @@ WHERE d.organization_id = $1 AND d.id = $2
 _PAGES = (
     f"SELECT {PAGE_COLUMNS} FROM memory.file_pages p WHERE p.organization_id = $1 AND p.file_id = $2 ORDER BY p.page"
 )
-_BYTES = """
-SELECT coalesce(sum(octet_length(text)), 0) FROM memory.file_pages WHERE organization_id = $1 AND file_id = $2
+_SIZE = """
+SELECT f.ending, (
+    SELECT coalesce(sum(octet_length(p.text)), 0) FROM memory.file_pages p
+    WHERE p.organization_id = $1 AND p.file_id = $2) AS bytes
+FROM memory.files f WHERE f.organization_id = $1 AND f.id = $2
 """
 _DELETE = """
 WITH gone AS (
@@ -100,9 +103,11 @@ class PostgresFiles:
         return PageOf(items, result.next_token)
 
     async def content(self, organization_id: UUID, file_id: UUID, most_bytes: int) -> str | None:
-        if await self._pool.fetchval(_BYTES, organization_id, file_id) > most_bytes:
+        size = await self._pool.fetchrow(_SIZE, organization_id, file_id)
+        if size is None or size["bytes"] > most_bytes:
             return None
-        return join_pages([page_of_row(row) for row in await self._pool.fetch(_PAGES, organization_id, file_id)])
+        pages = [page_of_row(row) for row in await self._pool.fetch(_PAGES, organization_id, file_id)]
+        return join_pages(pages) + str(size["ending"])
 
     async def delete(self, organization_id: UUID, folder_id: UUID, file_id: UUID) -> None:
         async with self._pool.acquire() as connection, connection.transaction():

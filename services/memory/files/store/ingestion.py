@@ -9,6 +9,7 @@ import asyncpg
 
 from services.common.core.statements import Statement
 from services.common.vectors import encode
+from services.memory.agent_files.store.opening import open_files
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.errors import FileConflict, ModelConflict
 from services.memory.core.file_text.pages import chunks_of
@@ -39,7 +40,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
 """
 _PARSED = """
 UPDATE memory.files f
-SET status = CASE WHEN $6 > 0 THEN 3 ELSE 4 END, line_count = $4, char_count = $5, chunk_count = $6,
+SET status = CASE WHEN $6 > 0 THEN 3 ELSE 4 END, line_count = $4, char_count = $5, chunk_count = $6, ending = $8,
     embedded_count = 0, upload_id = NULL, updated_at = now()
 WHERE f.organization_id = $1 AND f.id = $2 AND f.status = 2 AND f.upload_id = $3
     AND $7 = (SELECT count(*) FROM memory.file_pages p WHERE p.organization_id = $1 AND p.file_id = $2)
@@ -153,12 +154,13 @@ class PostgresIngestion:
             raise FileConflict from None
 
     async def finish_parsing(self, organization_id: UUID, work: Work, parsed: ParseSummary) -> FileStatus:
-        counts = (parsed.lines, parsed.characters, parsed.chunks, parsed.pages)
+        counts = (parsed.lines, parsed.characters, parsed.chunks, parsed.pages, parsed.ending)
         async with self._pool.acquire() as connection, connection.transaction():
             status = await connection.fetchval(_PARSED, organization_id, work.file.id, work.upload_id, *counts)
             if status is None:
                 raise FileConflict
             await connection.execute(_NO_BYTES, organization_id, work.upload_id)
+            await open_files(connection, organization_id, work.file.folder_id, [work.file.id])
         return FileStatus(status)
 
     async def chunks(self, organization_id: UUID, file_id: UUID, place: int, limit: int) -> Sequence[Chunk]:

@@ -87,7 +87,7 @@ async def make_default_archive(
     connection: Any, organization_id: UUID, user_id: UUID, new: NewPassages, agent_id: UUID
 ) -> None:
     """Returns the agent's own archive. Raises ArchiveConflict when there is one by now."""
-    name = f"Archive of agent-{agent_id}"
+    name = f"{new.agent_name}'s Archive" if new.agent_name else f"Archive of agent-{agent_id}"
     await connection.execute(_NEW_ARCHIVE, organization_id, new.archive_id, name, new.embedded.embedding, user_id)
     if await connection.fetchval(_NEW_DEFAULT, organization_id, agent_id, new.archive_id) is None:
         raise ArchiveConflict

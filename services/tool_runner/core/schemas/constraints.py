@@ -38,13 +38,13 @@ Constraints = dict[str, Any]
 
 def constraints_of(arguments: Sequence[ast.expr] | Sequence[ast.keyword]) -> Constraints:
     """Returns those of the metadata of an Annotated, or of the keywords of a Field."""
-    found: Constraints = {}
+    constraints: Constraints = {}
     for part in arguments:
         if isinstance(part, ast.keyword):
-            found |= _keyword(part)
+            constraints |= _keyword(part)
         else:
-            found |= _metadata(part)
-    return found
+            constraints |= _metadata(part)
+    return constraints
 
 
 def is_field(node: ast.expr | None) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.tool_runner.core.schemas import python
 from services.tool_runner.core.schemas.constraints import Schema
-from services.tool_runner.core.schemas.rules import check_schema
+from services.tool_runner.core.schemas.rules import check_schema, no_such_function
 
 SCRIPTS = frozenset({"typescript", "javascript"})
 
@@ -20,15 +20,27 @@ class DerivedSchema:
 
 
 def derive(
-    source: str, source_type: str, schema: Schema | None = None, args_schema: Schema | None = None
+    source: str,
+    source_type: str,
+    schema: Schema | None = None,
+    args_schema: Schema | None = None,
+    *,
+    description: str = "",
+    name: str = "",
 ) -> DerivedSchema:
-    """Returns the schema: derived, or the given one once it is found to be of this source. Raises SchemaError."""
+    """Returns the schema: derived, or the client's own, by whose name a function in Python need not be called.
+
+    description: stands in for a docstring where `args_schema` says what the arguments are. name: a function that the
+    source must define. Raises SchemaError.
+    """
     language: Any = _of_scripts() if source_type in SCRIPTS else python
-    if schema is None:
-        schema = language.derive_schema(source, args_schema)
-    else:
+    if schema is not None:
         check_schema(schema)
-        language.check_function(source, schema["name"])
+        language.check_function(source, schema["name"] if source_type in SCRIPTS else name)
+    else:
+        schema = language.derive_schema(source, args_schema, description)
+        if name not in ("", schema["name"]):
+            raise no_such_function(name, [schema["name"]])
     return DerivedSchema(schema, language.takes_state(source, schema["name"]))
 
 

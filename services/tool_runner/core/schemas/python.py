@@ -25,16 +25,18 @@ HIDDEN_PARAMETERS = frozenset({STATE_PARAMETER, "request_heartbeat"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
+def derive_schema(source: str, args_schema: Schema | None = None, description: str = "") -> Schema:
     """Returns the schema of the tool in `source`; raises SchemaError.
 
     `args_schema` (a JSON Schema of type object) stands in for the type hints and argument descriptions when
-    it is given; name and description still come from the function.
+    it is given; the name still comes from the function. A docstring may be missing then: `description` takes its place.
     """
     module = _parse(source)
     function = _tool_function(module)
-    docstring = ast.get_docstring(function)
-    if not docstring or not docstring.strip():
+    docstring = (ast.get_docstring(function) or "").strip()
+    if not docstring and args_schema:
+        docstring = description.strip() or f"The {function.name} tool"
+    if not docstring:
         raise SchemaError(
             "NO_DOCSTRING",
             f"line {function.lineno}: function {function.name!r} has no docstring: the model reads it to know what the "
@@ -48,17 +50,20 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
     return schema
 
 
-def check_function(source: str, name: str) -> None:
-    """Checks that the source defines the function that a client's schema names; raises SchemaError."""
-    names = [node.name for node in _parse(source).body if isinstance(node, _Function)]
-    if name not in names:
+def check_function(source: str, name: str = "") -> None:
+    """Checks that the source defines the function, "": any; raises SchemaError."""
+    module = _parse(source)
+    _tool_function(module)
+    names = [node.name for node in module.body if isinstance(node, _Function)]
+    if name and name not in names:
         raise no_such_function(name, names)
 
 
 def takes_state(source: str, name: str) -> bool:
-    """Returns whether that function, which is there, has a parameter `agent_state`."""
-    functions = [node for node in _parse(source).body if isinstance(node, _Function) and node.name == name]
-    spec = functions[-1].args
+    """Returns whether the function that is run for a tool of this name has a parameter `agent_state`."""
+    functions = [node for node in _parse(source).body if isinstance(node, _Function)]
+    named = [function for function in functions if function.name == name]
+    spec = (named or functions)[-1].args
     return any(argument.arg == STATE_PARAMETER for argument in spec.posonlyargs + spec.args + spec.kwonlyargs)
 
 

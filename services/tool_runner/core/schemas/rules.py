@@ -8,7 +8,8 @@ from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.schemas.inline import inline
 
 MAX_SOURCE_BYTES = 256 * 1024
-MAX_NAME_CHARS = 48
+# What every provider takes.
+MAX_NAME_CHARS = 64
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
 
 
@@ -41,6 +42,7 @@ def check_args_schema(schema: Schema) -> Schema:
 
 
 def no_such_function(name: Any, defined: list[str]) -> SchemaError:
-    """Returns the error for a client's schema that is of another source."""
+    """Returns the error for a source that has another function than the tool's name says."""
     there = ", ".join(defined) or "none"
-    return SchemaError("NO_FUNCTION", f"the schema names the function {name!r}; the source defines: {there}")
+    sentence = f"Tool name {name!r} does not match the source, whose function is: {there}. Change both together"
+    return SchemaError("NAME_MISMATCH", sentence)

@@ -17,7 +17,7 @@ from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.errors import SchemaError
 
 _MOST_PROBLEMS = 5
-_SHOWN_CHARS = 80
+_QUOTE_CHARS = 80
 # Without it jsonschema would fetch what a $ref names, from wherever that is.
 _NOTHING_REMOTE: Registry[Any] = Registry()
 _KINDS = {
@@ -45,10 +45,10 @@ def problems(name: str, parameters: Schema, arguments: dict[str, Any]) -> list[s
     """Returns what is wrong with the arguments, at most five sentences; empty where nothing is."""
     validator = Draft202012Validator(parameters, registry=_NOTHING_REMOTE)
     try:
-        found = [_sentence(error) for error in validator.iter_errors(arguments)]
+        sentences = [_sentence(error) for error in validator.iter_errors(arguments)]
     except (Unresolvable, RecursionError) as error:
         return [f"the schema of {name} cannot be used: {str(error)[:200] or 'it refers to itself without end'}"]
-    return list(dict.fromkeys(_unknown_names(name, parameters, arguments) + found))[:_MOST_PROBLEMS]
+    return list(dict.fromkeys(_unknown_names(name, parameters, arguments) + sentences))[:_MOST_PROBLEMS]
 
 
 def _unknown_names(name: str, parameters: Schema, arguments: dict[str, Any]) -> list[str]:
@@ -98,4 +98,4 @@ def _place(path: Any) -> str:
 
 def _excerpt(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
+    return text if len(text) <= _QUOTE_CHARS else text[:_QUOTE_CHARS] + "..."

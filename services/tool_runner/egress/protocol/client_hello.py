@@ -64,7 +64,7 @@ def _hello(data: bytes) -> bytes | None:
 
 
 def _name(extensions: bytes) -> str:
-    found = ""
+    server_name = ""
     while extensions:
         kind = int.from_bytes(extensions[:2], "big")
         body, extensions = _vector(extensions[2:], 2)
@@ -73,13 +73,13 @@ def _name(extensions: bytes) -> str:
         if kind == _SERVER_NAME:
             names = _vector(body, 2)[0]
             # One name of the one type there is.
-            if names[0] != 0 or found:
+            if names[0] != 0 or server_name:
                 raise NotTls
             name, more = _vector(names[1:], 2)
             if more:
                 raise NotTls
-            found = name.decode("latin-1")
-    return found
+            server_name = name.decode("latin-1")
+    return server_name
 
 
 def _vector(data: bytes, length_bytes: int) -> tuple[bytes, bytes]:

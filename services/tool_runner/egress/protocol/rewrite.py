@@ -51,8 +51,8 @@ class Outgoing:
 
 def authority(host: str, port: int, *, tls: bool) -> bytes:
     """Returns the Host header of an origin."""
-    shown = f"[{host}]" if ":" in host else host
-    return (shown if port == DEFAULT_PORTS[tls] else f"{shown}:{port}").encode()
+    address = f"[{host}]" if ":" in host else host
+    return (address if port == DEFAULT_PORTS[tls] else f"{address}:{port}").encode()
 
 
 def forward_headers(headers: Iterable[tuple[bytes, bytes]], drop: Collection[bytes] = ()) -> Headers:

@@ -44,16 +44,16 @@ class Inputs:
                 problems.append(f"{place}: must be the id of a file: {error.message}")
         if problems or not file_ids:
             return CallFiles(arguments, {}, tuple(problems))
-        found = {file.id: file for file in await self._store.find(organization_id, file_ids)}
-        missing = [file_id for file_id in dict.fromkeys(file_ids) if file_id not in found]
+        files = {file.id: file for file in await self._store.find(organization_id, file_ids)}
+        missing = [file_id for file_id in dict.fromkeys(file_ids) if file_id not in files]
         problems = [f"there is no file {to_public('execfile', file_id)}" for file_id in missing[:5]]
-        size = sum(file.size for file in found.values())
-        if len(found) > MOST_FILES or size > MOST_BYTES:
+        size = sum(file.size for file in files.values())
+        if len(files) > MOST_FILES or size > MOST_BYTES:
             most = f"a call takes at most {MOST_FILES} files and {MOST_BYTES} bytes"
-            problems.append(f"{most}, not {len(found)} files and {size} bytes")
+            problems.append(f"{most}, not {len(files)} files and {size} bytes")
         if problems:
             return CallFiles(arguments, {}, tuple(problems))
-        names = input_paths(found[file_id] for file_id in file_ids)
+        names = input_paths(files[file_id] for file_id in file_ids)
         paths = {to_public("execfile", file_id): f"{INPUTS}/{name}" for file_id, name in names.items()}
         return CallFiles(replace_references(parameters, arguments, lambda text: paths[text.lower()]), names)
 

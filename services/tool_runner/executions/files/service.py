@@ -39,11 +39,11 @@ class Files:
 
     async def fetch(self, organization_id: UUID, file_id: UUID) -> tuple[KeptFile, bytes]:
         """Raises NotFound (EXECUTION_FILE_NOT_FOUND)."""
-        found = await self._store.find(organization_id, [file_id])
+        files = await self._store.find(organization_id, [file_id])
         content = (await self._store.contents(organization_id, [file_id])).get(file_id)
-        if not found or content is None:
+        if not files or content is None:
             raise _no_such(file_id)
-        return found[0], content
+        return files[0], content
 
     async def delete(self, organization_id: UUID, file_id: UUID) -> None:
         """Raises NotFound (EXECUTION_FILE_NOT_FOUND)."""

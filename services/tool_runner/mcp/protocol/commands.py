@@ -121,11 +121,11 @@ def _npm_parts(spec: str) -> tuple[str, str]:
 
 
 def _pip_parts(spec: str) -> tuple[str, str]:
-    found = _PIP_SPEC.fullmatch(spec)
-    if found is None:
+    match = _PIP_SPEC.fullmatch(spec)
+    if match is None:
         raise _refusal(f"{spec[:100]!r} is not a package of the index")
-    version = (found["version"] or "").removeprefix("@")
-    return found["name"], "" if version == "latest" else version
+    version = (match["version"] or "").removeprefix("@")
+    return match["name"], "" if version == "latest" else version
 
 
 def _package_name(name: str, version: str) -> dict[str, str]:

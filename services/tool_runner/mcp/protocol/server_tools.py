@@ -165,7 +165,9 @@ def tag(server: str) -> str:
 
 def tool_of(offer: ServerTool, *, tool_id: UUID, name: str, server_id: UUID | None, server: str) -> Tool:
     """Returns a new row of the catalogue."""
-    origin = {"server_id": f"mcp_server-{server_id}", "server_name": server, "tool_name": offer.name}
+    origin = {"server_id": f"mcp_server-{server_id}", "server_name": server}
+    if name != offer.name:
+        origin["tool_name"] = offer.name
     return Tool(
         id=tool_id,
         name=name,

@@ -1,7 +1,6 @@
 """Tools, receipts of their calls, and the replicas that run them.
 
-Every key begins with organization_id. `services/tool_runner/tools/table.py` says the same of tools to SQLAlchemy; a
-test compares the two.
+Every key begins with organization_id.
 """
 
 from alembic import op

@@ -33,15 +33,15 @@ class NodeRuntime:
 
 async def find_node() -> NodeRuntime:
     """Raises SandboxUnavailable with what is missing."""
-    found = shutil.which("node")
-    if found is None:
+    node = shutil.which("node")
+    if node is None:
         raise SandboxUnavailable(f"JavaScript and TypeScript tools need Node {_LEAST} or newer, which is not installed")
-    version = await _version(found)
+    version = await _version(node)
     if version < _LEAST:
-        raise SandboxUnavailable(f"JavaScript and TypeScript tools need Node {_LEAST} or newer; {found} is {version}")
+        raise SandboxUnavailable(f"JavaScript and TypeScript tools need Node {_LEAST} or newer; {node} is {version}")
     if not (_ENTRY / "node_modules").is_dir():
         raise SandboxUnavailable(f"the compiler of TypeScript is not installed: run 'npm ci --prefix {_ENTRY}'")
-    executable = os.path.realpath(found)  # noqa: ASYNC240 - a few links
+    executable = os.path.realpath(node)  # noqa: ASYNC240 - a few links
     if not everybody_reads(executable):
         raise SandboxUnavailable(f"sandboxes, which are not run as root, cannot read {executable}: move it, or open it")
     if everybody_reads(str(_ENTRY)):

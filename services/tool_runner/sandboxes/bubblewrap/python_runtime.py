@@ -52,8 +52,8 @@ async def find_runtimes() -> list[PythonRuntime]:
 async def compile_files(runtime: PythonRuntime, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Sources as that Python's bytecode, by their paths with a `c`: a worker starts in half the time then."""
     texts = json.dumps({path: content.decode() for path, content in files.items()})
-    found = await _answer(runtime.executable, _COMPILER, texts)
-    return {path: base64.b64decode(code) for path, code in found.items()} if found else dict(files)
+    answer = await _answer(runtime.executable, _COMPILER, texts)
+    return {path: base64.b64decode(code) for path, code in answer.items()} if answer else dict(files)
 
 
 def _candidates() -> list[str]:
@@ -88,9 +88,9 @@ def _runtime(answer: list[Any]) -> PythonRuntime | None:
     version, multiarch, paths = answer
     if tuple(version) < _MINIMUM:
         return None
-    found = [os.path.realpath(path) for path in paths if os.path.exists(path)]
+    present = [os.path.realpath(path) for path in paths if os.path.exists(path)]
     links = tuple((os.readlink(path), path) for path in ("/lib", "/lib64") if os.path.islink(path))
-    return PythonRuntime(found[0], tuple(dict.fromkeys(found + _libraries(multiarch))), links)
+    return PythonRuntime(present[0], tuple(dict.fromkeys(present + _libraries(multiarch))), links)
 
 
 def _libraries(multiarch: str) -> list[str]:

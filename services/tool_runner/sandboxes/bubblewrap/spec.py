@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from services.tool_runner.core.job import Language, SandboxUnavailable
@@ -18,6 +18,7 @@ _INSIDE_UID = "65534"
 _HOME = "/opt/loci"
 _LAYER = f"{_HOME}/layer"
 _BIN = "/usr/local/bin"
+_STAGED = "/mnt"
 _ENVIRONMENT = {
     "PATH": f"{_BIN}:/usr/bin:/bin",
     "HOME": "/work",
@@ -54,12 +55,13 @@ def command(
     if shape.language is Language.NODE:
         options += ["--memory", str(shape.memory)]
     return [
+        *_stage(bwrap, shape.host_folders),
         *_drop_root(uid),
         *(bwrap, *namespaces, *user, *life),
         *_environment(),
         *_programs(python, node),
         *_own_files(files, layer),
-        *_folders(str(shape.disk)),
+        *_folders(str(shape.disk), shape.host_folders),
         # Without site: what the host's packages do when Python starts is not for sandboxes; see `worker`.
         *(python.executable, "-I", "-S", f"{_HOME}/worker", *options),
     ]
@@ -105,9 +107,21 @@ def _own_files(files: Mapping[str, int], layer: Path | None) -> list[str]:
     return [*arguments, *(("--ro-bind", str(layer), _LAYER) if layer else ())]
 
 
-def _folders(size: str) -> list[str]:
-    """Folders in memory; everything else is read-only from here on."""
+def _stage(bwrap: str, host_folders: Sequence[str]) -> list[str]:
+    """Has folders of the host below _STAGED, for a user who may not go through root's home on the way to them."""
+    if not host_folders or os.geteuid() != 0:
+        return []
+    arguments = [bwrap, "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", _STAGED]
+    for number, folder in enumerate(host_folders):
+        arguments += ["--ro-bind", folder, f"{_STAGED}/{number}"]
+    return [*arguments, "--"]
+
+
+def _folders(size: str, host_folders: Sequence[str]) -> list[str]:
+    """Folders in memory, then those of the host, which may be below; everything else is read-only from here on."""
     arguments: list[str] = []
     for folder in ("/work", "/inputs", "/tmp", "/dev/shm"):
         arguments += ["--size", size, "--tmpfs", folder]
+    for number, folder in enumerate(host_folders):
+        arguments += ["--ro-bind", f"{_STAGED}/{number}" if os.geteuid() == 0 else folder, folder]
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/work"]

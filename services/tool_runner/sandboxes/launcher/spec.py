@@ -30,6 +30,7 @@ class ContainerRequest:
     processes: int
     cpus: float
     disk: int
+    host_folders: tuple[str, ...] = ()
 
 
 MOST: Mapping[str, Any] = {"memory": 4096 * MIB, "processes": 512, "cpus": 4.0, "disk": 2048 * MIB}
@@ -40,7 +41,10 @@ def read_request(fields: Mapping[str, Any]) -> ContainerRequest:
     if fields["language"] not in _LANGUAGES:
         raise KeyError(f"no language {fields['language']}")
     return ContainerRequest(
-        fields["language"], str(fields["layer"]), **{name: min(fields[name], MOST[name]) for name in MOST}
+        fields["language"],
+        str(fields["layer"]),
+        **{name: min(fields[name], MOST[name]) for name in MOST},
+        host_folders=tuple(map(str, fields.get("host_folders", ()))),
     )
 
 
@@ -83,6 +87,10 @@ def container_config(
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges", "seccomp=" + json.dumps(container_profile(machine))],
             "Tmpfs": dict.fromkeys(("/work", "/tmp", "/inputs"), tmpfs),
+            "Mounts": [
+                {"Type": "bind", "Source": folder, "Target": folder, "ReadOnly": True}
+                for folder in request.host_folders
+            ],
             "ShmSize": request.disk,
             "Memory": request.memory,
             "MemorySwap": request.memory,

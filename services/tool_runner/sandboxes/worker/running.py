@@ -26,12 +26,23 @@ def run(job: dict[str, Any]) -> Outcome:
 def _call(job: dict[str, Any], state: State) -> Any:
     module = _module("tool", job)
     exec(compile(job["source"], TOOL_FILE, "exec"), module.__dict__)
-    function = getattr(module, job["function"])
+    function = _function(module, job["function"])
     names, needed = _parameters(function)
     # An argument that may be left out and has no default is None (Optional[T]).
     missing = dict.fromkeys(needed)
     injected = {"agent_state": state.value} if "agent_state" in names and state.value is not None else {}
     return _await_result(function(**(missing | as_annotated(function, job["arguments"]) | injected)))
+
+
+def _function(module: types.ModuleType, name: str) -> Any:
+    """Returns the function of this name; the last that the source defines, for a tool that was named otherwise."""
+    if (named := getattr(module, name, None)) is not None:
+        return named
+    functions = (value for value in vars(module).values() if isinstance(value, types.FunctionType))
+    own = [function for function in functions if function.__code__.co_filename == TOOL_FILE]
+    if not own:
+        raise AttributeError(f"the source defines no function {name!r}")
+    return own[-1]
 
 
 def _parameters(function: Any) -> tuple[list[str], list[str]]:

@@ -31,23 +31,23 @@ class ImportedTool:
     network: JsonObject | None = None
     tags: tuple[str, ...] = ()
 
-    def draft(self, given: ToolChanges) -> ToolChanges:
+    def draft(self, settings: ToolChanges) -> ToolChanges:
         """Returns what is stored, with the settings that the client gave besides; packages, hosts and tags add up."""
         schema = {"name": self.name, "description": self.description, "parameters": self.parameters}
-        draft: ToolChanges = {**given}
+        draft: ToolChanges = {**settings}
         draft["source_type"], draft["source_code"] = "python", self.source_code
         draft["json_schema"], draft["args_json_schema"] = json.dumps(schema, ensure_ascii=False), None
-        draft["tags"] = tuple(dict.fromkeys((*given.get("tags", ()), *self.tags)))
-        packages = [*self.packages, *json.loads(given.get("pip_requirements") or "[]")]
+        draft["tags"] = tuple(dict.fromkeys((*settings.get("tags", ()), *self.tags)))
+        packages = [*self.packages, *json.loads(settings.get("pip_requirements") or "[]")]
         draft["pip_requirements"] = json.dumps(packages) if packages else ""
-        network = _together(self.network or {}, json.loads(given.get("network") or "{}"))
+        network = _together(self.network or {}, json.loads(settings.get("network") or "{}"))
         draft["network"] = json.dumps(network) if network else ""
         return draft
 
 
-def _together(ours: JsonObject, given: JsonObject) -> JsonObject:
-    allow = [*ours.get("allow", []), *(host for host in given.get("allow", []) if host not in ours.get("allow", []))]
-    secrets = {**ours.get("secrets", {}), **given.get("secrets", {})}
+def _together(ours: JsonObject, theirs: JsonObject) -> JsonObject:
+    allow = [*ours.get("allow", []), *(host for host in theirs.get("allow", []) if host not in ours.get("allow", []))]
+    secrets = {**ours.get("secrets", {}), **theirs.get("secrets", {})}
     return {**({"allow": allow} if allow else {}), **({"secrets": secrets} if secrets else {})}
 
 

@@ -36,22 +36,22 @@ import json
 import os
 
 
-def _made(value):
+def _built(value):
     """A value of the definition: objects with a class are made of it, the others are taken as they are."""
     if isinstance(value, list):
-        return [_made(part) for part in value]
+        return [_built(part) for part in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {{"environment"}}:
         return os.environ[value["environment"]]
     if {{"module", "class"}} <= value.keys():
         made = getattr(importlib.import_module(value["module"]), value["class"])
-        return made(**{{name: _made(part) for name, part in (value.get("arguments") or {{}}).items()}})
-    return {{name: _made(part) for name, part in value.items()}}
+        return made(**{{name: _built(part) for name, part in (value.get("arguments") or {{}}).items()}})
+    return {{name: _built(part) for name, part in value.items()}}
 
 
 def _plain(value):
-    """What JSON can hold of an answer."""
+    """Returns the parts of an answer that JSON can hold."""
     if isinstance(value, dict):
         return {{str(name): _plain(part) for name, part in value.items()}}
     if isinstance(value, (list, tuple, set)):
@@ -63,7 +63,7 @@ def _plain(value):
 
 
 def {name}(**arguments):
-    tool = _made(json.loads({definition}))
+    tool = _built(json.loads({definition}))
     given = {given}
     try:
         answer = tool.invoke(given)
@@ -123,14 +123,14 @@ def _check_nested(value: Any, where: str, depth: int) -> None:
 
 def _packages(definition: JsonObject, example: JsonObject) -> tuple[JsonObject, ...]:
     """Returns those that LangChain's own modules come from, then those that are named; a name's last entry holds."""
-    found: dict[str, JsonObject] = {}
+    packages: dict[str, JsonObject] = {}
     for name in sorted({module.partition(".")[0].replace("_", "-") for module in _modules(example)}):
         if name.startswith("langchain"):
-            found[name] = {"name": name}
+            packages[name] = {"name": name}
     for entry in member(definition, "packages", list, []):
         package = _package(entry)
-        found[package["name"]] = package
-    return tuple(found.values())
+        packages[package["name"]] = package
+    return tuple(packages.values())
 
 
 def _modules(value: Any) -> Iterator[str]:

@@ -8,7 +8,7 @@ from enum import Enum
 from math import hypot, isfinite
 from uuid import UUID
 
-from services.common.core.ranking import reciprocal_ranks
+from services.common.core.ranking import depth, reciprocal_ranks
 from services.common.core.refusals import Refused
 from services.common.core.words import query_words
 from services.tool_runner.core.model import Tool, ToolType
@@ -16,8 +16,6 @@ from services.tool_runner.core.storable import storable
 
 LONGEST_QUERY = 10_000
 DEFAULT_RESULTS, MOST_RESULTS = 50, 100
-# Each ranking gives more than is wanted, so that fusion can lift what stands lower in one of them.
-_LEAST_DEPTH = 50
 # What embedding models read of a text in any language, with room to spare.
 _MOST_EMBEDDED = 6_000
 _MOST_WORDS = 64
@@ -47,7 +45,7 @@ class ToolQuery:
     @property
     def depth(self) -> int:
         """Returns how many results each ranking gives."""
-        return max(_LEAST_DEPTH, 2 * self.limit)
+        return depth(self.limit)
 
 
 @dataclass(frozen=True, slots=True)

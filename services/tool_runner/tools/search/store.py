@@ -13,7 +13,7 @@ from services.tool_runner.tools.search.model import ToolQuery, compact, words_of
 from services.tool_runner.tools.search.ports import ToolVector
 
 # $1 organization, $2 types, $3 tags
-_WANTED = """
+_FILTER = """
     t.organization_id = $1 AND ($2::text[] = '{}' OR t.tool_type = ANY($2)) AND ($3::text[] = '{}' OR t.tags && $3)
 """
 
@@ -25,7 +25,7 @@ WITH mine AS MATERIALIZED (
     SELECT t.id, t.name, t.description, t.created_at,
         CASE WHEN t.tags = '{{}}' THEN t.words ELSE t.words || setweight(
             to_tsvector('pg_catalog.english', translate(array_to_string(t.tags, ' '), '_-:', '   ')), 'C') END AS words
-    FROM tool_runner.tools t WHERE {_WANTED}
+    FROM tool_runner.tools t WHERE {_FILTER}
 ), usual AS MATERIALIZED (
     SELECT count(*)::float8 AS tools, greatest(avg(length(words)), 1)::float8 AS size FROM mine
 ), term AS MATERIALIZED (
@@ -61,12 +61,12 @@ LIMIT $7
 _BY_VECTOR = f"""
 SELECT v.tool_id FROM tool_runner.tool_vectors v
 JOIN tool_runner.tools t ON t.organization_id = v.organization_id AND t.id = v.tool_id
-WHERE {_WANTED} AND v.organization_id = $1 AND v.model = $4
+WHERE {_FILTER} AND v.organization_id = $1 AND v.model = $4
 ORDER BY CASE WHEN vector_dims(v.vector) = $6 THEN v.vector <=> (SELECT $5::text::halfvec) END NULLS LAST, v.tool_id
 LIMIT $7
 """
 
-_NEWEST = f"SELECT t.id FROM tool_runner.tools t WHERE {_WANTED} ORDER BY t.created_at DESC, t.id DESC LIMIT $4"
+_NEWEST = f"SELECT t.id FROM tool_runner.tools t WHERE {_FILTER} ORDER BY t.created_at DESC, t.id DESC LIMIT $4"
 
 _TOOLS = f"""
 SELECT {TOOL_COLUMNS} FROM tool_runner.tools WHERE organization_id = $1 AND id = ANY($2::uuid[])
@@ -103,7 +103,7 @@ class PostgresToolSearch:
         part = compact(query.text)
         records = await self._pool.fetch(
             _BY_WORDS,
-            *_wanted(organization_id, query),
+            *_filter_values(organization_id, query),
             words_of(query.text),
             part if len(part) > 2 else "",
             query.text,
@@ -115,11 +115,11 @@ class PostgresToolSearch:
         self, organization_id: UUID, model: str, vector: Sequence[float], query: ToolQuery
     ) -> list[UUID]:
         text, length = _text(vector), len(vector)
-        values = (*_wanted(organization_id, query), model, text, length, query.depth)
+        values = (*_filter_values(organization_id, query), model, text, length, query.depth)
         return [row["tool_id"] for row in await self._pool.fetch(_BY_VECTOR, *values)]
 
     async def newest(self, organization_id: UUID, query: ToolQuery) -> list[UUID]:
-        records = await self._pool.fetch(_NEWEST, *_wanted(organization_id, query), query.limit)
+        records = await self._pool.fetch(_NEWEST, *_filter_values(organization_id, query), query.limit)
         return [row["id"] for row in records]
 
     async def tools(self, organization_id: UUID, ids: Sequence[UUID]) -> list[Tool]:
@@ -140,7 +140,7 @@ class PostgresToolSearch:
         )
 
 
-def _wanted(organization_id: UUID, query: ToolQuery) -> tuple[UUID, Sequence[str], Sequence[str]]:
+def _filter_values(organization_id: UUID, query: ToolQuery) -> tuple[UUID, Sequence[str], Sequence[str]]:
     return organization_id, [kind.value for kind in query.types], query.tags
 
 

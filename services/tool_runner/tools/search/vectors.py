@@ -80,7 +80,7 @@ class VectorFiller:
         failures = 0
         while tools := await self._missing(caller.organization_id):
             try:
-                made = await self._embed(tools)
+                vectors = await self._embed(tools)
             except LociError as error:
                 self._is_away, failures = True, failures + 1
                 _log.warning("%s made no vectors of tools: %s", self._handle, error.message)
@@ -88,11 +88,11 @@ class VectorFiller:
                     return
                 continue
             self._is_away, failures = False, 0
-            await self._vectors.store(caller.organization_id, self._handle, made)
+            await self._vectors.store(caller.organization_id, self._handle, vectors)
 
     async def _missing(self, tenant: UUID) -> list[Tool]:
-        found = await self._vectors.missing(tenant, self._handle, _TOOLS_AT_ONCE + len(self._refused))
-        return [tool for tool in found if self._refused.get(tool.id) != tool.version][:_TOOLS_AT_ONCE]
+        missing = await self._vectors.missing(tenant, self._handle, _TOOLS_AT_ONCE + len(self._refused))
+        return [tool for tool in missing if self._refused.get(tool.id) != tool.version][:_TOOLS_AT_ONCE]
 
     async def _embed(self, tools: Sequence[Tool]) -> list[ToolVector]:
         """Vectors of all tools but those that the model alone refuses; raises LociError."""
@@ -106,13 +106,13 @@ class VectorFiller:
                 return []
             half = len(tools) // 2
             return [*await self._embed(tools[:half]), *await self._embed(tools[half:])]
-        made = []
+        vectors_of_tools = []
         for tool, values in zip(tools, vectors, strict=True):
             if (unit := unit_vector(values)) is None:
                 self._refuse(tool)
             else:
-                made.append(ToolVector(tool.id, tool.version, unit))
-        return made
+                vectors_of_tools.append(ToolVector(tool.id, tool.version, unit))
+        return vectors_of_tools
 
     def _refuse(self, tool: Tool) -> None:
         if len(self._refused) >= _MOST_REFUSED:

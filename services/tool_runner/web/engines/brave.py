@@ -18,7 +18,7 @@ def _request(query: Query, key: str) -> Request:
 
 
 def _hits(answer: JsonObject) -> list[Hit]:
-    found = [hit for kind in ("web", "news") for hit in (answer.get(kind) or {}).get("results", ())]
+    hits = [hit for kind in ("web", "news") for hit in (answer.get(kind) or {}).get("results", ())]
     return [
         Hit(
             title=text_of(hit.get("title")),
@@ -27,7 +27,7 @@ def _hits(answer: JsonObject) -> list[Hit]:
             author=text_of((hit.get("profile") or {}).get("name")),
             published=text_of(hit.get("page_age")),
         )
-        for hit in found
+        for hit in hits
     ]
 
 

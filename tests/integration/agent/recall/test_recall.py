@@ -153,6 +153,21 @@ async def test_a_clients_answer_is_found_where_it_led_to(world: World) -> None:
         await replica.send(world.answer(Decision("call_0", reason="because of the beaver")))
         assert [role for role, _ in await found(world, query="beaver")] == ["tool"]
         await replica.send(world.request("Two."))
-        # Half an answer, of which nothing has come.
-        await replica.send(world.answer(Return("call_0", "", "a walrus")))
-    assert [role for role, _ in await found(world, query="walrus")] == ["approval"]
+        began, gate = asyncio.Event(), asyncio.Event()
+
+        async def delete(call: Call) -> str:
+            began.set()
+            await gate.wait()
+            return "gone"
+
+        replica.tools.actions = {"delete": delete}
+        replica.models.replies = [text("Both are gone.")]
+        sending = asyncio.create_task(
+            replica.send(world.answer(Return("call_0", "", "a walrus"), Decision("call_1", approve=True)))
+        )
+        await asyncio.wait_for(began.wait(), 10)
+        # The other call is being run, so nothing has come of the answer yet.
+        assert [role for role, _ in await found(world, query="walrus")] == ["approval"]
+        gate.set()
+        await sending
+    assert [role for role, _ in await found(world, query="walrus")] == ["tool"]

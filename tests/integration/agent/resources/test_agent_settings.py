@@ -20,7 +20,7 @@ from services.common.errors import Aborted, InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, admin_world
 
-OLDER = ["send_message", "conversation_search", "core_memory_append", "core_memory_replace"]
+OLDER = BASE_TOOLS["memgpt_agent"]
 
 
 @pytest.fixture
@@ -233,6 +233,22 @@ async def test_a_conversation_begins_with_what_the_client_gives(world: AdminWorl
     assert len((await world.get(agent.id)).message_ids) == 5
     found = "SELECT count(*) FROM agent.messages WHERE search @@ plainto_tsquery('english', 'marmots')"
     assert await world.pool.fetchval(found) == 1
+
+
+async def test_an_agent_of_an_older_type_begins_with_a_greeting(world: AdminWorld) -> None:
+    older = agent_pb2.AGENT_TYPE_MEMGPT_AGENT
+    agent = await world.create(agent_type=older)
+    assert await world.get(agent.id) == agent
+    messages = await _messages(world, agent.id)
+    assert [message.WhichOneof("message") for message in messages] == [
+        *("system_message", "reasoning_message", "tool_call_message", "tool_return_message", "user_message"),
+    ]
+    assert list(dict.fromkeys(message.id for message in messages)) == list(agent.message_ids)
+    assert {message.run_id for message in messages} == {""}
+    # Neither where the client wants none, nor beside its own.
+    assert len((await world.create(agent_type=older, include_default_messages=False)).message_ids) == 1
+    own = [_said(message_pb2.MESSAGE_ROLE_USER, "Hi")]
+    assert len((await world.create(agent_type=older, initial_messages=own)).message_ids) == 2
 
 
 @pytest.mark.parametrize(

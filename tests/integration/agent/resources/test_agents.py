@@ -114,7 +114,7 @@ async def test_a_deleted_agents_id_is_not_used_again(world: AdminWorld) -> None:
     [
         ({"name": "no/slash"}, "AGENT_INVALID", "name"),
         ({"name": "x" * 257}, "AGENT_INVALID", "name"),
-        ({"model": "gpt-4o"}, "AGENT_INVALID", "provider/model"),
+        ({"model": "gpt-4o"}, "MODEL_HANDLE_INVALID", "provider/model"),
         ({"model": "openai/none"}, "MODEL_NOT_FOUND", "openai/none"),
         ({"embedding": "loci/none"}, "MODEL_NOT_FOUND", "loci/none"),
         ({"timezone": "Mars/Base"}, "AGENT_INVALID", "IANA"),
@@ -314,7 +314,7 @@ async def test_a_page_follows_a_deleted_cursor(world: AdminWorld) -> None:
         ({"page_size": 1_001}, "PAGE_SIZE_INVALID"),
         ({"page_token": "~"}, "PAGE_TOKEN_INVALID"),
         ({"page_token": "MTI="}, "PAGE_TOKEN_INVALID"),
-        ({"after": to_public("agent", uuid7())}, "AGENT_NOT_FOUND"),
+        ({"after": to_public("agent", uuid7())}, "CURSOR_NOT_FOUND"),
         ({"before": "block-1"}, "INVALID_ID"),
     ],
 )
@@ -377,7 +377,7 @@ async def _buffers(connection: asyncpg.Connection, values: dict[str, Any]) -> in
 async def test_what_a_create_costs(world: AdminWorld) -> None:
     await world.create(blocks=[block("human")])
     asked, statements, _ = await _costs(world, world.create(blocks=[block("human")]))
-    assert (asked, statements) == ({"CreateAgentMemory": 1, "BatchGetTools": 1}, 2)
+    assert (asked, statements) == ({"CreateAgentMemory": 1, "BatchGetTools": 1, "GetAgentMemory": 1}, 2)
 
 
 async def _costs(world: AdminWorld, work: Awaitable[Any]) -> tuple[dict[str, int], int, Any]:

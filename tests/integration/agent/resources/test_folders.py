@@ -12,7 +12,7 @@ import pytest
 from loci.agent.v1 import agent_service_pb2
 from loci.agent.v1.agent_pb2 import Agent
 from loci.memory.v1 import folder_pb2, folder_service_pb2
-from services.common.errors import FailedPrecondition, NotFound
+from services.common.errors import NotFound
 from services.common.ids import to_public, uuid7
 from tests.integration.agent.admin_world import ORGANIZATION, block
 from tests.integration.agent.travel_world import TravelWorld, travel_world
@@ -91,9 +91,7 @@ async def test_tools_come_with_the_first_folder_and_go_with_the_last(world: Trav
     )
     agent = await detach(world, agent.id, other)
     assert (tools(agent), list(agent.folders)) == ([], [])
-    with pytest.raises(FailedPrecondition) as error:
-        await detach(world, agent.id, other)
-    assert error.value.reason == "FOLDER_NOT_ATTACHED"
+    assert tools(await detach(world, agent.id, other)) == []
     for wrong in ((agent.id, f"source-{uuid4()}"), (f"agent-{uuid4()}", docs)):
         with pytest.raises(NotFound):
             await attach(world, *wrong)
@@ -131,6 +129,20 @@ async def test_an_agent_is_made_with_folders_or_not_at_all(world: TravelWorld) -
     assert (list(attached.agent_ids), len(agent.blocks)) == ([agent.id], 1)
 
 
+async def test_an_agent_shows_its_files_and_keeps_its_limits(world: TravelWorld) -> None:
+    docs = await folder(world, f"d{uuid7().hex[-9:]}", a="alpha", b="beta")
+    agent = await create(world, docs, max_files_open=1)
+    assert [(file.is_open, file.visible_content[-8:]) for file in agent.files] == [(True, "1: alpha"), (False, "")]
+    assert list((await world.world.get(agent.id)).files) == list(agent.files)
+    # New files are opened within them.
+    limits = "SELECT most_open, view_chars FROM memory.agent_folders WHERE agent_id = $1"
+    agent_key = UUID(agent.id[6:])
+    _, characters = await world.memory_pool.fetchrow(limits, agent_key)
+    for name, number in (("max_files_open", 2), ("per_file_view_window_char_limit", characters - 1)):
+        await world.world.update(agent.id, **{name: number})
+    assert tuple(await world.memory_pool.fetchrow(limits, agent_key)) == (2, characters - 1)
+
+
 async def test_what_is_open_stands_in_the_prompt_of_the_next_turn(world: TravelWorld) -> None:
     name = f"d{uuid7().hex[-9:]}"
     docs = await folder(world, name, a="alpha\nbeta", b="\n".join(f"line {number}" for number in range(1, 31)))
@@ -139,21 +151,21 @@ async def test_what_is_open_stands_in_the_prompt_of_the_next_turn(world: TravelW
     first = world.peers.prompts[-1]
     shown = f'<file status="open" name="{name}/a.txt">'
     assert shown in first
-    assert "[Lines 1 to 2 of 2 are in view.]\n1: alpha\n2: beta\n</value>" in first
-    assert f'<file status="closed" name="{name}/b.txt"></file>' in first
+    assert "[Viewing file start (out of 2 lines)]\n1: alpha\n2: beta\n</value>" in first
+    assert f'<file status="closed" name="{name}/b.txt">\n<metadata>\n- read_only=true\n- chars_current=0\n' in first
     await world.say(agent.id, "Hello again")
     assert world.peers.prompts[-1] == first
 
     wanted = [{"file_name": "b.txt", "offset": 10, "length": 2}]
     told = await world.say(agent.id, f"call open_files {orjson.dumps({'file_requests': wanted}).decode()}")
-    assert "[Lines 11 to 12 of 30 are in view.]\n11: line 11\n12: line 12" in told
+    assert "[Viewing lines 11 to 12 (out of 30 lines)]\n11: line 11\n12: line 12" in told
     assert f"Closed: {name}/a.txt." in told
     # Within a turn the prompt stays; the answer shows what is in view.
     assert world.peers.prompts[-2:] == [first, first]
     await world.say(agent.id, "And now?")
     second = world.peers.prompts[-1]
     assert shown not in second
-    assert "[Lines 11 to 12 of 30 are in view.]\n11: line 11\n12: line 12\n</value>" in second
+    assert "[Viewing lines 11 to 12 (out of 30 lines)]\n11: line 11\n12: line 12\n</value>" in second
     assert "line 11" in await world.say(agent.id, 'call grep_files {"pattern": "line 11$"}')
     await detach(world, agent.id, docs)
     await world.say(agent.id, "Gone?")

@@ -6,14 +6,14 @@ from uuid import UUID
 import pytest
 from sqlalchemy.dialects import postgresql
 
-from loci.agent.v1 import agent_pb2, run_pb2
+from loci.agent.v1 import agent_pb2, message_pb2, run_pb2
 from loci.agent.v1 import message_service_pb2 as message_wire
 from loci.agent.v1 import run_service_pb2 as wire
+from loci.agent.v1.conversation_service_pb2 import CreateConversationRequest, DeleteConversationRequest
 from loci.common.v1.page_pb2 import PageRequest
 from services.agent.core.messages import Call, Text, parts_to_json
-from services.agent.core.page_tokens import Place
+from services.agent.core.page_tokens import MessagePage, Place
 from services.agent.resources.messages.history import BEGINNING, END, between
-from services.common.core.paging import Page
 from services.common.errors import InvalidArgument, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from tests.integration.agent.admin_world import ORGANIZATION, AdminWorld, block
@@ -65,13 +65,59 @@ async def test_pages_of_a_fork(world: AdminWorld, ascending: bool, size: int) ->
         token, pages = page.next_page_token, pages + 1
     assert seen == expected
     assert pages == -(-len(ids) // size)
-    for place, cursor in enumerate(expected):
+    turn = 1 if ascending else -1
+    for place, cursor in enumerate(ids):
+        # Later and earlier, whatever the order, which chooses the end of what is left.
         after = await _messages(world, agent_id, ascending=ascending, after=cursor, page_size=size)
-        assert [message.id for message in after.messages] == expected[place + 1 :][:size]
+        assert [message.id for message in after.messages] == ids[place + 1 :][::turn][:size]
         before = await _messages(world, agent_id, ascending=ascending, before=cursor, page_size=size)
-        assert [message.id for message in before.messages] == expected[:place][-size:]
-    between = await _messages(world, agent_id, ascending=ascending, after=expected[1], before=expected[5])
-    assert [message.id for message in between.messages] == expected[2:5]
+        assert [message.id for message in before.messages] == ids[:place][::turn][:size]
+        oldest_first = await _messages(
+            world, agent_id, ascending=ascending, before=cursor, page_size=size, oldest_first=True
+        )
+        assert [message.id for message in oldest_first.messages] == ids[:place][::turn][:size][::turn]
+    between = await _messages(world, agent_id, ascending=ascending, after=ids[1], before=ids[5])
+    assert [message.id for message in between.messages] == ids[2:5][::turn]
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+async def test_an_agents_list_has_all_of_its_conversations(world: AdminWorld, ascending: bool) -> None:
+    agent = await world.create()
+    gone, other = [await _conversation(world, agent.id) for _ in range(2)]
+    for conversation_id in ("", other, gone, ""):
+        await _say(world, agent.id, conversation_id)
+    await world.call(world.conversations.DeleteConversation, DeleteConversationRequest(conversation_id=gone))
+    default, own = [
+        [message.id for message in (await _messages(world, agent.id, conversation_id=one, ascending=True)).messages]
+        for one in (agent.id, other)
+    ]
+    # By when they were stored; prompts, by when their conversations began.
+    ids = [default[0], own[0], *default[1:3], *own[1:], *default[3:]]
+    turn = 1 if ascending else -1
+    assert [message.id for message in (await _messages(world, agent.id, ascending=ascending)).messages] == ids[::turn]
+    seen: list[str] = []
+    token, pages = "", 0
+    while pages == 0 or token:
+        page = await _messages(world, agent.id, ascending=ascending, page_size=3, page_token=token)
+        seen += [message.id for message in page.messages]
+        token, pages = page.next_page_token, pages + 1
+    assert (seen, pages) == (ids[::turn], 3)
+    for place, cursor in enumerate(ids):
+        after = await _messages(world, agent.id, ascending=ascending, after=cursor, page_size=2)
+        assert [message.id for message in after.messages] == ids[place + 1 :][::turn][:2]
+        before = await _messages(world, agent.id, ascending=ascending, before=cursor, page_size=2, oldest_first=True)
+        assert [message.id for message in before.messages] == ids[:place][::turn][:2][::turn]
+
+
+async def test_unknown_cursors_may_be_ignored(world: AdminWorld) -> None:
+    agent = await world.create()
+    await world.say(agent.id)
+    everything = await _messages(world, agent.id, conversation_id=agent.id)
+    unknown = to_public("message", uuid7())
+    page = await _messages(
+        world, agent.id, conversation_id=agent.id, after=unknown, before=unknown, ignore_unknown_cursors=True
+    )
+    assert page.messages == everything.messages
 
 
 @pytest.mark.parametrize("ascending", [True, False])
@@ -84,11 +130,11 @@ async def test_calls_that_wait_are_a_cursor_by_the_id_they_are_shown_under(world
         parts_to_json([Text("May I?"), Call("k", "c", "delete", "{}", gate="approval")]),
     )
     shown = [message.id for message in (await _messages(world, agent.id, ascending=ascending)).messages]
-    rest = ids[2:] if ascending else [ids[0], *agent.message_ids]
     for cursor in set(shown) - {ids[0], ids[2], *agent.message_ids}:
         after = await _messages(world, agent.id, ascending=ascending, after=cursor)
-        assert [message.id for message in after.messages] == rest
-    assert len(set(shown)) == 5
+        assert [message.id for message in after.messages] == ids[2:]
+    # What is said before the request has its id.
+    assert len(set(shown)) == 4
 
 
 async def test_the_window_spans_the_ranges(world: AdminWorld) -> None:
@@ -104,7 +150,7 @@ async def test_a_page_in_the_middle_reads_no_more_than_it_shows(world: AdminWorl
     log_id = await world.pool.fetchval("SELECT log_id FROM agent.conversation_heads")
     await _store(world, agent_id, log_id, *range(1, 5_001))
     await world.pool.execute("ANALYZE agent.messages")
-    page, middle = Page(10, ascending=ascending), Place(0, 2_500)
+    page, middle = MessagePage(10, ascending=ascending), Place(0, 2_500)
     low, high = (middle, END) if ascending else (BEGINNING, middle)
     query = between(ORGANIZATION, agent_id, low, high, page)
     sql = query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})  # type: ignore[no-untyped-call]
@@ -198,7 +244,7 @@ async def test_pages_and_filters_of_runs(world: AdminWorld) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"after": to_public("run", uuid7())}, "RUN_NOT_FOUND"),
+        ({"after": to_public("run", uuid7())}, "CURSOR_NOT_FOUND"),
         ({"agent_ids": ["Ada"]}, "INVALID_ID"),
     ],
 )
@@ -225,6 +271,18 @@ async def _messages(world: AdminWorld, agent_id: str, **fields: Any) -> message_
     request = message_wire.ListMessagesRequest(**paged(agent_id=agent_id, **fields))
     found: message_wire.ListMessagesResponse = await world.call(world.messages.ListMessages, request)
     return found
+
+
+async def _conversation(world: AdminWorld, agent_id: str) -> str:
+    request = CreateConversationRequest(conversation_id=to_public("conv", uuid7()), agent_id=agent_id)
+    created: str = (await world.call(world.conversations.CreateConversation, request)).conversation.id
+    return created
+
+
+async def _say(world: AdminWorld, agent_id: str, conversation_id: str) -> None:
+    said = message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_USER, content=[message_pb2.ContentPart(text="Hello")])
+    turn = message_wire.TurnRequest(agent_id=agent_id, conversation_id=conversation_id, messages=[said])
+    await world.call(world.messages.SendMessages, message_wire.SendMessagesRequest(turn=turn))
 
 
 async def _runs(world: AdminWorld, **fields: Any) -> list[str]:

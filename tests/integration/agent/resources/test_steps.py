@@ -13,6 +13,7 @@ from loci.agent.v1 import run_pb2
 from loci.agent.v1 import run_service_pb2 as wire
 from loci.agent.v1 import step_service_pb2 as step_wire
 from loci.common.v1.page_pb2 import PageRequest
+from services.agent.core import turn
 from services.agent.core.messages import Call, Part, Return, Text, parts_to_json
 from services.common.errors import FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7
@@ -134,12 +135,18 @@ async def test_messages_of_a_run_and_of_its_steps(world: AdminWorld) -> None:
     assert await _said_in_run(world, run_id) == said
     assert await _said_in_run(world, run_id, descending=True) == said[::-1]
     assert await _said_in_run(world, run_id, after=said[0], page_size=2) == said[1:3]
-    assert await _said_in_run(world, run_id, before=said[3], page_size=2) == said[1:3]
-    assert await _said_in_run(world, run_id, descending=True, after=said[2]) == [said[1], said[0]]
+    # Earlier and later, whatever the order, which chooses the end of what is left.
+    assert await _said_in_run(world, run_id, before=said[3], page_size=2) == said[:2]
+    assert await _said_in_run(world, run_id, descending=True, before=said[2]) == [said[1], said[0]]
+    assert await _said_in_run(world, run_id, descending=True, after=said[0], page_size=2) == [said[3], said[2]]
     first = wire.ListRunMessagesRequest(run_id=to_public("run", run_id), page=PageRequest(page_size=3))
     token = (await world.call(world.runs.ListRunMessages, first)).next_page_token
     assert await _said_in_run(world, run_id, page_size=3, page_token=token) == said[3:]
-    assert await _said_in_step(world, one) == said[1:3]
+    # What was said to the agent is of its run's first step.
+    assert await _said_in_step(world, one) == said[:3]
+    request = wire.ListRunMessagesRequest(run_id=to_public("run", run_id))
+    shown = (await world.call(world.runs.ListRunMessages, request)).messages
+    assert [message.step_id for message in shown] == [to_public("step", turn.step_id(run_id, 1)), one, one, two]
     assert await _said_in_step(world, one, descending=True, page_size=1) == [said[2]]
     assert await _said_in_step(world, two) == said[3:]
     for run, fields in ((run_id, {"after": to_public("message", uuid7())}), (run_id, {"page_size": 1_001})):

@@ -65,7 +65,8 @@ async def test_all_messages_of_a_tenant_page_both_ways(world: AdminWorld, ascend
     await world.delete(gone.id)
     stranger = await world.create(OTHER_ORGANIZATION)
     everything = [message.id for message in (await _all(world, ascending=ascending)).messages]
-    assert len(everything) == 8
+    # Two prompts and four turns.
+    assert len(everything) == 10
     times = [(await _message(world, one))[0].date.ToNanoseconds() for one in everything]
     assert times == sorted(times, reverse=not ascending)
     seen: list[str] = []
@@ -74,19 +75,21 @@ async def test_all_messages_of_a_tenant_page_both_ways(world: AdminWorld, ascend
         page = await _all(world, ascending=ascending, page_size=3, page_token=token)
         seen += [message.id for message in page.messages]
         token, asked = page.next_page_token, asked + 1
-    assert (seen, asked) == (everything, 3)
-    for place, cursor in enumerate(everything):
-        after = await _all(world, ascending=ascending, after=cursor, page_size=2)
-        assert [message.id for message in after.messages] == everything[place + 1 :][:2]
+    assert (seen, asked) == (everything, 4)
+    turn = 1 if ascending else -1
+    oldest_first = everything[::turn]
+    for place, cursor in enumerate(oldest_first):
+        after = await _all(world, ascending=ascending, after=cursor, page_size=2, oldest_first=True)
+        assert [message.id for message in after.messages] == oldest_first[place + 1 :][::turn][:2][::turn]
         before = await _all(world, ascending=ascending, before=cursor, page_size=2)
-        assert [message.id for message in before.messages] == everything[:place][-2:]
-    with pytest.raises(NotFound, match="cursor"):
+        assert [message.id for message in before.messages] == oldest_first[:place][::turn][:2]
+    with pytest.raises(NotFound, match="No message found"):
         await _all(world, after=f"message-{uuid7()}")
     assert stranger.id
 
 
 async def test_a_page_is_read_by_an_index(world: AdminWorld) -> None:
-    query = stored_messages._ALL % ("DESC", "DESC")
+    query = stored_messages._ALL % ("", "DESC", "DESC")
     places = (*stored_messages._FIRST, *stored_messages._LAST)
     async with world.pool.acquire() as connection, connection.transaction():
         await connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
@@ -193,7 +196,7 @@ async def test_an_exchange_from_elsewhere_is_stored_once(world: AdminWorld) -> N
     # It is a past like any other: the next turn goes on from it.
     await world.say(agent.id, "And 3 + 3?")
     assert len((await world.get(agent.id)).message_ids) == 5
-    assert [one.id for one in (await _all(world, ascending=True)).messages][:2] == [one.id for one in stored]
+    assert [one.id for one in (await _all(world, ascending=True)).messages][1:3] == [one.id for one in stored]
     for wrong in ({}, {"messages": [_said("")]}, {"messages": [_said("x")], "request_id": "seven"}):
         with pytest.raises(InvalidArgument):
             await _capture(world, agent.id, **wrong)

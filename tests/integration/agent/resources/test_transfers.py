@@ -18,6 +18,7 @@ from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
 from loci.memory.v1 import archive_service_pb2, block_pb2, block_service_pb2, passage_pb2
 from loci.memory.v1.archive_service_pb2_grpc import ArchiveServiceStub
 from loci.memory.v1.block_service_pb2_grpc import BlockServiceStub
+from services.agent.resources.agents.model.base_tools import BASE_TOOLS
 from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
 from services.common.errors import AlreadyExists, InvalidArgument, LociError, NotFound, from_rpc
@@ -273,6 +274,31 @@ async def test_archives_come_along(moving: Moving) -> None:
     await moving.world.store(agent_id, "The tea was green.")
     listed = await moving.call(moving.archives.ListArchives, archive_service_pb2.ListArchivesRequest(agent_id=agent_id))
     assert [(each.id, each.passage_count) for each in listed.archives] == [(made.archive.id, 1)]
+
+
+async def test_the_prompt_of_another_server_is_shown_until_a_turn(moving: Moving) -> None:
+    agent_id, conversation_id = new_id(), new_id("conv")
+    conversation = wire.ImportedConversation(conversation_id=conversation_id, agent_id=agent_id, prompt="Seen there.")
+    await moving.import_agents(
+        agent(agent_id, {"system": "Be kind."}, prompt="Seen here."),
+        wire.ImportAgentsRequest(conversation=conversation),
+    )
+    page = PageRequest(page_size=1, order=ORDER_ASCENDING)
+    for named, text_of_it in ((agent_id, "Seen here."), (conversation_id, "Seen there.")):
+        request = message_service_pb2.ListMessagesRequest(agent_id=agent_id, conversation_id=named, page=page)
+        listed = await moving.call(moving.world.world.messages.ListMessages, request)
+        assert listed.messages[0].system_message.content == text_of_it
+        await moving.world.world.say(agent_id, conversation_id="" if named == agent_id else named)
+        listed = await moving.call(moving.world.world.messages.ListMessages, request)
+        assert listed.messages[0].system_message.content.startswith("Be kind.")
+
+
+async def test_base_tools_come_beside_those_of_a_file(moving: Moving) -> None:
+    agent_id = new_id()
+    draft = {"tool_ids": [moving.tool("core_memory_append")]}
+    await moving.import_agents(agent(agent_id, draft, include_base_tools=True))
+    names = {tool.name for tool in (await moving.world.world.get(agent_id)).tools}
+    assert names == {"core_memory_append", *BASE_TOOLS["letta_v1_agent"]}
 
 
 async def test_names_and_models_are_taken_as_they_are(moving: Moving) -> None:

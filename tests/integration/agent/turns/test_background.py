@@ -442,9 +442,16 @@ async def test_a_reader_on_a_lost_replica_goes_on_elsewhere(world: World) -> Non
 
 
 async def test_a_reader_that_stops_reading_is_cut_and_may_resume(world: World) -> None:
-    words, gate = numbered(6_000), asyncio.Event()
+    words, is_read, gate = numbered(6_000), asyncio.Event(), asyncio.Event()
+
+    async def tell(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        yield PartDelta(0, "text", words[0])
+        await is_read.wait()
+        async for piece in gated(words[1:], gate)(request):
+            yield piece if isinstance(piece, PartDelta) else text("".join(words))
+
     async with world.replica() as replica:
-        replica.models.replies = [gated(words, gate)]
+        replica.models.replies = [tell]
         run_id = await begin(replica, world.request(background=True))
         follow = replica.reader.follow(ORGANIZATION, run_id)
         heard, seen = Heard(), 0
@@ -452,9 +459,12 @@ async def test_a_reader_that_stops_reading_is_cut_and_may_resume(world: World) -
             first = await anext(events)
             heard.take(first)
             seen = first.sequence
+            is_read.set()
             await until_rows(world, run_id, 1)
-            await asyncio.sleep(0.3)
             [place] = replica.reader._hub._readers[run_id]
+            async with asyncio.timeout(10):
+                while not place._lagging:
+                    await asyncio.sleep(0.01)
             assert place._backlog.qsize() <= 2_001
             lagged = ""
             try:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import UUID
 
 import orjson
@@ -80,6 +81,19 @@ async def test_a_full_window_is_compacted_after_the_step(world: World) -> None:
     assert sum(role == "user" for role, _ in stored) == 12
 
 
+async def test_what_a_request_wants_of_its_answer_is_not_wanted_of_the_summary(world: World) -> None:
+    async with world.replica() as replica:
+        await talk(replica, world, 10)
+        replica.models.replies = [full()]
+        straw = world.request("the last straw")
+        wanted = Options(stop=("END",), response_format={"type": "json_object"})
+        await replica.send(replace(straw, options=wanted))
+        answer, summary = replica.models.requests[-1], replica.models.summary_requests[-1]
+    assert (answer.settings.options.stop, answer.settings.response_format) == (("END",), {"type": "json_object"})
+    assert summary.text_only
+    assert (summary.settings.options.stop, summary.settings.response_format) == ((), None)
+
+
 async def test_what_was_compacted_is_found(world: World) -> None:
     async with world.replica() as replica:
         await replica.send(world.request("my cat is called Schopenhauer"))
@@ -140,8 +154,8 @@ async def test_an_overflow_is_compacted_and_the_call_made_again(world: World) ->
     assert summaries(events) == ["They talked."]
     windows = PostgresLearnedWindows(world.pool)
     (learned,) = await windows.list(ORGANIZATION)
-    assert (learned["model"], learned["tokens"] < WINDOW) == ("loci/demo", True)
-    assert sum(map(estimate, asked.history)) < learned["tokens"]
+    assert (learned.model, learned.tokens < WINDOW) == ("loci/demo", True)
+    assert sum(map(estimate, asked.history)) < learned.tokens
     await windows.forget(ORGANIZATION, "loci/demo")
     assert await windows.list(ORGANIZATION) == []
 
@@ -194,7 +208,11 @@ async def test_a_compaction_can_be_asked_for(world: World) -> None:
         assert replica.models.summary_requests[-1].prompt == "In one word."
         assert len(replica.models.requests) == asked
         await replica.send(world.request("go on"))
-        assert [message.role for message in replica.models.requests[-1].history] == ["summary", "assistant", "user"]
+        assert [message.role for message in replica.models.requests[-1].history] == ["summary", "user"]
+        await replica.send(world.request("and on"))
+        assert [message.role for message in replica.models.requests[-1].history] == [
+            "summary", "user", "assistant", "user",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("said", [0, 1])
@@ -296,7 +314,7 @@ async def test_ids_of_the_window_begin_with_the_summary(world: World) -> None:
         "SELECT summary_id, window_seq FROM agent.conversation_heads WHERE conversation_id = $1", world.agent_id
     )
     assert isinstance(head["summary_id"], UUID)
-    assert head["window_seq"] == 20
+    assert head["window_seq"] == 21
 
 
 async def test_a_refusal_without_numbers_harms_one_run_at_most(world: World) -> None:
@@ -311,7 +329,7 @@ async def test_a_refusal_without_numbers_harms_one_run_at_most(world: World) -> 
             events = await replica.send(world.request("Hello again"))
             assert end(events).run.status is RunStatus.COMPLETED
     learned = await PostgresLearnedWindows(world.pool).list(ORGANIZATION)
-    assert [row["tokens"] for row in learned] in ([], [200_000])
+    assert [row.tokens for row in learned] in ([], [200_000])
 
 
 async def test_many_short_messages_are_summarised_too(world: World) -> None:

@@ -7,10 +7,12 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
+from services.agent.adapters.streams.attaching import PostgresAttaching
 from services.agent.core.events import Abandoned, Delta, MessagePiece
 from services.agent.core.facts import RunStatus, StopReason
 from services.agent.core.messages import Call, Text
 from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, PeerLost, Reply
+from services.agent.core.ports_journal import TurnRequest
 from services.agent.core.stored_stream import last_position
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import uuid7
@@ -99,7 +101,8 @@ async def test_deltas_carry_the_otids_of_the_message(world: World) -> None:
         events = await replica.send(world.request(), stream=True)
     deltas = [event for event in events if isinstance(event, Delta)]
     first = [event for event in events if isinstance(event, MessagePiece)][:2]
-    assert [delta.otid for delta in deltas] == [first[0].otid] * 2 + [first[1].otid] * 2
+    # The name of a call comes before its arguments.
+    assert [delta.otid for delta in deltas] == [first[0].otid] * 2 + [first[1].otid] * 3
     assert {delta.message_id for delta in deltas} == {first[0].message.id}
     sequences = [event.sequence for event in events]
     assert sequences == sorted(set(sequences))
@@ -219,6 +222,58 @@ async def test_busy_can_be_refused(world: World) -> None:
     assert refused.value.reason == "CONVERSATION_BUSY"
 
 
+async def test_two_that_lock_their_conversation_exclude_each_other(world: World) -> None:
+    async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        await asyncio.sleep(60)
+        yield text("never")
+
+    async with world.replica(on_busy=None) as replica:
+        replica.models.replies = [hang]
+        first, beside, other = _locking(world), world.request(), _locking(world)
+        await replica.worker.accept(first, stream=False)
+        await replica.worker.accept(beside, stream=False)
+        with pytest.raises(Aborted, match="currently being processed") as refused:
+            await replica.worker.accept(_locking(world), stream=False)
+        assert refused.value.metadata["run_id"] == f"run-{first.run_id}"
+        # Whoever says so waits.
+        await replica.worker.accept(replace(other, on_busy="wait"), stream=False)
+        runs = [(request.run_id, world.agent_id) for request in (other, beside, first)]
+        assert len(await replica.worker.cancel(first.organization_id, runs)) == 3
+
+
+async def test_who_waits_to_lock_a_conversation_keeps_others_out(world: World) -> None:
+    async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        await asyncio.sleep(60)
+        yield text("never")
+
+    async with world.replica(on_busy=None) as replica:
+        replica.models.replies = [hang]
+        first, waiting = world.request(), _locking(world)
+        await replica.worker.accept(first, stream=False)
+        # What does not lock is waited for.
+        await replica.worker.accept(waiting, stream=False)
+        with pytest.raises(Aborted) as refused:
+            await replica.worker.accept(_locking(world), stream=False)
+        assert refused.value.metadata["run_id"] == f"run-{waiting.run_id}"
+        runs = [(request.run_id, world.agent_id) for request in (waiting, first)]
+        assert len(await replica.worker.cancel(first.organization_id, runs)) == 2
+
+
+def _locking(world: World) -> TurnRequest:
+    request = world.request()
+    return replace(request, options=replace(request.options, locks=True))
+
+
+async def test_the_newest_run_is_found_by_its_label(world: World) -> None:
+    async with world.replica() as replica:
+        replica.models.replies = [text("once"), text("twice")]
+        for _ in range(2):
+            request = world.request(labels=("otid:1",), background=True)
+            await replica.worker.accept(request, stream=False)
+            found = await PostgresAttaching(world.pool).by_key(request.organization_id, "otid:1")
+            assert found == request.run_id
+
+
 async def test_the_line_has_an_end(world: World) -> None:
     async def slow(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         await asyncio.sleep(5)
@@ -241,10 +296,10 @@ async def test_the_line_has_an_end(world: World) -> None:
 async def test_retries_attach(world: World) -> None:
     async with world.replica() as replica:
         replica.models.replies = [text("once")]
-        first = world.request(otid="otid-1", keys=("otids:1",), request_hash=b"h")
+        first = world.request(keys=("otids:1",), request_hash=b"h")
         original = await replica.send(first)
         for repeated in (
-            world.request(otid="otid-1", keys=("otids:1",)),
+            world.request(keys=("otids:1",)),
             world.request(run_id=first.run_id),
             world.request(request_hash=b"h", is_retry=True),
         ):

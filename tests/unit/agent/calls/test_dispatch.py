@@ -58,7 +58,7 @@ async def test_a_tool_that_went_away_after_the_call_was_planned() -> None:
 
 async def test_long_returns_are_cut_with_a_marker() -> None:
     text = (await returned(Return("c", "roll", "123456"))).text
-    assert text == "1234... [cut: 2 of 6 characters are not shown]"
+    assert text == "1234... [function output was truncated: it has 6 characters, 4 are shown]"
 
 
 async def test_what_a_tool_may_return_is_stored_whole_whatever_the_window(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,46 @@ def test_time_limits_that_cannot_be(timeout: Duration) -> None:
     assert caught.value.reason == "MESSAGE_INVALID"
 
 
+def test_any_speaker_may_be_sent() -> None:
+    roles = (message_pb2.MESSAGE_ROLE_ASSISTANT, message_pb2.MESSAGE_ROLE_SYSTEM, message_pb2.MESSAGE_ROLE_USER)
+    sent = [message_pb2.InputMessage(role=role, content=[message_pb2.ContentPart(text="hi")]) for role in roles]
+    assert [message.role for message in read(*sent).messages] == ["assistant", "system", "user"]
+    with pytest.raises(InvalidArgument, match="picture in role assistant"):
+        read(message_pb2.InputMessage(role=message_pb2.MESSAGE_ROLE_ASSISTANT, content=[PIXEL]))
+
+
+def test_what_one_request_wants_of_the_model() -> None:
+    options = message_service_pb2.TurnOptions(
+        response_format_json='{"type":"json_object"}',
+        stop=["END"],
+        parallel_tool_calls=False,
+        instructions="In French.",
+    )
+    options.first_call.any_tool = True
+    given = read(options=options).options
+    assert (given.response_format, given.stop, given.parallel_tool_calls) == ({"type": "json_object"}, ("END",), False)
+    assert (given.first_call, given.instructions) == ("", "In French.")
+    usual = read().options
+    assert (usual.response_format, usual.stop, usual.parallel_tool_calls) == (None, (), None)
+    assert (usual.first_call, usual.instructions) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"response_format_json": "{"}, "response_format is not JSON"),
+        ({"response_format_json": '{"type":"xml"}'}, "response_format must be"),
+        ({"response_format_json": "[]"}, "response_format must be"),
+        ({"stop": [""]}, "none that is empty"),
+        ({"stop": ["x"] * 17}, "at most 16 texts"),
+        ({"first_call": {"tool_name": ""}}, "needs the name of a tool"),
+    ],
+)
+def test_wishes_that_cannot_be(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem):
+        read(options=message_service_pb2.TurnOptions(**options))
+
+
 def test_a_request_has_so_many_messages() -> None:
     assert len(read(*[said()] * MOST_MESSAGES).messages) == MOST_MESSAGES
     with pytest.raises(InvalidArgument, match=f"at most {MOST_MESSAGES}") as caught:
@@ -91,10 +131,11 @@ def test_what_is_not_said_stays_unsaid() -> None:
 
 
 def test_equal_requests_have_equal_keys_and_others_do_not() -> None:
+    alone: dict[str, Any] = {"locks": True, "background": True}
     requests = [
-        read(said(otid="a|b"), said(otid="c")),
-        read(said(otid="a"), said(otid="b|c")),
-        read(said(otid="a"), said(otid="b"), said(otid="c")),
+        read(said(otid="a|b"), said(otid="c"), **alone),
+        read(said(otid="a"), said(otid="b|c"), **alone),
+        read(said(otid="a"), said(otid="b"), said(otid="c"), **alone),
         read(key="k"),
         read(key="k", agent=UUID(int=AGENT.int + 1)),
         read(key="l"),
@@ -102,4 +143,12 @@ def test_equal_requests_have_equal_keys_and_others_do_not() -> None:
     assert len({request.keys for request in requests}) == len(requests)
     assert read(key="k").keys == read(key="k").keys
     # Not every message has an otid.
-    assert read(said(otid="a"), said()).keys == ()
+    assert read(said(otid="a"), said(), **alone).keys == ()
+
+
+@pytest.mark.parametrize("fields", [{}, {"locks": True}, {"background": True}])
+def test_a_repeated_otid_is_another_turn_where_nothing_says_that_it_is_not(fields: dict[str, Any]) -> None:
+    request = read(said(otid="a"), **fields)
+    assert request.keys == ()
+    # A run in the background is found by it all the same.
+    assert len(request.labels) == bool(fields.get("background"))

@@ -15,12 +15,13 @@ from services.agent.core.approvals import (
     UnknownCalls,
     Verdict,
     check_input,
+    goes_on_anew,
 )
 from services.agent.core.facts import StopReason
-from services.agent.core.messages import Decision, Message, Return, Text, gated_calls, piece_id
+from services.agent.core.messages import Decision, Message, Return, Text, request_id, text_of
 from services.agent.core.turn import CANCELLED, begin_turn, decide
 from tests.unit.agent.asking import ALL, NO, YES, answered, waiting
-from tests.unit.agent.playing import Player, call, message, run_id, settings
+from tests.unit.agent.playing import NOW, Player, call, message, run_id, settings
 
 # What may be said -------------------------------------------------------------------------------------------
 
@@ -41,13 +42,17 @@ def test_nothing_waits() -> None:
     assert judged(player, "hi") == InputFits()
 
 
+BOTH = (YES, Decision("b"))
 WHILE_WAITING: list[tuple[str, tuple[Answer | str, ...], Any]] = [
-    ("an answer", (YES,), InputFits()),
-    ("an answer and more", (YES, "and hurry"), InputFits()),
+    ("all answers", BOTH, InputFits()),
+    ("all answers and more", (*BOTH, "and hurry"), InputFits()),
     ("an answer to all", (ALL,), InputFits()),
-    ("some of the answers", (Decision("b"),), InputFits()),
-    ("a return", (Return("a", "", "4"),), InputFits()),
-    ("a call that nobody made", (YES, Decision("x")), UnknownCalls(("a", "b"), ("x",))),
+    ("one answer, and one to all", (NO, ALL), InputFits()),
+    ("some of the answers", (YES,), UnknownCalls(("a", "b"), ("a",))),
+    ("returns", (Return("a", "", "4"), Return("b", "", "4")), InputFits()),
+    ("some of the returns", (Return("a", "", "4"),), UnknownCalls(("a", "b"), ("a",))),
+    ("the answer of a rule", (replace(YES, by_rule=True),), InputFits()),
+    ("a call that nobody made", (*BOTH, Decision("x")), UnknownCalls(("a", "b"), ("x",))),
     ("a call that never had to wait", (Decision("c"),), UnknownCalls(("a", "b"), ("c",))),
     ("a return that names no call", (Return(text="4"),), UnknownCalls(("a", "b"), ("",))),
 ]
@@ -71,25 +76,37 @@ def test_a_message_must_wait_and_is_told_for_what() -> None:
 
 def test_the_second_of_two_answers_is_the_first_one_again() -> None:
     player = waiting(call("a"), call("b"))
-    answered(player, YES, Decision("b"))
-    for given in ((YES, Decision("b")), (NO,), (ALL,), (Return("b", "", "4"),)):
-        assert judged(player, *given) == RepeatedAnswer(run_id(2))
-    assert judged(player, Decision("x")) == NothingWaits()
+    answered(player, *BOTH)
+    for given in (BOTH, (NO,), (ALL,), (Return("b", "", "4"),)):
+        assert judged(player, *given) == RepeatedAnswer()
+    assert judged(player, Decision("x")) == judged(player, YES, Decision("x")) == NothingWaits()
 
 
-def test_answers_in_two_parts_repeat_their_own_runs() -> None:
-    player = waiting(call("a"), call("b"))
+def test_an_answer_comes_again_within_ten_messages() -> None:
+    player = waiting()
     answered(player, YES)
-    answered(player, Decision("b"))
-    assert judged(player, YES) == RepeatedAnswer(run_id(2))
-    assert judged(player, Decision("b")) == RepeatedAnswer(run_id(3))
-    assert judged(player, YES, Decision("b")) == RepeatedAnswer(run_id(3))
+    player.run(["so"])
+    player.run(["so"])
+    player.run(["so"])
+    assert judged(player, YES) == RepeatedAnswer()
+    player.run(["so"])
+    player.run(["so"])
+    assert judged(player, YES) == judged(player, ALL) == NothingWaits()
+
+
+def test_what_a_rule_answered_needs_no_other_answer() -> None:
+    player = waiting(call("a"), call("b"))
+    assert answered(player, replace(YES, by_rule=True)).shown == "requires_approval"
+    assert judged(player, Decision("b")) == InputFits()
+    # The first answer counts.
+    assert judged(player, NO, Decision("b")) == InputFits()
+    assert judged(player, NO) == UnknownCalls(("b",), ("a",))
 
 
 def test_an_answer_that_comes_again_while_others_wait() -> None:
     player = waiting()
     answered(player, YES, script=("<b>",))
-    assert judged(player, YES) == RepeatedAnswer(run_id(2))
+    assert judged(player, YES) == UnknownCalls(("b",), ("a",))
     assert judged(player, YES, Decision("b")) == UnknownCalls(("b",), ("a",))
 
 
@@ -99,19 +116,9 @@ def test_a_call_that_has_the_id_of_an_earlier_one_waits_for_itself() -> None:
     assert judged(player, YES) == InputFits()
 
 
-def test_an_answer_to_all_repeats_the_latest_run_only() -> None:
-    player = waiting()
-    answered(player, ALL)
-    assert judged(player, ALL) == RepeatedAnswer(run_id(2))
-    player.run(["so"])
-    assert judged(player, ALL) == NothingWaits()
-    assert judged(player, YES) == RepeatedAnswer(run_id(2))
-
-
 def request(place: int, player: Player, call_id: str = "") -> Decision:
     """An approval of the calls in a message of the history."""
-    asked = player.history[place]
-    return Decision(call_id, approve=True, request_id=str(piece_id(asked.id, gated_calls(asked)[0])))
+    return Decision(call_id, approve=True, request_id=str(request_id(player.history[place].id)))
 
 
 def test_a_decision_for_the_request_that_waits() -> None:
@@ -127,14 +134,13 @@ def test_a_decision_for_a_request_is_no_answer_to_the_next_one(second: str) -> N
     player = waiting()
     first = request(-1, player)
     answered(player, first, script=(second,))
-    for given in (first, replace(first, call_id="a"), replace(first, approve=False)):
-        assert judged(player, given) == RepeatedAnswer(run_id(2))
-    assert judged(player, request(-1, player)) == InputFits()
     wanted = (second[1],)
-    assert judged(player, replace(first, call_id="x")) == UnknownCalls(wanted, ("x",))
-    assert judged(player, first, Decision(second[1])) == UnknownCalls(wanted, (first.request_id,))
+    for given in (first, replace(first, approve=False)):
+        assert judged(player, given) == UnknownCalls(wanted, (first.request_id,))
+    assert judged(player, replace(first, call_id="a")) == UnknownCalls(wanted, ("a",))
+    assert judged(player, request(-1, player)) == InputFits()
     player.run(["so"], player.say(request(-1, player), role="approval"))
-    assert judged(player, first) == RepeatedAnswer(run_id(2))
+    assert judged(player, first) == RepeatedAnswer()
 
 
 def test_a_decision_for_a_request_that_nobody_made() -> None:
@@ -146,22 +152,21 @@ def test_a_decision_for_a_request_that_nobody_made() -> None:
     assert judged(player, nowhere) == judged(player, replace(nowhere, call_id="a")) == NothingWaits()
 
 
-def test_a_decision_for_a_request_is_known_again_however_much_was_said_since() -> None:
-    player = waiting(call("a"), call("b"))
-    first = request(-1, player)
-    answered(player, YES)
-    assert judged(player, first) == InputFits()
-    answered(player, first)
-    player.run(["so"])
-    assert judged(player, first) == RepeatedAnswer(run_id(3))
-    assert judged(player, replace(first, call_id="a")) == RepeatedAnswer(run_id(2))
-
-
-def test_answers_are_known_again_as_long_as_they_are_in_the_window() -> None:
+def test_answers_are_known_again_as_long_as_their_calls_are_in_the_window() -> None:
     player = waiting()
     answered(player, YES)
     player.history = player.history[-1:]
     assert judged(player, YES) == NothingWaits()
+
+
+def test_a_repeated_answer_goes_on_with_what_is_said_beside_it() -> None:
+    player = waiting()
+    answer, more = player.say(YES, role="approval"), player.say("and hurry")
+    assert goes_on_anew([answer, more], run_id(3), NOW) == (more,)
+    (alone,) = goes_on_anew([answer], run_id(3), NOW)
+    assert (alone.role, alone.run_id) == ("user", run_id(3))
+    assert text_of(alone).startswith("<system-alert>")
+    assert "keep-alive" in text_of(alone)
 
 
 # Runs that were stopped ---------------------------------------------------------------------------------------
@@ -183,15 +188,15 @@ def test_calls_that_were_stopped_are_not_set_off_again() -> None:
     assert (played.shown, played.ran) == ("M end_turn", [])
 
 
-def test_an_answer_to_calls_that_were_stopped_comes_too_late() -> None:
+def test_an_answer_to_calls_that_were_stopped_lets_the_conversation_go_on() -> None:
     player = stopped(waiting(), YES)
-    assert judged(player, YES) == NothingWaits()
+    assert judged(player, YES) == judged(player, ALL) == RepeatedAnswer()
     player.run(["<c>", "so"])
-    assert judged(player, YES) == judged(player, ALL) == NothingWaits()
+    assert judged(player, YES) == RepeatedAnswer()
 
 
 def test_calls_that_have_no_answer_yet_wait_on() -> None:
-    player = stopped(waiting(call("a"), call("b")), YES)
+    player = stopped(waiting(call("a"), call("b")), replace(YES, by_rule=True))
     assert isinstance(judged(player, "hi"), ApprovalPending)
     assert answered(player, Decision("b")).shown == "T M end_turn"
 
@@ -202,4 +207,4 @@ def test_waiting_is_not_seen_through_a_message_of_a_tool() -> None:
         message(2, "tool", Return("a", "a", "given up", is_error=True)),
     ]
     assert check_input(history, [message(3, "user", Text("hi"), run=2)]) == InputFits()
-    assert check_input(history, [message(3, "approval", YES, run=2)]) == RepeatedAnswer(run_id(1))
+    assert check_input(history, [message(3, "approval", YES, run=2)]) == RepeatedAnswer()

@@ -75,6 +75,11 @@ OPTIONS = Options(
     include_trace=True,
     callback_url="https://example.org/done",
     websocket=True,
+    response_format={"type": "json_object"},
+    first_call="mine",
+    parallel_tool_calls=False,
+    stop=("END", "\n"),
+    instructions="Answer in French.",
 )
 # As a run has them: what the request asks for is in its place.
 SETTINGS = Settings(
@@ -88,6 +93,7 @@ SETTINGS = Settings(
     tool_rules=RULES,
     timezone="Europe/Berlin",
     model_settings={"temperature": 0.5, "reasoning": {"effort": "low"}},
+    # That of the request; the agent's is another.
     response_format={"type": "json_object"},
     compaction_settings={"mode": "all"},
     message_buffer_autoclear=True,

@@ -95,7 +95,7 @@ def test_all_that_a_client_returns_is_kept() -> None:
     picture = Image("AAAA", media_type="image/png")
     given = Return("mine", "other", "x" * 100_000, True, ("out",), ("err",), (picture,))
     (returned,) = answered(waiting(call("mine")), given).returns
-    assert returned == Return("mine", "mine", "x" * 100_000, True, ("out",), ("err",), (picture,))
+    assert returned == Return("mine", "mine", "x" * 100_000, True, ("out",), ("err",), (picture,), by_client=True)
 
 
 def test_what_is_too_large_for_any_window_is_cut_with_a_marker() -> None:
@@ -129,9 +129,9 @@ def test_a_run_that_waits_again() -> None:
     assert answered(player, Decision("b")).shown == "T M end_turn"
 
 
-def test_some_answers_now_and_some_later() -> None:
+def test_what_a_rule_answers_and_what_the_client_answers_later() -> None:
     player = waiting(call("a"), call("b"), call("c"))
-    assert answered(player, YES).shown == "requires_approval"
+    assert answered(player, replace(YES, by_rule=True)).shown == "requires_approval"
     # The first answer counts.
     played = answered(player, NO, Decision("b"))
     assert (played.shown, [one.name for one in played.ran]) == ("T M end_turn", ["a", "c"])

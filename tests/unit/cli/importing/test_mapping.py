@@ -30,9 +30,10 @@ BLOCK, AGENT = identifier("block", 1), identifier("agent", 1)
 
 def row(table: Table, **given: Any) -> Row:
     """A row that is null where nothing is given."""
-    unknown = given.keys() - {"id", "created_at", *table.columns, *table.vectors}
+    columns = (*table.key, "created_at", *table.columns, *table.vectors)
+    unknown = given.keys() - set(columns)
     assert not unknown, unknown
-    return {**dict.fromkeys(("id", "created_at", *table.columns, *table.vectors)), "id": "thing-1", **given}
+    return {**dict.fromkeys(columns), "id": "thing-1", **given}
 
 
 def test_ids_are_kept() -> None:
@@ -141,10 +142,14 @@ def test_a_block_without_a_label_is_left_out() -> None:
 def test_archives_and_passages() -> None:
     config = embedding_config("m", 2)
     archive = row(ARCHIVES, id=identifier("archive", 1), name=" ", embedding_config=config)
-    made = memory.archive(archive)
-    assert (made.name, made.embedding, made.dimensions) == ("archive", "openai/m", 2)
-    plain = memory.archive(row(ARCHIVES, id=identifier("archive", 1), name="Plain"))
-    assert (plain.embedding, plain.dimensions) == ("", 0)
+    named, changes = memory.archive(archive)
+    assert (named.name, named.embedding, named.dimensions) == ("archive", "openai/m", 2)
+    assert changes == ["its name is 'archive' now"]
+    plain, changes = memory.archive(row(ARCHIVES, id=identifier("archive", 1), name="Plain"))
+    assert (plain.embedding, plain.dimensions, changes) == ("", 0, [])
+    elsewhere = row(ARCHIVES, name="Odd", embedding_config=embedding_config("m", 0), vector_db_provider="TPUF")
+    numberless, changes = memory.archive(elsewhere)
+    assert (numberless.embedding, numberless.dimensions, len(changes)) == ("", 0, 2)
     passage = row(
         PASSAGES,
         id=identifier("passage", 1),
@@ -154,13 +159,18 @@ def test_archives_and_passages() -> None:
         embedding_config=config,
         created_at=BEGIN,
     )
-    draft = memory.passage(passage, archive)
-    assert not isinstance(draft, Skip)
-    assert (list(draft.tags), list(draft.embedding), draft.created_at.ToJsonString()) == (
-        ["a"],
+    mapped = memory.passage(passage, archive, ["a", "in a row of its own"])
+    assert not isinstance(mapped, Skip)
+    draft, changes = mapped
+    assert (list(draft.tags), list(draft.embedding), draft.created_at.ToJsonString(), changes) == (
+        ["a", "in a row of its own"],
         [3.0, 4.0],
         "2025-03-01T12:00:00Z",
+        [],
     )
+    mapped = memory.passage({**passage, "embedding_config": embedding_config("n", 2)}, archive)
+    assert not isinstance(mapped, Skip)
+    assert (list(mapped[0].embedding), len(mapped[1])) == ([], 1)
     assert isinstance(memory.passage({**passage, "text": " \n"}, archive), Skip)
     assert isinstance(memory.passage({**passage, "text": "x" * 1_000_001}, archive), Skip)
 
@@ -193,15 +203,20 @@ def test_a_tool() -> None:
         pip_requirements=[{"name": "six", "version": None}, {"name": "yarl", "version": "1.0"}, {}],
         default_requires_approval=True,
     )
-    made = tools.tool(given)
-    assert not isinstance(made, Skip)
-    assert (made.tool_id, made.tool.source_type, made.tool.return_char_limit) == (
+    mapped = tools.tool(given)
+    assert not isinstance(mapped, Skip)
+    request, changes = mapped
+    assert changes == ["its returns may have 1 to 1,000,000 characters, not 9,000,000"]
+    assert (request.tool_id, request.tool.source_type, request.tool.return_char_limit) == (
         identifier("tool", 1),
         "python",
         1_000_000,
     )
-    assert json.loads(made.tool.pip_requirements_json) == [{"name": "six"}, {"name": "yarl", "version": "1.0"}]
-    assert made.tool.default_requires_approval
+    assert json.loads(request.tool.pip_requirements_json) == [{"name": "six"}, {"name": "yarl", "version": "1.0"}]
+    assert request.tool.default_requires_approval
+    mapped = tools.tool({**given, "tool_type": "external_langchain", "return_char_limit": 1})
+    assert not isinstance(mapped, Skip)
+    assert mapped[1] == ["it was of type 'external_langchain'; it is a custom tool now"]
     assert isinstance(tools.tool({**given, "source_code": None}), Skip)
     assert tools.is_builtin({**given, "tool_type": "letta_memory_core"})
     assert not tools.is_builtin(given)
@@ -244,12 +259,18 @@ def test_providers() -> None:
 
 
 def test_folders_and_files() -> None:
-    folder = memory.folder(row(FOLDERS, id=identifier("source", 1), name="a/b", embedding_config=None))
+    folder, changes = memory.folder(row(FOLDERS, id=identifier("source", 1), name="a/b", embedding_config=None))
     assert (folder.id, folder.name, folder.embedding) == (identifier("source", 1), "a_b", "")
+    assert changes == ["its name is 'a_b' now"]
     given = row(FILES, id=identifier("file", 1), source_id=folder.id, file_name="old name/report.pdf")
-    header = memory.file(given, "text")
-    assert not isinstance(header, Skip)
+    mapped = memory.file({**given, "file_type": "application/pdf"}, "text")
+    assert not isinstance(mapped, Skip)
+    header, changes = mapped
     assert (header.file_id, header.name, header.is_text) == (identifier("file", 1), "report.pdf", True)
+    assert changes == ["it was application/pdf; its text comes, the original bytes are not in the database"]
+    mapped = memory.file({**given, "file_type": "text/markdown"}, "text")
+    assert not isinstance(mapped, Skip)
+    assert mapped[1] == []
     assert isinstance(memory.file(given, None), Skip)
     assert isinstance(memory.file(given, " "), Skip)
 
@@ -262,9 +283,11 @@ def test_identities() -> None:
         identity_type="robot",
         properties=[{"key": "a", "value": 1, "type": "number"}, {"key": "b", "value": 1, "type": "odd"}],
     )
-    made = groups.identity(given, [AGENT], [BLOCK])
-    assert (made.identity.name, made.identity.identity_type, list(made.identity.agent_ids)) == ("ada", "other", [AGENT])
-    assert json.loads(made.identity.properties_json) == [{"key": "a", "value": 1, "type": "number"}]
+    request, changes = groups.identity(given, [AGENT], [BLOCK])
+    draft = request.identity
+    assert (draft.name, draft.identity_type, list(draft.agent_ids)) == ("ada", "other", [AGENT])
+    assert json.loads(draft.properties_json) == [{"key": "a", "value": 1, "type": "number"}]
+    assert len(changes) == 2
 
 
 def test_groups() -> None:
@@ -277,16 +300,19 @@ def test_groups() -> None:
         agent_ids=[other, identifier("agent", 3)],
         max_turns=3,
         sleeptime_agent_frequency=5,
+        turns_counter=7,
     )
-    made = groups.group(given, [], [BLOCK], frozenset({AGENT, other}))
-    assert not isinstance(made, Skip)
-    assert (made.group.manager_agent_id, list(made.group.agent_ids)) == (AGENT, [other])
-    assert json.loads(made.group.manager_settings_json) == {"max_turns": 3}
+    mapped = groups.group(given, [], [BLOCK], frozenset({AGENT, other}))
+    assert not isinstance(mapped, Skip)
+    draft = mapped[0].group
+    assert (draft.manager_agent_id, list(draft.agent_ids)) == (AGENT, [other])
+    assert json.loads(draft.manager_settings_json) == {"max_turns": 3}
+    assert mapped[1] == [f"its member {identifier('agent', 3)} is not here", "its count of turns begins anew"]
     assert isinstance(groups.group(given, [], [], frozenset({other})), Skip)
     assert isinstance(groups.group({**given, "manager_type": "choir"}, [], [], frozenset({AGENT})), Skip)
     joined = groups.group({**given, "agent_ids": None}, [other], [], frozenset({AGENT, other}))
     assert not isinstance(joined, Skip)
-    assert list(joined.group.agent_ids) == [other]
+    assert list(joined[0].group.agent_ids) == [other]
 
 
 def test_an_agent() -> None:
@@ -307,25 +333,27 @@ def test_an_agent() -> None:
         created_at=BEGIN,
     )
     attachments = agents.Attachments(block_ids=[BLOCK], secrets={"KEY": "value"}, tags=["a"])
-    made, changed = agents.agent(given, attachments)
-    draft = made.agent
-    assert (made.agent_id, draft.name, draft.system, draft.model) == (AGENT, "agent", "Be kind.", "openai/gpt-4o")
+    imported, changes = agents.agent(given, attachments)
+    draft = imported.agent
+    assert (imported.agent_id, draft.name, draft.system, draft.model) == (AGENT, "agent", "Be kind.", "openai/gpt-4o")
     assert (draft.embedding, draft.context_window_limit, draft.timezone) == ("openai/m", 30_000, "UTC")
     assert draft.agent_type == agent_pb2.AGENT_TYPE_LETTA_V1_AGENT
     assert json.loads(draft.tool_rules_json) == [rule]
     assert json.loads(draft.compaction_settings_json) == {"model": "openai/x", "clip_chars": 5}
     assert json.loads(draft.model_settings_json)["response_format"] == {"type": "json_object"}
-    assert (dict(draft.secrets), list(made.block_ids)) == ({"KEY": "value"}, [BLOCK])
-    assert len(changed) == 4
-    assert made.created_at.ToJsonString() == "2025-03-01T12:00:00Z"
+    assert (dict(draft.secrets), list(imported.block_ids)) == ({"KEY": "value"}, [BLOCK])
+    assert len(changes) == 4
+    assert imported.created_at.ToJsonString() == "2025-03-01T12:00:00Z"
 
 
 def test_a_conversation() -> None:
     given = row(CONVERSATIONS, id=identifier("conv", 1), agent_id=AGENT, summary="s", model="openai-proxy/m")
-    made = agents.conversation(given, [BLOCK])
-    assert (made.conversation_id, made.model, list(made.isolated_block_ids)) == (
+    imported, changes = agents.conversation(given, [BLOCK])
+    assert (imported.conversation_id, imported.model, list(imported.isolated_block_ids)) == (
         identifier("conv", 1),
         "openai/m",
         [BLOCK],
     )
-    assert not made.HasField("model_settings_json")
+    assert (imported.HasField("model_settings_json"), changes) == (False, [])
+    imported, changes = agents.conversation({**given, "model": "no handle"}, [])
+    assert (imported.model, len(changes)) == ("", 1)

@@ -1,7 +1,7 @@
 """Messages of the old server: every role and every part, and what waits for a client."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -158,14 +158,14 @@ def test_what_stands_beside_the_parts() -> None:
     [
         (row("assistant", []), "empty"),
         (row("user", None), "empty"),
-        (row("assistant", [{"type": "omitted_reasoning"}]), "empty"),
+        (row("assistant", [{"type": "omitted_reasoning"}]), "empty; a part of type 'omitted_reasoning' is left out"),
         (row("ghost", "boo"), "ghost"),
     ],
 )
 def test_what_is_left_out(given: Row, reason: str) -> None:
-    found = messages.to_message(given, HERE, V1)
-    assert isinstance(found, Skip)
-    assert reason in found.reason
+    mapped = messages.to_message(given, HERE, V1)
+    assert isinstance(mapped, Skip)
+    assert reason in mapped.reason
 
 
 @pytest.mark.parametrize(
@@ -233,16 +233,38 @@ def test_summaries_of_older_servers(text: str, place: Position, role: int) -> No
     ],
 )
 def test_compiled_prompts(given: Row, place: Position, expected: bool) -> None:
-    assert messages.is_system_prompt(given, place, V1) is expected
+    mapped = messages.to_message(given, place, V1)
+    assert (isinstance(mapped, Skip) and "compiled system prompt" in mapped.reason) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "place", "expected"),
+    [
+        (row("user", "hi"), HERE, []),
+        (row("tool", **returned("c", "done")), HERE, []),
+        (row("user", [image(type="base64", data="?")]), HERE, ["an image in it could not be read"]),
+        (
+            row("user", [{"type": "hologram"}, {"type": "hologram"}, {"type": "text", "text": "hi"}]),
+            HERE,
+            ["a part of type 'hologram' is left out"],
+        ),
+        (row("user", '{"type": "system_alert"}'), Position(True, 1), ["it is a summary, and is kept as one"]),
+        (row("function", "done", tool_call_id="c"), HERE, ["it has the role 'tool' now"]),
+    ],
+)
+def test_changes_are_named(given: Row, place: Position, expected: list[str]) -> None:
+    assert list(messages.changes(given, read(given, place=place))) == expected
+
+
+async def _each(conversions: Iterable[Conversion]) -> AsyncIterator[Conversion]:
+    for one in conversions:
+        yield one
 
 
 async def joined(*rows: Row) -> list[pb.StoredMessage]:
-    async def all_of_them() -> AsyncIterator[Conversion]:
-        for one in rows:
-            yield one, HERE, messages.to_message(one, HERE, V1)
-
+    conversions = _each((one, HERE, messages.to_message(one, HERE, V1)) for one in rows)
     return [
-        message async for _, _, message in messages.merge_calls(all_of_them()) if isinstance(message, pb.StoredMessage)
+        message async for _, _, message in messages.merge_calls(conversions) if isinstance(message, pb.StoredMessage)
     ]
 
 
@@ -252,6 +274,9 @@ async def test_calls_of_one_reply_are_one_message() -> None:
     [message] = await joined(free, gated)
     assert shown(message) == [("text", "Shall I?"), ("call", "a", "f", {}, ""), ("call", "b", "known", {}, "approval")]
     assert message.id == f"message-{UUID(int=uuid_of(ID).int + 1)}"
+    conversions = [(one, HERE, messages.to_message(one, HERE, V1)) for one in (free, gated)]
+    [(absorbed, _, where), _] = [one async for one in messages.merge_calls(_each(conversions))]
+    assert (absorbed["id"], where) == (OTHER, messages.Absorbed(f"its calls are in the message of {ID}"))
     assert len(await joined(free, {**gated, "step_id": "step-2"})) == 2
     assert len(await joined(free, row("tool", **returned("a", "done")), gated)) == 3
     assert [one.id for one in await joined(row("user", "a"), row("user", "b", id=OTHER))] == [ID, OTHER]

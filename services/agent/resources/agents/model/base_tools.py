@@ -8,7 +8,14 @@ from collections.abc import Iterable, Sequence
 from services.agent.core.rules.tool_rules import ContinueLoop, ExitLoop, RequiresApproval, ToolRule
 
 LETTA_V1_AGENT = "letta_v1_agent"
-_OLDER = ("send_message", "conversation_search", "core_memory_append", "core_memory_replace")
+_OLDER = (
+    "send_message",
+    "conversation_search",
+    "core_memory_append",
+    "core_memory_replace",
+    "memory",
+    "memory_apply_patch",
+)
 _TENDING = ("memory_replace", "memory_insert", "memory_rethink", "memory_finish_edits")
 
 # What an agent with folders reads their files with.

@@ -1,5 +1,6 @@
 """The rules for what clients set on an agent, beyond those of its declaration in agent.proto. Pure."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +8,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from services.agent.core import model_settings
-from services.agent.core.rules.rule_json import rules_from_json
+from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.agent.resources.agents.model.base_tools import BASE_TOOLS
@@ -16,7 +17,7 @@ from services.common.core.storable import parse_storable
 
 MOST_TOOLS = 1_000
 MOST_RULES = 1_000
-_NAME = re.compile(r"[\w '-]{1,256}")
+_NAME = re.compile(r"[\w '-]{0,256}")
 _HANDLE = re.compile(r"[^/\s]+/\S+")
 # By the names of AgentSettings; None: the default.
 SettingValues = Mapping[str, Any]
@@ -25,7 +26,7 @@ SettingValues = Mapping[str, Any]
 def check(values: SettingValues) -> SettingValues:
     """Returns the values as they can be stored: tags sorted, nothing twice.
 
-    Raises Refused (AGENT_INVALID), naming the field and what is expected.
+    Raises Refused (AGENT_INVALID, MODEL_HANDLE_INVALID), naming the field and what is expected.
     """
     _check_words(values)
     _check_settings(values)
@@ -45,7 +46,7 @@ def check_tools(tool_ids: tuple[UUID, ...]) -> None:
 
 
 def tool_rules(text: str) -> tuple[ToolRule, ...]:
-    """Returns the tool rules in a client's text; an empty text is none. Raises Refused (AGENT_INVALID)."""
+    """Returns the tool rules in a client's text, each once; an empty text is none. Raises Refused (AGENT_INVALID)."""
     try:
         items = parse_storable(text or "[]")
     except ValueError as error:
@@ -55,9 +56,13 @@ def tool_rules(text: str) -> tuple[ToolRule, ...]:
     if len(items) > MOST_RULES:
         raise invalid("tool_rules", f"has {len(items)} rules; an agent has at most {MOST_RULES}")
     try:
-        return rules_from_json(items)
+        rules = rules_from_json(items)
     except ValueError as error:
         raise Refused("AGENT_INVALID", str(error)) from None
+    unique: dict[str, ToolRule] = {}
+    for rule, stored in zip(rules, rules_to_json(rules), strict=True):
+        unique.setdefault(json.dumps(stored, sort_keys=True), rule)
+    return tuple(unique.values())
 
 
 def invalid(name: str, problem: str) -> Refused:
@@ -68,13 +73,14 @@ def invalid(name: str, problem: str) -> Refused:
 def _check_words(values: SettingValues) -> None:
     name, agent_type, timezone = values.get("name"), values.get("agent_type"), values.get("timezone")
     if name is not None and not _NAME.fullmatch(name):
-        raise invalid("name", "must have 1 to 256 characters: letters, digits, spaces, '_', '-' and \"'\"")
+        raise invalid("name", "must have at most 256 characters: letters, digits, spaces, '_', '-' and \"'\"")
     if agent_type not in (None, *BASE_TOOLS):
         raise invalid("agent_type", f"must be one of: {', '.join(BASE_TOOLS)}")
     for field in ("model", "embedding"):
         handle = values.get(field)
         if handle is not None and not _HANDLE.fullmatch(handle):
-            raise invalid(field, f"must be a handle 'provider/model', not {handle[:80]!r}")
+            sentence = f"{field} must be a handle 'provider/model', not {handle[:80]!r}"
+            raise Refused("MODEL_HANDLE_INVALID", sentence)
     if timezone is not None and not _is_timezone(timezone):
         raise invalid("timezone", f"must be an IANA name such as 'Europe/Paris', not {timezone[:80]!r}")
 
@@ -87,26 +93,13 @@ def _check_settings(values: SettingValues) -> None:
         ("response_format", values.get("response_format")),
         ("model_settings.response_format", settings.get("response_format")),
     ):
-        if not _is_response_format(value):
-            expected = '{"type": "json_schema", "json_schema": {"name": ..., "schema": {...}}}'
-            raise invalid(name, f'must be {{"type": "text"}}, {{"type": "json_object"}} or {expected}')
+        if not model_settings.is_response_format(value):
+            raise invalid(name, f"must be {model_settings.RESPONSE_FORMATS}")
     if compaction_settings := values.get("compaction_settings"):
         try:
             settings_from_json(compaction_settings)
         except ValueError as error:
             raise invalid("compaction_settings", f"cannot be used: {error}") from None
-
-
-def _is_response_format(value: Any) -> bool:
-    """Returns whether models can be asked to answer so; null and an empty object ask for nothing."""
-    match value:
-        case None | {"type": "text" | "json_object"}:
-            return True
-        case {"type": "json_schema", "json_schema": {"schema": dict()}}:
-            return True
-        case dict():
-            return not value
-    return False
 
 
 def _is_timezone(name: str) -> bool:

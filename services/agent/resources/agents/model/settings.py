@@ -40,7 +40,8 @@ class Defaults:
 class AgentSettings:
     """All that can be set on an agent; see loci.agent.v1.Agent. The limit of the window is in tokens.
 
-    `compaction_settings` are as the client gave them; None: the defaults.
+    `compaction_settings` are as the client gave them; None: the defaults. `metadata`, `hidden` and `enable_sleeptime`
+    are None where no client set them, which counts as empty and false.
     """
 
     name: str
@@ -60,11 +61,11 @@ class AgentSettings:
     per_file_view_window_char_limit: int | None = None
     recall_passages: int = 0
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] | None = None
     timezone: str = "UTC"
-    hidden: bool = False
+    hidden: bool | None = None
     project_id: str | None = None
-    enable_sleeptime: bool = False
+    enable_sleeptime: bool | None = None
     template_id: str | None = None
     base_template_id: str | None = None
     deployment_id: str | None = None
@@ -146,6 +147,9 @@ def change(before: AgentSettings, values: SettingValues, *, window: int, default
     `window`: tokens of the window of the model after the change. With another model the limit of the window is that
     model's default, unless it is among the values. Raises Refused (AGENT_INVALID).
     """
+    if values.get("compaction_settings"):
+        merged = changed_compaction(before.compaction_settings or {}, values["compaction_settings"])
+        values = {**values, "compaction_settings": merged}
     after = replace(before, **_stored(values, before.agent_type, defaults))
     if "context_window_limit" in values:
         return replace(after, context_window_limit=_limit(values["context_window_limit"], window))
@@ -159,6 +163,12 @@ def with_tools(settings: AgentSettings, tool_ids: Iterable[UUID]) -> AgentSettin
     tool_ids = unique(tool_ids)
     check_tools(tool_ids)
     return replace(settings, tool_ids=tool_ids)
+
+
+def changed_compaction(before: Mapping[str, Any], sent: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the settings of compaction after a change; another mode brings its own prompt."""
+    kept = {name: value for name, value in before.items() if name != "prompt" or "mode" not in sent}
+    return {**kept, **sent}
 
 
 def settings_of(agent: Agent) -> Settings:
@@ -176,6 +186,7 @@ def settings_of(agent: Agent) -> Settings:
         timezone=settings.timezone,
         max_files_open=settings.max_files_open,
         per_file_view_window_char_limit=settings.per_file_view_window_char_limit,
+        agent_name=settings.name,
     )
 
 
@@ -193,16 +204,15 @@ def _stored(values: SettingValues, agent_type: str, defaults: Defaults) -> dict[
         "model": defaults.model,
         "embedding": defaults.embedding,
         "model_settings": {},
-        "metadata": {},
     }
     stored: dict[str, Any] = {name: usual.get(name) if value is None else value for name, value in values.items()}
     stored.pop("context_window_limit", None)
-    if "name" in stored:
-        stored["name"] = stored["name"] or random_name()
+    if "name" in stored and stored["name"] is None:
+        stored["name"] = random_name()
     if "message_buffer_autoclear" in stored:
         stored["message_buffer_autoclear"] |= POLICIES[agent_type].autoclear
-    if "hidden" in stored:
-        stored["hidden"] |= HIDING_TAG in (values.get("tags") or ())
+    if HIDING_TAG in (values.get("tags") or ()) and "hidden" in stored:
+        stored["hidden"] = True
     for name in {"response_format", "compaction_settings"} & stored.keys():
         # An empty object asks for nothing.
         stored[name] = stored[name] or None

@@ -15,7 +15,7 @@ class NewAgent:
     """A request for an agent. `blocks` are drafts as the memory service takes them, with ids.
 
     include_base_tool_rules: None for what is usual for the agent type. messages: what it begins with, without a run.
-    secrets: for its tools, by name.
+    include_default_messages: where there are none, it begins as its type does. secrets: for its tools, by name.
     """
 
     agent_id: UUID
@@ -28,14 +28,16 @@ class NewAgent:
     include_base_tools: bool = True
     include_base_tool_rules: bool | None = None
     messages: tuple[Message, ...] = ()
+    include_default_messages: bool = True
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """An agent with its blocks, tools and folders, as their services gave them."""
+    """An agent with its blocks, tools, folders and their files, as their services gave them."""
 
     agent: Agent
     blocks: Sequence[Any] = ()
     tools: Sequence[Any] = ()
     folders: Sequence[Any] = ()
+    files: Sequence[Any] = ()

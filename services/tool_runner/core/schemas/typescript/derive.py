@@ -45,8 +45,11 @@ class _Parameter:
         return text_of(named_children(self.pattern)[0] if self.pattern.type == "rest_pattern" else self.pattern)
 
 
-def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
-    """Returns the schema of the tool in `source`; raises SchemaError."""
+def derive_schema(source: str, args_schema: Schema | None = None, description: str = "") -> Schema:
+    """Returns the schema of the tool in `source`; raises SchemaError.
+
+    `args_schema` stands in for types and `description` for a comment, as in `python.derive_schema`.
+    """
     tree = parse(source)
     check_sound(tree)
     function = the_tool(functions(tree.root_node))
@@ -61,7 +64,10 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
             "NO_FUNCTION", f"{where}: the exported function has no name, and the tool needs one: give it one"
         )
     doc = parse_doc(function.comment)
-    if not doc.description:
+    text = doc.description
+    if not text and args_schema:
+        text = description.strip() or f"The {function.name} tool"
+    if not text:
         raise SchemaError(
             "NO_DOCSTRING",
             f"{where}: function {function.name!r} has no JSDoc comment: the model reads it to know what the tool does. "
@@ -69,13 +75,13 @@ def derive_schema(source: str, args_schema: Schema | None = None) -> Schema:
         )
     own_schema = check_args_schema(args_schema) if args_schema else None
     parameters = own_schema or _parameters(function, doc, SourceNames(tree.root_node))
-    schema = {"name": function.name, "description": doc.description, "parameters": parameters}
+    schema = {"name": function.name, "description": text, "parameters": parameters}
     check_schema(schema)
     return schema
 
 
 def check_function(source: str, name: str) -> None:
-    """Checks that the source has the function that a client's schema names; raises SchemaError.
+    """Checks that the source has the function; raises SchemaError.
 
     One that is exported without a name is taken for it, as the Node worker does.
     """
@@ -91,8 +97,8 @@ def check_function(source: str, name: str) -> None:
 
 def takes_state(source: str, name: str) -> bool:
     """Returns whether that function has a parameter `agent_state` or `agentState`."""
-    found = [function for function in functions(parse(source).root_node) if function.name in (name, "")]
-    return any(_is_state_name(function) for function in found[-1:])
+    matching = [function for function in functions(parse(source).root_node) if function.name in (name, "")]
+    return any(_is_state_name(function) for function in matching[-1:])
 
 
 def _is_state_name(function: Function) -> bool:
@@ -103,13 +109,13 @@ def _all(node: Node) -> list[_Parameter]:
     if (only := node.child_by_field_name("parameter")) is not None:  # x => ...
         return [_Parameter(only, None, None, False)]
     listed = node.child_by_field_name("parameters")
-    found: list[_Parameter] = []
+    parameters: list[_Parameter] = []
     for part in named_children(listed) if listed is not None else []:
         pattern, default = part.child_by_field_name("pattern"), part.child_by_field_name("value")
         if pattern is not None:
             optional = part.type == "optional_parameter" or default is not None or pattern.type == "rest_pattern"
-            found.append(_Parameter(pattern, part.child_by_field_name("type"), default, optional))
-    return found
+            parameters.append(_Parameter(pattern, part.child_by_field_name("type"), default, optional))
+    return parameters
 
 
 def _parameters(function: Function, doc: Doc, names: SourceNames) -> Schema:

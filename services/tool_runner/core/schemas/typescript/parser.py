@@ -7,7 +7,7 @@ from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.schemas.rules import check_size
 
 _LANGUAGE = Language(language_typescript())
-_SHOWN_CHARS = 40
+_QUOTE_CHARS = 40
 
 
 def parse(source: str) -> Tree:
@@ -21,7 +21,7 @@ def check_sound(tree: Tree) -> None:
     fault = _first_fault(tree.root_node)
     if fault is None:
         return
-    near = f"{fault.type!r} is missing" if fault.is_missing else f"near {text_of(fault)[:_SHOWN_CHARS]!r}"
+    near = f"{fault.type!r} is missing" if fault.is_missing else f"near {text_of(fault)[:_QUOTE_CHARS]!r}"
     raise SchemaError("SOURCE_DOES_NOT_PARSE", f"tool source does not parse: line {line_of(fault)}: {near}")
 
 

@@ -152,15 +152,15 @@ def _tuple_item(item: Node) -> Node:
 
 def _members(node: Node, kind: str) -> list[Node]:
     """Yields the members of a union or an intersection, which nest to the left: in a loop."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     waiting = [node]
     while waiting:
         part = waiting.pop()
         if part.type == kind:
             waiting.extend(named_children(part))
         else:
-            found.append(part)
-    return found[::-1]
+            nodes.append(part)
+    return nodes[::-1]
 
 
 def _union(parts: list[Node], names: Names) -> Schema:

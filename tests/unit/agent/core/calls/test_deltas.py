@@ -30,13 +30,13 @@ REPLIES: list[tuple[str, Settings, list[PartDelta], str]] = [
     ("a text in two", AGENT, [SAID, SAID], "00"),
     ("thoughts", AGENT, [THOUGHT, MORE], "01"),
     ("neighbours of one kind", AGENT, [SAID, PartDelta(1, "content", "b"), made(2, "a"), made(3, "c")], "0011"),
-    ("calls that wait beside others", AGENT, [made(0, "a"), made(1, "b"), made(2, "mine"), made(3, "c")], "0112"),
+    ("calls that wait beside others", AGENT, [made(0, "a"), made(1, "b"), made(2, "mine"), made(3, "c")], "0110"),
     ("a tool that is not there", AGENT, [made(0, "fly"), made(1, "b")], "01"),
     ("thoughts in an argument", OLDER, [SAID, made(1, "a"), MORE], "0--"),
     ("an older type that thinks aloud", settings(agent_type="voice_convo_agent"), [made(0, "a"), MORE], "01"),
     ("a call that is left out", settings(ContinueLoop("c")), [made(0, "a"), made(1, "b"), MORE], "0-1"),
-    ("arguments of a rule, to be approved", settings(APPROVED, GIVEN), [SAID, made(1, "a"), MORE], "0-2"),
-    ("arguments of a rule, beside the message", settings(GIVEN), [SAID, made(1, "a"), MORE], "012"),
+    ("arguments of a rule, to be approved", settings(APPROVED, GIVEN), [SAID, made(1, "a"), MORE], "0-0"),
+    ("arguments of a rule, beside the message", settings(GIVEN), [SAID, made(1, "a"), MORE], "0-2"),
     ("a call out of order waits for nobody", settings(APPROVED, RunFirst("b")), [SAID, made(1, "a"), MORE], "012"),
 ]
 
@@ -55,8 +55,10 @@ def test_a_delta_belongs_to_its_piece(agent: Settings, parts: list[PartDelta], p
 
 def test_a_call_is_named_and_gated_by_its_first_delta() -> None:
     deltas = PieceDeltas(ID, STEP, AGENT, play(AGENT, "so").offers[0])
-    given = [deltas.delta(PartDelta(0, "call", text, "id", name)) for text, name in (("{", "b"), ("}", ""))]
-    assert [delta.part for delta in given if delta is not None] == [
+    parts = [PartDelta(0, "call", text, "id", name) for text, name in (("{", "b"), ("}", ""))]
+    assert [delta.part for part in parts for delta in deltas.deltas(part)] == [
+        # The name comes alone, so that a reader may go on after it.
+        Call("", "id", "b", "", "approval"),
         Call("", "id", "b", "{", "approval"),
         Call("", "id", "", "}", "approval"),
     ]

@@ -69,6 +69,37 @@ def test_what_is_offered_to_each_reply(rules: list[ToolRule], script: list[Scrip
     assert " ".join(map(short, play(settings(*rules), *script).offers)) == offered
 
 
+# Rules, what the request has to begin with, the model's replies, what is offered to each of them.
+FIRST_CALLS: list[tuple[list[ToolRule], str | None, list[Script], str]] = [
+    ([], "b", ["<b>", "<a>", "so"], "b!+ abcd+ abcd+"),
+    ([], "", ["<a>", "so"], "abcd!+ abcd+"),
+    ([], "nobody has it", ["so"], "abcd+"),
+    ([], None, ["so"], "abcd+"),
+    ([RunFirst("a")], "b", ["<a>", "so"], "a! abcd"),
+    ([MaxCount("b", 1)], "b", ["<b>", "so"], "b! acd"),
+]
+
+
+@pytest.mark.parametrize(("rules", "first", "script", "offered"), FIRST_CALLS)
+def test_a_request_begins_with_a_call(
+    rules: list[ToolRule], first: str | None, script: list[Script], offered: str
+) -> None:
+    agent = settings(*rules, first_call=first)
+    assert " ".join(map(short, play(agent, *script).offers)) == offered
+
+
+@pytest.mark.parametrize(
+    ("agents", "requests", "parallel"),
+    [(None, None, False), (False, None, False), (False, True, True), (True, False, False), (None, False, False)],
+)
+def test_the_request_says_whether_calls_are_parallel(
+    agents: bool | None, requests: bool | None, parallel: bool
+) -> None:
+    of_model = {} if agents is None else {"parallel_tool_calls": agents}
+    agent = settings(model_settings=of_model, parallel_tool_calls=requests)
+    assert play(agent, "so").offers[0].parallel is parallel
+
+
 def test_a_failed_call_is_a_call() -> None:
     failing = {"a": Return(text="no", is_error=True)}
     played = play(settings(MaxCount("a", 1), Children("a", ("b",))), "<a>", "<b>", "so", returns=failing)
@@ -118,9 +149,9 @@ def test_a_rules_true_is_no_one() -> None:
     assert [one.arguments for one in played.ran] == ['{"x": true}']
 
 
-def test_the_message_keeps_what_the_model_wrote() -> None:
+def test_the_message_has_the_arguments_that_run() -> None:
     played = play(settings(RunFirst("a", {"x": 7})), call("a", x=1), "so")
-    assert played.turn.history[1].parts[0].arguments == '{"x":1}'  # type: ignore[union-attr]
+    assert played.turn.history[1].parts[0].arguments == '{"x": 7}'  # type: ignore[union-attr]
 
 
 # Tools of older types --------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def test_who_sees_blocks(agent_type: str) -> None:
 
 # Folders --------------------------------------------------------------------------------------------------------
 
-PLAN = FileView(UUID(int=3), "docs/plan.md", True, "[Lines 1 to 1 of 1 are in view.]\n1: Rest.")
+PLAN = FileView(UUID(int=3), "docs/plan.md", True, "[Viewing file start (out of 1 lines)]\n1: Rest.")
 NOTES = FileView(UUID(int=4), 'docs/my "R&D"></file>.md')
 DOCS = DirectoryView("docs", "What is planned.", "Look here first.", (PLAN, NOTES), 12)
 FILED = replace(MEMORY, directories=(DOCS, DirectoryView("empty")))
@@ -189,10 +189,12 @@ def test_folders_are_shown_between_rules_and_metadata() -> None:
         "<description>What is planned.</description>\n"
         "<instructions>Look here first.</instructions>\n"
         '<file status="open" name="docs/plan.md">\n'
-        "<metadata>\n- read_only=true\n- chars_current=41\n</metadata>\n"
-        "<value>\n[Lines 1 to 1 of 1 are in view.]\n1: Rest.\n</value>\n"
+        "<metadata>\n- read_only=true\n- chars_current=46\n- chars_limit=15000\n</metadata>\n"
+        "<value>\n[Viewing file start (out of 1 lines)]\n1: Rest.\n</value>\n"
         "</file>\n"
-        '<file status="closed" name="docs/my &quot;R&D&quot;&gt;&lt;/file&gt;.md"></file>\n'
+        '<file status="closed" name="docs/my &quot;R&D&quot;&gt;&lt;/file&gt;.md">\n'
+        "<metadata>\n- read_only=true\n- chars_current=0\n- chars_limit=15000\n</metadata>\n"
+        "</file>\n"
         "(10 more files are not listed; grep_files and semantic_search_files look through all.)\n"
         "</directory>\n"
         '<directory name="empty">\n</directory>\n'

@@ -22,9 +22,10 @@ from services.agent.core.recall.query import (
     fuse,
     single_ranking,
 )
-from services.agent.core.recall.texts import embedding_text, index_texts, query_text, unit_vector
+from services.agent.core.recall.texts import embedding_text, index_texts, query_text
 from services.agent.core.recall.vector_choice import by_index, candidates, most_read
 from services.common.core.refusals import Refused
+from services.common.core.vectors import unit_vector
 from services.common.errors import InvalidArgument
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

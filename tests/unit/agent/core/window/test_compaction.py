@@ -62,11 +62,12 @@ def test_where_the_kept_part_may_begin(history: list[Message], places: list[int]
 @pytest.mark.parametrize(
     ("fixed", "place"),
     [
-        # Of ten messages of 100 tokens in a window of 1,000, 70 % may be left: four go first, then one more a step.
-        (0, 4),
-        (100, 4),
-        (101, 5),
-        (300, 6),
+        # Of ten messages of 100 tokens in a window of 1,000, 70 % may be left: three go first, then one more a step,
+        # and what is left begins with the assistant.
+        (0, 3),
+        (1, 5),
+        (200, 5),
+        (201, 7),
         (599, 9),
         # The newest message alone is too much.
         (601, None),
@@ -81,20 +82,24 @@ def test_the_percentage_is_the_agents() -> None:
     half = CompactionSettings(sliding_window_percentage=0.5)
     cut = plan(TALK, Mode.SLIDING_WINDOW, half, window=1_000, fixed=0, measure=lambda _: 100)
     assert cut is not None
-    assert (cut.kept_from, cut.saved) == (6, 600)
+    assert (cut.kept_from, cut.saved) == (7, 700)
 
 
 @pytest.mark.parametrize(
     ("history", "place"),
     [
-        (TALK, 9),
-        ([*TALK, CALLS, RETURNS], 10),
+        (TALK, 10),
+        ([ASK], 1),
+        ([*TALK, CALLS, RETURNS], 12),
+        # Calls that wait stay, and what is said meanwhile.
         ([*TALK, GATED, ASK], 10),
-        ([EARLIER, ASK], None),
-        ([CALLS, RETURNS], None),
+        ([EARLIER, ASK], 2),
+        ([EARLIER], None),
+        ([], None),
+        ([EARLIER, GATED], None),
     ],
 )
-def test_all_leaves_what_must_stay(history: list[Message], place: int | None) -> None:
+def test_all_takes_everything_but_calls_that_wait(history: list[Message], place: int | None) -> None:
     assert kept_from(history, Mode.ALL) == kept_from(history, Mode.SELF_COMPACT_ALL) == place
 
 
@@ -126,11 +131,16 @@ def test_every_chain_ends_in_all(mode: Mode) -> None:
 
 def test_what_cannot_slide_goes_whole() -> None:
     found = plans(TALK, Mode.SELF_COMPACT_ALL, SETTINGS, window=1_000, fixed=601, measure=lambda _: 100)
-    assert [(cut.mode, cut.kept_from) for cut in found] == [(Mode.SELF_COMPACT_ALL, 9), (Mode.ALL, 9)]
-    assert list(plans([ASK], Mode.ALL, SETTINGS, window=10, fixed=0)) == []
+    assert [(cut.mode, cut.kept_from) for cut in found] == [(Mode.SELF_COMPACT_ALL, 10), (Mode.ALL, 10)]
+    assert list(plans([], Mode.ALL, SETTINGS, window=10, fixed=0)) == []
+
+
+def test_the_newest_message_stays_where_the_settings_do_not_say_all() -> None:
+    found = plans(TALK, Mode.SLIDING_WINDOW, SETTINGS, window=1_000, fixed=601, measure=lambda _: 100)
+    assert [(cut.mode, cut.kept_from) for cut in found] == [(Mode.ALL, 9)]
 
 
 def test_a_cut_that_frees_next_to_nothing_is_not_worth_it() -> None:
-    (cut,) = plans([ASK, REPLY], Mode.ALL, SETTINGS, window=1_000, fixed=0, measure=lambda _: 50)
+    (cut,) = plans([ASK], Mode.ALL, SETTINGS, window=1_000, fixed=0, measure=lambda _: 50)
     assert cut.worth_it(1_000)
     assert not cut.worth_it(1_001)

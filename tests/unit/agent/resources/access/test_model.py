@@ -1,19 +1,24 @@
 """Keys, tokens and roles: what may be made, and what each may call over gRPC."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
+from loci.agent.v1 import access_service_pb2 as wire
 from services.agent.bootstrap import _SERVICES
+from services.agent.resources.access.convert import key_drafts, token_drafts
 from services.agent.resources.access.model import (
     OWN,
     READ,
     TALK,
     WRITE,
     AgentAccess,
-    KeyDraft,
-    TokenDraft,
+    ApiKeySettings,
+    ClientTokenSettings,
     check_key,
     check_token,
     hash_of,
@@ -29,7 +34,7 @@ from services.common.core.refusals import Refused
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
 ONE = UUID(int=1)
-TOKEN = TokenDraft("https://app.test", (AgentAccess(ONE, ("read_agent",)),), LATER)
+TOKEN = ClientTokenSettings(hostname="https://app.test", policy=(AgentAccess(ONE, ("read_agent",)),), expires_at=LATER)
 
 
 def test_what_keys_and_tokens_say() -> None:
@@ -42,62 +47,80 @@ def test_what_keys_and_tokens_say() -> None:
     assert len(hash_of(first)) == 32
 
 
-def key(**changes: object) -> KeyDraft:
-    fields: dict[str, object] = {
-        "user_id": None,
-        "name": "ci",
-        "role": "agent-only",
-        "agent_ids": (),
-        "requests_per_minute": None,
-        "expires_at": None,
-    }
-    return KeyDraft(**fields | changes)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("draft", [key(), key(agent_ids=(ONE,), requests_per_minute=1, expires_at=LATER)])
-def test_keys_that_may_be(draft: KeyDraft) -> None:
-    check_key(draft, NOW)
+@pytest.mark.parametrize(
+    "key",
+    [
+        ApiKeySettings(name="ci"),
+        ApiKeySettings(name=" ci ", role="agent-only", agent_ids=(ONE,), requests_per_minute=1, expires_at=LATER),
+    ],
+)
+def test_keys_that_may_be(key: ApiKeySettings) -> None:
+    assert check_key(key, NOW) == replace(key, name="ci")
 
 
 @pytest.mark.parametrize(
-    ("draft", "says"),
+    ("key", "says"),
     [
-        (key(name=""), "a name"),
-        (key(name="\0"), "a name"),
-        (key(name="x" * 257), "a name"),
-        (key(role="developer", agent_ids=(ONE,)), "leave agent_ids out"),
-        (key(agent_ids=(ONE,) * 101), "at most 100"),
-        (key(requests_per_minute=0), "requests_per_minute"),
-        (key(expires_at=NOW), "over"),
+        (ApiKeySettings(), "name must not be blank"),
+        (ApiKeySettings(name=" "), "name must not be blank"),
+        (ApiKeySettings(name="ci", agent_ids=(ONE,)), "agent_ids must be empty"),
+        (ApiKeySettings(name="ci", expires_at=NOW), "over"),
     ],
 )
-def test_keys_that_may_not(draft: KeyDraft, says: str) -> None:
+def test_keys_that_may_not(key: ApiKeySettings, says: str) -> None:
     with pytest.raises(Refused, match=says):
-        check_key(draft, NOW)
+        check_key(key, NOW)
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        (wire.ApiKey(name="x" * 257), "name must have at most 256 characters"),
+        (wire.ApiKey(name="x", role="owner"), "role must be one of: admin, developer, agent-only, read-only"),
+        (
+            wire.ApiKey(name="x", agent_ids=[f"agent-{UUID(int=number)}" for number in range(101)]),
+            "agent_ids must have at most 100 items",
+        ),
+        (wire.ApiKey(name="x", requests_per_minute=0), "requests_per_minute must be 1 to 1,000,000"),
+        (wire.ApiKey(name="x", expires_at=Timestamp(seconds=2**60)), "expires_at is not a time"),
+    ],
+)
+def test_bounds_of_keys(key: wire.ApiKey, says: str) -> None:
+    with pytest.raises(Refused, match=says) as refused:
+        key_drafts.draft(key)
+    assert refused.value.reason == "API_KEY_INVALID"
 
 
 def test_tokens_that_may_be() -> None:
-    check_token(TOKEN, NOW)
-    check_token(TokenDraft("http://localhost:3000/chat", TOKEN.policy, LATER), NOW)
+    assert check_token(TOKEN, NOW) == TOKEN
+    check_token(replace(TOKEN, hostname="http://localhost:3000/chat"), NOW)
+    assert check_token(replace(TOKEN, expires_at=None), NOW).expires_at == NOW + timedelta(minutes=5)
 
 
 @pytest.mark.parametrize(
-    "draft",
+    "changes",
     [
-        TokenDraft("app.test", TOKEN.policy, LATER),
-        TokenDraft("ftp://app.test", TOKEN.policy, LATER),
-        TokenDraft("https://", TOKEN.policy, LATER),
-        TokenDraft("https://app.test:99999", TOKEN.policy, LATER),
-        TokenDraft("https://app.test\n", TOKEN.policy, LATER),
-        TokenDraft("https://app.test", (), LATER),
-        TokenDraft("https://app.test", (AgentAccess(ONE, ()),), LATER),
-        TokenDraft("https://app.test", (AgentAccess(ONE, ("own_agent",)),), LATER),
-        TokenDraft("https://app.test", TOKEN.policy, NOW),
+        {"hostname": "app.test"},
+        {"hostname": "ftp://app.test"},
+        {"hostname": "https://"},
+        {"hostname": "https://app.test:99999"},
+        {"hostname": "https://app.test\n"},
+        {"policy": (AgentAccess(ONE, ()),)},
+        {"policy": (AgentAccess(ONE, ("own_agent",)),)},
+        {"expires_at": NOW},
     ],
 )
-def test_tokens_that_may_not(draft: TokenDraft) -> None:
+def test_tokens_that_may_not(changes: dict[str, Any]) -> None:
     with pytest.raises(Refused):
-        check_token(draft, NOW)
+        check_token(replace(TOKEN, **changes), NOW)
+
+
+def test_bounds_of_tokens() -> None:
+    access = wire.AgentAccess(agent_id=f"agent-{ONE}", access=["read_agent"])
+    with pytest.raises(Refused, match="policy must have 1 to 100 items"):
+        token_drafts.draft(wire.ClientToken(hostname="https://app.test"))
+    with pytest.raises(Refused, match="hostname must have at most"):
+        token_drafts.draft(wire.ClientToken(hostname="https://" + "a" * 2_048, policy=[access]))
 
 
 def test_an_agent_named_twice_is_one() -> None:

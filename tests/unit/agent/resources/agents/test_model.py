@@ -38,15 +38,15 @@ def test_defaults() -> None:
     assert (settings.model, settings.embedding, settings.timezone) == ("loci/demo", "loci/hash", "UTC")
     assert settings.system == INSTRUCTIONS["letta_v1_agent"]
     assert settings.context_window_limit == 128_000
-    assert (settings.hidden, settings.tags, settings.metadata) == (False, (), {})
+    assert (settings.hidden, settings.enable_sleeptime, settings.tags, settings.metadata) == (None, None, (), None)
 
 
-@pytest.mark.parametrize("name", ["Ada", "a", "O'Hara-2_x y", "Zoë", "名前", "x" * 256])
+@pytest.mark.parametrize("name", ["Ada", "a", "", "O'Hara-2_x y", "Zoë", "名前", "x" * 256])
 def test_names_that_can_be(name: str) -> None:
     assert _begun(name=name).name == name
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a\n", "a\tb", "x" * 257, "<b>", "50%"])
+@pytest.mark.parametrize("name", ["a/b", "a\n", "a\tb", "x" * 257, "<b>", "50%"])
 def test_names_that_cannot_be(name: str) -> None:
     with pytest.raises(Refused, match="name must have") as caught:
         check({"name": name})
@@ -138,7 +138,8 @@ def _metadata(text: str) -> Any:
 
 
 def test_json_that_can_be() -> None:
-    assert _metadata("") == {}
+    assert _metadata("") is None
+    assert _metadata("{}") == {}
     assert _metadata(r'{"a\u0000": "\\u0000 \u0000\\\u0000"}') == {"a": "\\u0000 \\"}
 
 
@@ -317,3 +318,14 @@ def test_what_depends_on_the_type_stays_with_it() -> None:
     assert before.message_buffer_autoclear
     assert after.message_buffer_autoclear
     assert after.system == INSTRUCTIONS["workflow_agent"]
+
+
+def test_a_tool_rule_is_kept_once_and_in_its_order() -> None:
+    first = {"type": "run_first", "tool_name": "a", "args": {"x": 1, "y": 2}}
+    again = {"type": "run_first", "tool_name": "a", "args": {"y": 2, "x": 1}}
+    other = {"type": "run_first", "tool_name": "a", "args": {"x": 2}}
+    children = [{"type": "constrain_child_tools", "tool_name": "b", "children": names} for names in (["c"], ["c", "d"])]
+    stop = {"type": "exit_loop", "tool_name": "b"}
+    rules = tool_rules(orjson.dumps([stop, first, again, other, *children, stop]).decode())
+    assert rules == tool_rules(orjson.dumps([stop, first, other, *children]).decode())
+    assert len(rules) == 5

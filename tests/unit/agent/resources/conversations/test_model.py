@@ -63,7 +63,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 def test_what_cannot_be(sentence: str, values: dict[str, Any]) -> None:
     with pytest.raises(Refused, match=sentence) as caught:
         check(values)
-    assert caught.value.reason == "CONVERSATION_INVALID"
+    assert caught.value.reason == ("MODEL_HANDLE_INVALID" if "model" in values else "CONVERSATION_INVALID")
 
 
 def test_a_limit_is_at_least_one_token() -> None:

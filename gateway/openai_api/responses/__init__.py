@@ -1,0 +1,1 @@
+"""OpenAI's Responses with agents in the place of models."""

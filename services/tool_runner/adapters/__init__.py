@@ -1,1 +1,0 @@
-"""Postgres behind the ports."""

@@ -1,0 +1,36 @@
+"""Folders of this machine that programs of MCP servers see, read-only, at their own paths (LOCI_MCP_STDIO_PATHS)."""
+
+import os
+from collections.abc import Iterable
+
+# What a sandbox has of its own: a folder of the host with one of these in it would hide it.
+_OF_SANDBOXES = ("/proc", "/dev", "/sys", "/opt/loci", "/work", "/inputs", "/tmp")
+_NEVER = ("/proc", "/dev", "/sys")
+
+
+def parse_host_folders(text: str, own: Iterable[str]) -> tuple[str, ...]:
+    """Returns the folders of a list with colons. `own`: Loci's folders and keys, which nobody is shown.
+
+    Raises ValueError, whose text says what to change.
+    """
+    kept = tuple(os.path.realpath(path) for path in own if path)
+    return tuple(dict.fromkeys(_checked(path, kept) for part in text.split(":") if (path := part.strip())))
+
+
+def _checked(path: str, own: tuple[str, ...]) -> str:
+    if not os.path.isabs(path) or not os.path.isdir(path):
+        raise ValueError(f"{path} is not a folder of this machine by its whole path")
+    folder, real = os.path.normpath(path), os.path.realpath(path)
+    if any(_holds(each, _OF_SANDBOXES) or any(_is_in(each, place) for place in _NEVER) for each in (folder, real)):
+        raise ValueError(f"{path} cannot be shown: name the folders in it that programs need")
+    if _holds(real, own) or any(_is_in(real, place) for place in own):
+        raise ValueError(f"{path} cannot be shown: Loci keeps its data or its keys there")
+    return folder
+
+
+def _holds(folder: str, places: Iterable[str]) -> bool:
+    return any(_is_in(place, folder) for place in places)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return os.path.commonpath((path, folder)) == folder

@@ -1,0 +1,86 @@
+"""The folders of the machine that programs of MCP servers see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.tool_runner.core.job import Job, Language, Mode
+from services.tool_runner.sandboxes.bubblewrap import spec as bubblewrap
+from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime
+from services.tool_runner.sandboxes.host_folders import parse_host_folders
+from services.tool_runner.sandboxes.launcher.spec import container_config, read_request
+from services.tool_runner.sandboxes.ports import Shape, shape_of
+
+
+def test_folders_are_named_with_colons(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    assert parse_host_folders("", []) == ()
+    assert parse_host_folders(f"{one}/:{two}: {one}", [""]) == (str(one), str(two))
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("relative", "whole path"),
+        ("/no/such/folder", "whole path"),
+        ("/", "name the folders in it"),
+        ("/proc/self", "name the folders in it"),
+        ("/tmp", "name the folders in it"),
+        ("{home}", "Loci keeps"),
+        ("{home}/below", "Loci keeps"),
+        ("{above}", "Loci keeps"),
+        ("{link}", "Loci keeps"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(tmp_path: Path, path: str, says: str) -> None:
+    above = tmp_path / "above"
+    home, link = above / "home", tmp_path / "link"
+    (home / "below").mkdir(parents=True)
+    link.symlink_to(home)
+    with pytest.raises(ValueError, match=says):
+        parse_host_folders(path.format(home=home, above=above, link=link), [str(home)])
+
+
+def test_only_a_job_that_asks_gets_them() -> None:
+    assert shape_of(Job("", "", {})).host_folders == ()
+    job = Job("", "", {}, mode=Mode.PROCESS, host_folders=("/srv/mcp",))
+    assert shape_of(job).host_folders == ("/srv/mcp",)
+    assert shape_of(job) != shape_of(Job("", "", {}, mode=Mode.PROCESS))
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_bubblewrap_binds_them_read_only_over_the_folders_in_memory(
+    monkeypatch: pytest.MonkeyPatch, root: bool
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0 if root else 1000)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+
+    def argv(*folders: str) -> str:
+        shape = Shape(Language.PYTHON, 1, 1, 1.0, 1, host_folders=folders)
+        python = PythonRuntime("/usr/bin/python3", (), ())
+        words = bubblewrap.command(
+            "bwrap", shape, 60_720, python=python, node=None, layer=None, files={}, seccomp=1, info=2, block=3, mark="m"
+        )
+        return " ".join(words)
+
+    assert "/mnt" not in argv()
+    line, staged = argv("/work/tools"), "/mnt/0" if root else "/work/tools"
+    bound = line.index(f"--ro-bind {staged} /work/tools")
+    assert line.index("--tmpfs /work ") < bound < line.rindex("--remount-ro /")
+    # For root they are bound a first time, by root, who may go where the sandbox's user may not.
+    first = "bwrap --die-with-parent --dev-bind / / --tmpfs /mnt --ro-bind /work/tools /mnt/0 -- /usr/bin/setpriv "
+    assert line.startswith(first) is root
+
+
+def test_a_container_binds_them_read_only() -> None:
+    fields = {"language": "python", "layer": "", "memory": 1, "processes": 1, "cpus": 1.0, "disk": 1}
+    plain = container_config("image", "x86_64", read_request(fields), "owner")
+    assert plain["HostConfig"]["Mounts"] == []
+    request = read_request({**fields, "host_folders": ["/srv/mcp"]})
+    assert container_config("image", "x86_64", request, "owner")["HostConfig"]["Mounts"] == [
+        {"Type": "bind", "Source": "/srv/mcp", "Target": "/srv/mcp", "ReadOnly": True}
+    ]
