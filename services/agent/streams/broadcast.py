@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from uuid import UUID
 
 from services.agent.core.events import Abandoned, Delta, Event
-from services.agent.core.stored_stream import Frame, Item, Tail
+from services.agent.core.stored_stream import Frame, Item, Tail, position
 from services.common.errors import Unavailable
 
 # Events that a reader may lie behind.
@@ -17,14 +17,16 @@ class Subscription:
     """One reader's place in a run's events. Iterating ends when the run ends or its driver is gone.
 
     is_cut: the middle of the message under way is not known, so its deltas are left out: the reader gets the whole.
+    begin: the position of the first event; None while there is none.
     """
 
     def __init__(self, frames: Iterable[Frame], *, is_cut: bool = False) -> None:
         self._backlog: asyncio.Queue[Item | None] = asyncio.Queue()
         self._lagging = False
         self._is_cut = is_cut
+        self.begin: int | None = None
         for frame in frames:
-            self._backlog.put_nowait(frame)
+            self._append(frame)
         self._longest = LONGEST_BACKLOG + self._backlog.qsize()
 
     def put(self, event: Event | None) -> None:
@@ -35,7 +37,12 @@ class Subscription:
         if event is not None and self._backlog.qsize() >= self._longest:
             self._lagging = True
             return
-        self._backlog.put_nowait(event)
+        self._append(event)
+
+    def _append(self, item: Item | None) -> None:
+        if self.begin is None and item is not None:
+            self.begin = position(item)
+        self._backlog.put_nowait(item)
 
     async def __aiter__(self) -> AsyncIterator[Item]:
         """Yields the events; the first may be frames. Raises Unavailable (READER_LAGS)."""
@@ -81,11 +88,13 @@ class EventHub:
         """Returns the deltas of a driven run since its last durable event."""
         return self._driven[run_id].clone()
 
-    def subscribe(self, run_id: UUID) -> Subscription | None:
-        """Returns a place in the run's events; None when another process drives it, or nobody."""
-        if run_id not in self._driven:
-            return None
-        tail = self._driven[run_id]
+    def drives(self, run_id: UUID) -> bool:
+        """Returns whether this process drives the run now."""
+        return run_id in self._driven
+
+    def subscribe(self, run_id: UUID) -> Subscription:
+        """Returns a place in the run's events; it stays empty while another process drives it, or nobody."""
+        tail = self._driven.get(run_id) or Tail()
         subscription = Subscription(tail.copy(), is_cut=tail.is_cut)
         self._readers.setdefault(run_id, set()).add(subscription)
         return subscription

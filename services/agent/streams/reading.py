@@ -119,30 +119,33 @@ class Reader:
         Unavailable (READER_LAGS).
         """
         with self._hub.present(run_id) as woken:
-            run_place = None if subscription else await self._frames.place(organization_id, run_id, after)
-            place = ReaderPosition(
-                after, wants_context=wants_context, known_from=run_place.known_from if run_place else 0
-            )
-            pause = FIRST_POLL_SECONDS
-            while True:
-                woken.clear()
-                live = subscription or self._hub.subscribe(run_id)
-                try:
+            # There before the run is driven: what a fast one shows, it shows this reader, too.
+            live = subscription or self._hub.subscribe(run_id)
+            try:
+                run_place = None if subscription else await self._frames.place(organization_id, run_id, after)
+                known_from = run_place.known_from if run_place else 0
+                place = ReaderPosition(after, wants_context=wants_context, known_from=known_from)
+                pause = FIRST_POLL_SECONDS
+                while True:
+                    woken.clear()
                     stored = [] if run_place is None else await self._stored(organization_id, run_id, run_place, place)
-                    async with aclosing(_chain(stored, live)) as items:
+                    is_here = self._hub.drives(run_id) or live.begin is not None
+                    async with aclosing(_chain(stored, live if is_here else None)) as items:
                         async for item in items:
                             for event in place.news((item,)):
                                 yield event
                                 if isinstance(event, Ended):
                                     return
-                finally:
-                    if live is not None:
+                    if is_here:
                         self._hub.unsubscribe(run_id, live)
-                if live is None:
-                    self._notifier.tell("watched", run_id)
-                    await _until(woken, pause)
-                    pause = min(2 * pause, POLL_SECONDS)
-                subscription, run_place = None, run_place or await self._frames.place(organization_id, run_id, after)
+                        live = self._hub.subscribe(run_id)
+                    else:
+                        self._notifier.tell("watched", run_id)
+                        await _until(woken, pause)
+                        pause = min(2 * pause, POLL_SECONDS)
+                    run_place = run_place or await self._frames.place(organization_id, run_id, after)
+            finally:
+                self._hub.unsubscribe(run_id, live)
 
     async def _stored(
         self, organization_id: UUID, run_id: UUID, run_place: RunPlace, place: ReaderPosition
@@ -181,9 +184,14 @@ class Reader:
 
 
 async def _chain(stored: Iterable[Item], live: Subscription | None) -> AsyncGenerator[Item]:
-    """Yields what is stored, and then what comes."""
+    """Yields what is stored, and then what comes.
+
+    What was stored after the subscription began comes live, too, and behind its deltas.
+    """
+    begin = live.begin if live is not None else None
     for item in stored:
-        yield item
+        if begin is None or position(item) < begin:
+            yield item
     if live is not None:
         async for item in live:
             yield item

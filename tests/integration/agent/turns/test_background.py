@@ -18,6 +18,7 @@ from services.agent.core.facts import RunStatus
 from services.agent.core.messages import Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import TurnRequest
+from services.agent.core.ports_streams import RunPlace
 from services.agent.streams.recorder import hour_of
 from services.common.errors import FailedPrecondition, Unavailable
 from services.common.ids import uuid7
@@ -209,6 +210,30 @@ async def test_a_client_that_leaves_does_not_withdraw_it(world: World) -> None:
         await replica.worker.withdraw(ORGANIZATION, world.agent_id, waiting)
         gate.set()
         assert end(await read(replica, waiting)).run.status is RunStatus.COMPLETED
+
+
+async def test_a_reader_from_before_the_begin_gets_the_deltas_of_the_fastest_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, gate, place = numbered(20), asyncio.Event(), PostgresFrames.place
+
+    async def late(frames: PostgresFrames, organization_id: UUID, run_id: UUID, after: int) -> RunPlace:
+        await gate.wait()
+        return await place(frames, organization_id, run_id, after)
+
+    monkeypatch.setattr(PostgresFrames, "place", late)
+    async with world.replica() as replica:
+        replica.models.replies = [telling(words)]
+        run_id = await begin(replica, world.request(background=True))
+        reading = asyncio.create_task(read(replica, run_id))
+        async with asyncio.timeout(10):
+            while replica.worker.drives(run_id) or not replica.models.requests:
+                await asyncio.sleep(0.01)
+        gate.set()
+        events = await reading
+    told = [event.part.text for event in events if isinstance(event, Delta) and isinstance(event.part, Text)]
+    assert "".join(told) == "".join(words)
+    assert rises(events)
 
 
 # What is stored ------------------------------------------------------------------------------------------
