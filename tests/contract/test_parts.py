@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from tests.suite.parts import (
     PARTS,
     SHORT,
     SPLIT,
-    all_names,
     asked_for,
     fits,
     part_of,
@@ -52,24 +49,6 @@ def test_a_changed_test_asks_for_its_part() -> None:
 
 def test_a_document_alone_asks_for_little() -> None:
     assert set(asked_for(["README.md", "CHANGELOG.md", "tests/unit/gateway/test_sse.py"])) == set()
-
-
-def collected(*arguments: str) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n", "0", "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, *arguments, *SPLIT], cwd=ROOT, capture_output=True, text=True, check=False)
-    counts = [line.rpartition(": ") for line in done.stdout.splitlines() if line.startswith("tests/")]
-    assert counts or "no tests" in done.stdout, done.stdout + done.stderr
-    return [f"{path}: {count}" for path, _, count in counts]
-
-
-def test_no_test_of_a_module_in_two_parts_is_lost_or_run_twice() -> None:
-    def total(lines: list[str]) -> int:
-        return sum(int(line.rpartition(" ")[2]) for line in lines)
-
-    whole, short, rest = collected(), collected(f"--parts={SHORT}"), collected(f"--parts={' '.join(all_names())}")
-    assert len(short) == len(rest) == len(SPLIT)
-    assert total(short) + total(rest) == total(whole)
-    assert all(parts_of_file(path) == {SHORT, "deaths"} for path in SPLIT)
 
 
 def test_no_module_is_in_no_part_or_in_two() -> None:

@@ -1,4 +1,4 @@
-"""A pytest plugin: `--parts "short deaths"` runs those parts alone; tests get the marks `long` and `machine` by place."""
+"""A pytest plugin: `--parts "short deaths"` runs those parts alone; a test is marked `long` or `machine` by place."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.suite.parts import SHORT, SPLIT, all_names, parts_of_file
+
 ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = """
 [pytest]
@@ -102,3 +104,21 @@ def test_a_word_that_is_no_part_is_refused(tmp_path: Path) -> None:
     code, output, _ = run(tmp_path, "", "shrot")
     assert code == 2
     assert "The parts are: all, clients" in output
+
+
+def collected(*arguments: str) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n", "0", "-p", "no:cacheprovider"]
+    done = subprocess.run([*command, *arguments, *SPLIT], cwd=ROOT, capture_output=True, text=True, check=False)
+    counts = [line.rpartition(": ") for line in done.stdout.splitlines() if line.startswith("tests/")]
+    assert counts or "no tests" in done.stdout, done.stdout + done.stderr
+    return [f"{path}: {count}" for path, _, count in counts]
+
+
+def test_no_test_of_a_module_in_two_parts_is_lost_or_run_twice() -> None:
+    def total(lines: list[str]) -> int:
+        return sum(int(line.rpartition(" ")[2]) for line in lines)
+
+    whole, short, rest = collected(), collected(f"--parts={SHORT}"), collected(f"--parts={' '.join(all_names())}")
+    assert len(short) == len(rest) == len(SPLIT)
+    assert total(short) + total(rest) == total(whole)
+    assert all(parts_of_file(path) == {SHORT, "deaths"} for path in SPLIT)
