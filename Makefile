@@ -14,6 +14,7 @@ SDK_EXTRAS := bedrock e2b modal
 # Which SDKs to install beside the rest: those that the environment asks for, or `make setup EXTRAS="bedrock modal"`.
 EXTRAS ?= $(if $(AWS_BEARER_TOKEN_BEDROCK)$(AWS_ACCESS_KEY_ID)$(BEDROCK_BASE_URL),bedrock) $(filter e2b modal,$(LOCI_SANDBOX))
 NODE_TESTS := $(patsubst %/package-lock.json,%,$(wildcard tests/e2e/*/package-lock.json))
+NODE_CLIENTS := $(NODE_TESTS:%=%/node_modules/.package-lock.json)
 PROTOS := $(shell find protos -name '*.proto' | sort)
 # Where they lie, too: a file added, renamed or removed changes its folder's time.
 PROTO_FOLDERS := $(shell find protos -mindepth 1 -type d)
@@ -51,7 +52,7 @@ test-all: ## Run all checks and tests, 30 minutes; if all passes, note that in .
 	@.ci/run --all
 
 .PHONY: test-parts
-test-parts: setup-dev protos node-clients ## Run long parts of the tests: PARTS="deaths search", see tests/suite/parts.py.
+test-parts: setup-dev protos $(NODE_CLIENTS) ## Run long parts of the tests: PARTS="deaths search", see tests/suite/parts.py.
 	@$(SUITE) $(PARTS) $(ARGS)
 
 .PHONY: test-live
@@ -79,15 +80,16 @@ contracts: setup-dev protos ## Who imports whom.
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: proto-rules
-proto-rules: node-root ## The protos' rules, and that they break no client (AGAINST: of what; default: the protos of .ci/proven).
-	@if [ ! -x $(BUF) ]; then echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; exit 0; fi; \
+proto-rules: node_modules/.package-lock.json ## The protos' rules, and that they break no client (AGAINST: of what; default: the protos of .ci/proven).
+	@if [ ! -x $(BUF) ]; then \
+	  echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; exit $(if $(findstring node,$(LOCI_REQUIRE)),1,0); fi; \
 	$(BUF) lint; $(BUF) format --diff --exit-code; \
 	against='$(AGAINST)'; commit=$$($(PYTHON) -m tests.suite.proven protos); \
 	if [ -z "$$against" ] && [ -n "$$commit" ]; then against=".git#ref=$$commit"; fi; \
 	if [ -n "$$against" ]; then $(BUF) breaking --against "$$against"; fi
 
 .PHONY: format
-format: setup-dev node-root ## Format Python, and the protos where buf is installed.
+format: setup-dev node_modules/.package-lock.json ## Format Python, and the protos where buf is installed.
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 	@if [ -x $(BUF) ]; then $(BUF) format --write; else echo "not formatted: protos/ (needs Node; run: npm ci)"; fi
@@ -116,23 +118,26 @@ setup-dev: setup $(VENV)/.ready ## Make .venv with all that tests and checks nee
 $(NODE_WORKER)/node_modules/.package-lock.json: $(NODE_WORKER)/package-lock.json
 	@if ! command -v npm >/dev/null; then :; \
 	  elif npm ci --prefix $(<D) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; then touch $@; \
-	  else echo "not installed: what JavaScript and TypeScript tools need; try: npm ci --prefix $(NODE_WORKER)" >&2; \
-	  test -z "$(NEED_NODE)"; fi
+	  else echo "not installed: what JavaScript and TypeScript tools need; try: npm ci --prefix $(NODE_WORKER)" >&2; fi
 
-# Buf, and clients in TypeScript; who needs one says that it is missing. Where Node is required, that is a failure.
-.PHONY: node-root node-clients
-node-root: node_modules/.package-lock.json
-node-clients: $(NODE_TESTS:%=%/node_modules/.package-lock.json)
-NEED_NODE = $(findstring node,$(LOCI_REQUIRE))
+# Buf, and clients in TypeScript; who needs one says that it is missing.
 define npm_ci
-	@if ! command -v npm >/dev/null; then echo "not installed for want of npm: $(@D)"; test -z "$(NEED_NODE)"; \
+	@if ! command -v npm >/dev/null; then :; \
 	  elif npm ci --prefix $(<D) --no-audit --no-fund --loglevel=error >/dev/null; then touch $@; \
-	  else echo "not installed: what checks and tests need; try: npm ci --prefix $(<D)" >&2; test -z "$(NEED_NODE)"; fi
+	  else echo "not installed: what checks and tests need; try: npm ci --prefix $(<D)" >&2; fi
 endef
 node_modules/.package-lock.json: package-lock.json
 	$(npm_ci)
 tests/e2e/%/node_modules/.package-lock.json: tests/e2e/%/package-lock.json
 	$(npm_ci)
+
+# The same, where a machine must have them: .ci/run.
+need_node = for folder in $(1); do test -e $$folder/node_modules/.package-lock.json || { echo "not installed: $$folder"; exit 1; }; done
+.PHONY: node-root node-clients
+node-root: setup node_modules/.package-lock.json
+	@$(call need_node,. $(NODE_WORKER))
+node-clients: $(NODE_CLIENTS)
+	@$(call need_node,$(NODE_TESTS))
 
 $(VENV)/.run: requirements/run.lock scripts/install
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { \
