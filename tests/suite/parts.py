@@ -161,7 +161,14 @@ PARTS = (
         subjects=(*_STACK, "services/llm_gateway/", "gateway/openai_api/", "gateway/vendors/"),
     ),
     # Each other module of whole stacks, those that come to be, too.
-    Part("e2e", tests=("tests/e2e/",), subjects=(*_STACK, "gateway/", "services/agent/", "services/memory/", "docs/")),
+    Part(
+        "e2e",
+        tests=("tests/e2e/",),
+        subjects=(
+            *(*_STACK, "gateway/", "services/agent/", "services/memory/"),
+            *("docs/tutorial.md", "docs/concepts.md", "docs/clients/"),
+        ),
+    ),
 )
 
 # Of the folders and modules above, what is short all the same: a turn through all services, and one death of each kind.
