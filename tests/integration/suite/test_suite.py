@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,36 @@ def test_what_is_required_is_not_skipped(tmp_path: Path, reason: str, required: 
     code, _, tally = run(tmp_path, f"def test_it(): pytest.skip({reason!r})", LOCI_REQUIRE=required)
     assert code == failed
     assert any(line.startswith("failed\ttest_it.py::test_it\tLOCI_REQUIRE=") for line in tally) == failed
+
+
+STILL = """
+import pathlib
+from tests import standstill
+
+class Still:
+    def stood_still(self, since): return 2.0
+    def close(self): pass
+
+def pytest_configure(config):
+    config.pluginmanager.register(standstill.Standstill(Still()), "still")
+    config.pluginmanager.register(standstill.Told(), "told")
+
+def note(what):
+    with pathlib.Path("timers").open("a") as file: file.write(what + " ")
+def pytest_timeout_set_timer(item, settings): note("set")
+def pytest_timeout_cancel_timer(item): note("cancel")
+"""
+
+
+def test_after_a_standstill_a_test_has_all_of_its_time_again(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(STILL)
+    tests = "@pytest.mark.timeout(60)\ndef test_it(): assert not first_time()"
+    code, output, _ = run(tmp_path, tests, "short", "-p", "no:tests.standstill")
+    assert code == 0, output
+    assert "2.0 s  test_it.py::test_it" in output
+    # No timer is left when the test is over, nor while it is asked whether the machine stood still.
+    timers = (tmp_path / "timers").read_text().split()
+    assert [what for what, _ in groupby(timers)] == ["set", "cancel", "set", "cancel"]
 
 
 def test_a_word_that_is_no_part_is_refused(tmp_path: Path) -> None:
