@@ -20,7 +20,7 @@ import pytest
 import pytest_timeout
 from _pytest.runner import runtestprotocol
 
-from tests.suite.results import WAITED
+from tests.suite.endings import WAITED
 
 _PROGRAM = Path(__file__).with_name("standstill_watch.py")
 # Of a report: how long the machine stood still while the test ran first.

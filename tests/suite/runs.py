@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.suite.endings import Ending, Results
 from tests.suite.parts import AGAIN
-from tests.suite.results import Ending, Results
 
 # Codes of pytest that say no more than what is known of each test: all passed, or some failed.
 _ORDINARY = (0, 1)
