@@ -14,17 +14,23 @@ SDK_EXTRAS := bedrock e2b modal
 # Which SDKs to install beside the rest: those that the environment asks for, or `make setup EXTRAS="bedrock modal"`.
 EXTRAS ?= $(if $(AWS_BEARER_TOKEN_BEDROCK)$(AWS_ACCESS_KEY_ID)$(BEDROCK_BASE_URL),bedrock) $(filter e2b modal,$(LOCI_SANDBOX))
 NODE_TESTS := $(patsubst %/package-lock.json,%,$(wildcard tests/e2e/*/package-lock.json))
+NODE_CLIENTS := $(NODE_TESTS:%=%/node_modules/.package-lock.json)
 PROTOS := $(shell find protos -name '*.proto' | sort)
 # Where they lie, too: a file added, renamed or removed changes its folder's time.
 PROTO_FOLDERS := $(shell find protos -mindepth 1 -type d)
-# What `buf breaking` compares with.
-AGAINST ?= .git\#branch=main
+# What `buf breaking` compares with, instead of the commit in .ci/proven.
+AGAINST ?=
 UV ?= uv
 LOCK = $(UV) pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
   --no-annotate --no-header --quiet
 ARGS ?=
 # One has the tests that look at the whole machine, the others all else: see tests/workers.py.
 WORKERS ?= 2
+# Where .ci/run finds what came of the tests.
+TALLY ?=
+SUITE = LOCI_TEST_WORKERS=$(WORKERS) $(BIN)/python -m tests.suite $(if $(TALLY),--tally $(TALLY))
+# What a change leaves stale elsewhere: documents, tables and schemas that are made of code, and rules for all of it.
+ARTEFACTS = tests/contract/gateway tests/contract/memory tests/contract/test_*.py tests/unit/common/test_lazy_imports.py
 
 # Rules share .venv.
 .NOTPARALLEL:
@@ -38,21 +44,49 @@ run: setup protos ## Start everything on this machine: http://localhost:8283 (LO
 	@exec $(BIN)/python -m cli run
 
 .PHONY: test
-test: setup-dev protos $(NODE_TESTS:%=%/node_modules/.package-lock.json) ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest (WORKERS=0: in one process).
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+test: setup-dev protos ## Run the short part of the tests, 8 minutes (ARGS go to pytest: those that they name instead; WORKERS=0: in one process).
+	@$(SUITE) short $(ARGS)
+
+.PHONY: test-all
+test-all: ## Run all checks and tests, 30 minutes; if all passes, note that in .ci/proven. Needs Docker, Node and bubblewrap.
+	@.ci/run --all
+
+.PHONY: test-parts
+test-parts: setup-dev protos $(NODE_CLIENTS) ## Run long parts of the tests: PARTS="deaths search", see tests/suite/parts.py.
+	@$(SUITE) $(PARTS) $(ARGS)
 
 .PHONY: test-live
 test-live: setup-dev protos ## Ask the real vendors whose keys are in the environment, for a few cents (LOCI_LIVE_MODELS="openai=MODEL ...").
 	@LOCI_LIVE=1 $(BIN)/python -m pytest tests/live $(ARGS)
 
 .PHONY: check
-check: setup-dev protos node_modules/.package-lock.json ## Lint, formatting, types, import contracts and the protos' rules.
+check: artefacts lint types contracts proto-rules ## All that takes seconds, and mypy: what is stale, lint, types, import contracts, the protos' rules.
+
+.PHONY: artefacts
+artefacts: setup-dev protos ## Find what a change left stale: tables, schemas, links and paths in documents, settings, error reasons.
+	@$(SUITE) short -q $(ARTEFACTS) $(ARGS)
+
+.PHONY: lint
+lint: setup-dev ## Lint and formatting.
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+
+.PHONY: types
+types: setup-dev protos ## mypy --strict.
 	@$(BIN)/mypy
+
+.PHONY: contracts
+contracts: setup-dev protos ## Who imports whom.
 	@$(BIN)/lint-imports --no-logo
-	@if [ -x $(BUF) ]; then $(BUF) lint && $(BUF) format --diff --exit-code && $(BUF) breaking --against '$(AGAINST)'; \
-	  else echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; fi
+
+.PHONY: proto-rules
+proto-rules: node_modules/.package-lock.json ## The protos' rules, and that they break no client (AGAINST: of what; default: the protos of .ci/proven).
+	@if [ ! -x $(BUF) ]; then \
+	  echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; exit $(if $(findstring node,$(LOCI_REQUIRE)),1,0); fi; \
+	$(BUF) lint; $(BUF) format --diff --exit-code; \
+	against='$(AGAINST)'; commit=$$($(PYTHON) -m tests.suite.proven protos); \
+	if [ -z "$$against" ] && [ -n "$$commit" ]; then against=".git#ref=$$commit"; fi; \
+	if [ -n "$$against" ]; then $(BUF) breaking --against "$$against"; fi
 
 .PHONY: format
 format: setup-dev node_modules/.package-lock.json ## Format Python, and the protos where buf is installed.
@@ -96,6 +130,14 @@ node_modules/.package-lock.json: package-lock.json
 	$(npm_ci)
 tests/e2e/%/node_modules/.package-lock.json: tests/e2e/%/package-lock.json
 	$(npm_ci)
+
+# The same, where a machine must have them: .ci/run.
+need_node = for folder in $(1); do test -e $$folder/node_modules/.package-lock.json || { echo "not installed: $$folder"; exit 1; }; done
+.PHONY: node-root node-clients
+node-root: setup node_modules/.package-lock.json
+	@$(call need_node,. $(NODE_WORKER))
+node-clients: $(NODE_CLIENTS)
+	@$(call need_node,$(NODE_TESTS))
 
 $(VENV)/.run: requirements/run.lock scripts/install
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { \

@@ -1,4 +1,4 @@
-"""Fixtures that every test may use: a real Postgres, the spans of a test, and the table of what was skipped and why.
+"""Fixtures that every test may use: a real Postgres, the spans of a test; and what holds for a whole run.
 
 A test that needs a database asks for `database_url`:
 
@@ -17,15 +17,29 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 
+import hypothesis
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from services.common import telemetry
+from services.tool_runner.sandboxes.bubblewrap.cgroups import find_cgroups
 from tests.postgres import Postgres
 
-pytest_plugins = ["tests.skip_table", "tests.standstill", "tests.workers"]
+pytest_plugins = [
+    "tests.skip_table",
+    "tests.standstill",
+    "tests.workers",
+    "tests.suite.requirements",
+    "tests.suite.results",
+    "tests.suite.selection",
+]
+
+# The same examples by hand and in CI. `make test-all` tries others, and says how to have the same ones again.
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("random", deadline=None, database=None, print_blob=True)
+hypothesis.settings.load_profile("same")
 
 DatabaseUrl = Callable[[str], str]
 MigratedUrl = Callable[[str], str]
@@ -36,6 +50,19 @@ def pytest_collection_finish() -> None:
     through them takes half a second, in which some test's timeout runs out."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Removes the control groups that sandboxes left whose processes were killed."""
+    if not hasattr(session.config, "workerinput") and (groups := find_cgroups()):
+        groups.reap()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_unclosed() -> Iterator[None]:
+    """What a module forgot to close is found at its end, and fails its last test instead of a stranger's."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

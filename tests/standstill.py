@@ -2,7 +2,8 @@
 
 A virtual machine that is paused, or a disk that answers after seconds, ends every wait in every test at once: nothing
 of ours failed. A child process with nothing to do but sleep and write one byte measures it: where it lost more than
-a second, nothing here could run. A failure at any other time is a failure, whatever another try would give.
+a second, nothing here could run. A failure at any other time is a failure, whatever another try would give. Of each one
+it is noted how long this process waited for a core: that tells a busy machine from a slow program.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_timeout
 from _pytest.runner import runtestprotocol
+
+from tests.suite.endings import WAITED
 
 _PROGRAM = Path(__file__).with_name("standstill_watch.py")
 # Of a report: how long the machine stood still while the test ran first.
 _PROPERTY = "stood still"
+_SCHEDULER = Path("/proc/self/schedstat")
 
 
 class Watch:
@@ -63,11 +68,12 @@ class Standstill:
         """Runs a test as pytest does, and once more after a standstill."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         since = time.monotonic()
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        reports = _run(item, nextitem)
         if any(report.failed for report in reports) and (lost := self._watch.stood_still(since)):
             # What fixtures of more than this test were left in is not known either.
             item.session._setupstate.teardown_exact(None)
-            reports = runtestprotocol(item, nextitem=nextitem, log=False)
+            set_timer(item)
+            reports = _run(item, nextitem)
             reports[0].user_properties.append((_PROPERTY, lost))
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
@@ -77,6 +83,31 @@ class Standstill:
     def pytest_unconfigure(self) -> None:
         """The watch ends with the run."""
         self._watch.close()
+
+
+def _run(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """Runs a test; its time ends with it, so that it cannot run out between two tests, where nobody expects it."""
+    waited = seconds_waited()
+    try:
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    finally:
+        item.config.hook.pytest_timeout_cancel_timer(item=item)
+    for report in reports:
+        if report.failed:
+            report.user_properties.append((WAITED, seconds_waited() - waited))
+    return reports
+
+
+def set_timer(item: pytest.Item) -> None:
+    """Gives a test that runs once more all of its time."""
+    settings = pytest_timeout._get_item_settings(item)
+    if settings.timeout and not settings.func_only:
+        item.config.hook.pytest_timeout_set_timer(item=item, settings=settings)
+
+
+def seconds_waited() -> float:
+    """How long this process was ready to run and had no core, since it began; 0.0 where the system does not tell."""
+    return int(_SCHEDULER.read_text().split()[1]) / 1e9 if _SCHEDULER.exists() else 0.0
 
 
 class Told:

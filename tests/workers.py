@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-_WHOLE_MACHINE = (
-    "tests/contract/tool_runner/",
-    "tests/e2e/test_deployments.py",
-    "tests/e2e/test_images.py",
-)
+from tests.suite.parts import is_machine
+
 _HEAP = "the whole machine"
 # A module that starts stacks takes long with few tests, one of units is short with many: these come last.
 _ORDER = (_HEAP, "tests/e2e/", "tests/integration/", "tests/contract/", "tests/")
@@ -29,7 +26,7 @@ class Dealing(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def _scope(nodeid: str) -> str:
-    return _HEAP if nodeid.startswith(_WHOLE_MACHINE) else nodeid.partition("::")[0]
+    return _HEAP if is_machine(nodeid) else nodeid.partition("::")[0]
 
 
 def _place(item: pytest.Item) -> int:

@@ -26,7 +26,7 @@ Written by `make api-coverage`; a test fails when it is stale. The routes are th
 Letta V1 server 0.16.8 (retired). *Implemented*: `yes`; `501` with the sentence that it answers, where it waits for a
 later capability; `no`. *Tested by the SDK*: the official client in Python and in TypeScript, by a case for each of its
 methods (`tests/e2e/sdk_methods`, `tests/e2e/npm/methods.mjs`). Every route is in the OpenAPI document at
-`/openapi.json` but the hidden ones, and is sent generated requests by schemathesis in `make test`.
+`/openapi.json` but the hidden ones, and is sent generated requests by schemathesis in `make test-all`.
 All routes are served below `/latest`, too, and with or without a slash at their end.
 
 """

@@ -17,6 +17,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from letta_client import APIStatusError, Letta, NotFoundError
 
+from tests.contract.tool_runner.engine import copy_image
 from tests.e2e.pods import BASE, POSTGRES, ROOT, Network, docker, network
 from tests.polling import wait_until
 
@@ -61,9 +62,16 @@ def tag() -> Iterator[str]:
     sandbox = f"loci-sandbox:{made}"
     images = [sandbox, *(f"loci-{target.replace('_', '-')}:{made}" for target in TARGETS)]
     try:
-        script("scripts/local-base", base)
+        # CI has made these two already.
+        if ready := os.environ.get("LOCI_TEST_BASE"):
+            docker("tag", ready, base)
+        else:
+            script("scripts/local-base", base)
         script("scripts/images", BASE=base, TAG=made, WHEELHOUSE="1")
-        script("scripts/sandbox-image", base, sandbox)
+        if ready := os.environ.get("LOCI_TEST_SANDBOX"):
+            copy_image(ready, sandbox, os.environ)
+        else:
+            script("scripts/sandbox-image", base, sandbox)
         yield made
     finally:
         docker("rmi", "--force", *images, check=False)
