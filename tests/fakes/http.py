@@ -165,6 +165,11 @@ class HttpServer:
         self._server = await loop.create_server(self._accept, LOOPBACK, self.port, backlog=2048)
         self.port = self._server.sockets[0].getsockname()[1]
 
+    @property
+    def open_connections(self) -> int:
+        """How many connections are open now."""
+        return len(self._connections)
+
     def close_connections(self) -> None:
         """Close what clients hold open."""
         for connection in list(self._connections):

@@ -104,6 +104,11 @@ class FakeServer(ABC):
         """The number of connections that clients have made so far."""
         return self._http.accepted
 
+    @property
+    def open_connections(self) -> int:
+        """The number of connections that are open now."""
+        return self._http.open_connections
+
     def close_connections(self) -> None:
         """Close the connections that clients hold open, as servers do after a while."""
         self._http.close_connections()

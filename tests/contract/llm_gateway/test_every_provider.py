@@ -115,7 +115,7 @@ async def test_leaving_early_ends_the_call(world: World) -> None:
 
 
 async def test_the_model_is_listed(world: World) -> None:
-    assert world.model.name in {listed.name for listed in await world.provider.list_models(5.0)}
+    assert world.model.name in {listed.name for listed in await world.provider.list_models(30.0)}
 
 
 async def test_embeddings(world: World) -> None:

@@ -1,7 +1,7 @@
 """Failures of vendors: each failure is an error of its own, with provider, status and advice."""
 
 import asyncio
-import time
+import socket
 from contextlib import aclosing
 from typing import Any
 
@@ -9,10 +9,12 @@ import pytest
 
 from services.llm_gateway.core import errors
 from services.llm_gateway.core.chat import Completed, FinishReason, ReasoningDelta, Text, TextDelta, Usage
+from services.llm_gateway.http import transport
 from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.contract.llm_gateway.conftest import World, framed_by
 from tests.fakes import script
 from tests.fakes.script import Reply
+from tests.polling import until
 from tests.unit.llm_gateway.builders import config, model, request, system, user
 
 
@@ -53,23 +55,19 @@ async def test_refusals(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_provider_that_hangs(vendor_world: World, stream: bool) -> None:
-    started = time.monotonic()
     error = await failure(vendor_world, Reply(hang=True), stream=stream, stall_timeout=0.2)
     assert isinstance(error, errors.LlmTimeout)
     assert "sent nothing for 0.2 s" in error.message
-    # On a busy machine, too; the provider itself would never answer.
-    assert time.monotonic() - started < 2
-    await asyncio.sleep(0.05)
-    assert vendor_world.vendor.requests[-1].outcome == "gone"
+    await until(lambda: all(one.outcome == "gone" for one in vendor_world.vendor.requests))
 
 
 async def test_a_stream_that_stalls(vendor_world: World) -> None:
-    error = await failure(vendor_world, Reply(text="a b c d", stall_after=3), stream=True)
+    error = await failure(vendor_world, Reply(text="a b c d", stall_after=3), stream=True, stall_timeout=0.5)
     assert isinstance(error, errors.LlmTimeout)
 
 
 async def test_a_slow_first_byte_is_waited_for(vendor_world: World) -> None:
-    vendor_world.script(Reply(text="late", first_delay=0.3))
+    vendor_world.script(Reply(text="late", first_delay=0.1))
     _, reply = await vendor_world.streamed(vendor_world.ask("hello"))
     assert list(reply.message.parts) == [Text("late")]
 
@@ -162,20 +160,20 @@ async def test_usage_as_the_vendor_counts(vendor_world: World, stream: bool) -> 
     assert usage == vendor_world.spec.usage
 
 
-async def test_leaving_early_closes_the_connection_within_a_second(vendor_world: World) -> None:
-    vendor_world.script(Reply(text="word " * 500, delta_delay=0.02))
+async def test_leaving_early_closes_the_connection(vendor_world: World) -> None:
+    vendor_world.script(Reply(text="word " * 1_000, delta_delay=0.06))
     asked = vendor_world.ask("hello")
     async with aclosing(vendor_world.provider.generate(asked, vendor_world.model, stream=True)) as events:
         async for event in events:
             assert isinstance(event, TextDelta)
             break
-    async with asyncio.timeout(1):
-        while vendor_world.vendor.requests[-1].outcome != "gone":
-            await asyncio.sleep(0.01)
+    # Long before the minute that the reply takes.
+    await until(lambda: vendor_world.vendor.requests[-1].outcome == "gone")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_connection_is_used_again(vendor_world: World, stream: bool) -> None:
+async def test_a_connection_is_used_again(vendor_world: World, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_LINGER_SECONDS", 30.0)
     # With a pause between the last event and the end of the body, as it is on a real network.
     vendor_world.script(*[Reply(text="one two", delta_delay=0.01)] * 3)
     for _ in range(3):
@@ -185,8 +183,13 @@ async def test_a_connection_is_used_again(vendor_world: World, stream: bool) -> 
             async for event in events:
                 if isinstance(event, Completed):
                     break
-        await asyncio.sleep(0.05)
+        await until(lambda: not draining())
     assert vendor_world.vendor.connections == 1
+
+
+def draining() -> bool:
+    """Whether some reply is still read to its end in the background."""
+    return any(getattr(task.get_coro(), "__name__", "") == "_drain" for task in asyncio.all_tasks())
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -194,7 +197,7 @@ async def test_a_connection_that_the_server_closed_is_replaced(vendor_world: Wor
     for number in (1, 2):
         await vendor_world.events(vendor_world.ask("hello"), stream=stream)
         vendor_world.vendor.close_connections()
-        await asyncio.sleep(0.05)
+        await until(lambda: not vendor_world.vendor.open_connections)
         assert vendor_world.vendor.connections == number
 
 
@@ -218,9 +221,18 @@ async def test_a_key_travels_and_what_is_sent_is_accepted(vendor_world: World) -
         assert sent.headers["anthropic-version"] == "2026-10-21"
 
 
-async def test_an_endpoint_that_resolves_to_nothing() -> None:
+async def test_an_endpoint_that_resolves_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = socket.getaddrinfo
+
+    def resolve(host: Any, *rest: Any, **options: Any) -> Any:
+        """The machine's own resolver may be silent for long."""
+        if host == "no-such-host.invalid":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return system(host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     for url in ("http://127.0.0.1:9/v1", "http://no-such-host.invalid/v1"):
-        provider = OpenAIProvider(config("openai", url, stall_seconds=3.0, reply_seconds=3.0))
+        provider = OpenAIProvider(config("openai", url, stall_seconds=30.0, reply_seconds=30.0))
         asked = request(user("hello"))
         with pytest.raises(errors.LlmConnection, match="cannot be reached at") as caught:
             _ = [event async for event in provider.generate(asked, model("openai/gpt-4o-mini"), stream=False)]

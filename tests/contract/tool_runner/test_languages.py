@@ -9,7 +9,7 @@ import pytest
 
 from services.tool_runner.core.job import MIB, ExitReason, Job, Language, Limits, Mode, Result, SandboxUnavailable
 from services.tool_runner.core.ports import Connection, Ends, Sandbox
-from tests.unit.tool_runner.node_worker import make_certificate
+from tests.integration.tool_runner.node_worker import make_certificate
 
 LIMITS = Limits(seconds=10, memory=512 * MIB, processes=32, disk=16 * MIB)
 

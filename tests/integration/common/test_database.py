@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -190,17 +189,16 @@ def test_other_errors_say_nothing_of_the_database(error: Exception | None) -> No
 
 
 async def test_waiting_returns_once_the_database_answers(database_url: DatabaseUrl) -> None:
-    await wait_for_database(database_url("memory"), timeout=5)
+    await wait_for_database(database_url("memory"), timeout=60)
 
 
 async def test_waiting_ends_with_one_line_that_names_the_setting_and_no_password() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    started = time.monotonic()
-    with pytest.raises(SettingsError) as caught:
-        await wait_for_database(f"postgresql://loci:s3cret@127.0.0.1:{port}/loci", timeout=0.5, setting="LOCI_X")
-    assert time.monotonic() - started < 3
+    async with asyncio.timeout(20):
+        with pytest.raises(SettingsError) as caught:
+            await wait_for_database(f"postgresql://loci:s3cret@127.0.0.1:{port}/loci", timeout=0.5, setting="LOCI_X")
     assert "LOCI_X (postgresql://loci@127.0.0.1" in str(caught.value)
     assert "does not answer within 0.5 s" in str(caught.value)
     assert "s3cret" not in str(caught.value)
@@ -209,7 +207,6 @@ async def test_waiting_ends_with_one_line_that_names_the_setting_and_no_password
 
 async def test_what_will_never_work_is_said_at_once(database_url: DatabaseUrl) -> None:
     url = database_url("memory")
-    started = time.monotonic()
     user, at, rest = url.partition("@")
     for wrong in (
         f"{user}x{at}{rest}",
@@ -218,10 +215,10 @@ async def test_what_will_never_work_is_said_at_once(database_url: DatabaseUrl) -
         "mysql://localhost/loci",
         "nonsense",
     ):
-        with pytest.raises(SettingsError, match="LOCI_DATABASE_URL") as caught:
-            await wait_for_database(wrong, timeout=20)
+        async with asyncio.timeout(20):
+            with pytest.raises(SettingsError, match="LOCI_DATABASE_URL") as caught:
+                await wait_for_database(wrong, timeout=60)
         assert "\n" not in str(caught.value)
-    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,17 @@ import pytest
 from services.common import purge
 from services.common.database import open_pool
 from services.common.errors import FailedPrecondition
-from services.common.migrate import migrate
 from services.common.purge import DEFAULT_ORGANIZATION, purge_rows
-from tests.conftest import DatabaseUrl
+from tests.conftest import DatabaseUrl, MigratedUrl
 from tests.integration.every_table import fill, rows_of
 from tests.postgres import Postgres
 
 
 @pytest.mark.parametrize("schema", ["agent", "memory", "llm_gateway", "tool_runner"])
 async def test_every_table(
-    schema: str, fresh_database_url: DatabaseUrl, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+    schema: str, migrated_url: MigratedUrl, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = fresh_database_url(schema)
-    await migrate(url, f"services.{schema}")
+    url = migrated_url(schema)
     mine, other = uuid4(), uuid4()
     tables = await fill(postgres, url, schema, [mine, other])
     theirs = await rows_of(postgres, url, schema, other)

@@ -114,7 +114,7 @@ async def test_a_certificate_for_another_name_is_refused(tmp_path: Path, monkeyp
 async def test_one_private_address_among_public_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve, _ = _resolving(["8.8.8.8", "10.0.0.1"])
     monkeypatch.setattr(safe_http, "resolve", resolve)
-    async with safe_client(allow_private=False, timeout=1) as http:
+    async with safe_client(allow_private=False, timeout=30) as http:
         with pytest.raises(httpx.ConnectError, match=f"{NAME} is not a public address"):
             await http.get(f"https://{NAME}/")
 
@@ -122,14 +122,14 @@ async def test_one_private_address_among_public_ones_is_enough(monkeypatch: pyte
 async def test_the_next_address_is_tried_when_one_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve, _ = _resolving(["127.0.0.2", "127.0.0.1"])
     monkeypatch.setattr(safe_http, "resolve", resolve)
-    async with listening(lambda _: _OK) as port, safe_client(allow_private=True, timeout=5) as http:
+    async with listening(lambda _: _OK) as port, safe_client(allow_private=True, timeout=30) as http:
         assert (await http.get(f"http://localhost:{port}/")).text == "ok"
 
 
 async def test_redirects_are_not_followed_and_checked_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safe_http, "resolve", _resolving(["127.0.0.1"], ["127.0.0.1"], ["10.0.0.1"])[0])
     away = b"HTTP/1.1 302 Found\r\nlocation: http://internal.example.com/\r\ncontent-length: 0\r\n\r\n"
-    async with listening(lambda _: away) as port, safe_client(allow_private=True, timeout=5) as http:
+    async with listening(lambda _: away) as port, safe_client(allow_private=True, timeout=30) as http:
         assert (await http.get(f"http://localhost:{port}/")).status_code == 302
         with pytest.raises(httpx.ConnectError, match="must begin with https://"):
             await http.get(f"http://localhost:{port}/", follow_redirects=True)
@@ -142,6 +142,6 @@ async def test_names_are_resolved() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    async with safe_client(allow_private=True, timeout=5) as http:
+    async with safe_client(allow_private=True, timeout=30) as http:
         with pytest.raises(httpx.ConnectError):
             await http.get(f"http://127.0.0.1:{port}/")

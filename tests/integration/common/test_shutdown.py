@@ -1,10 +1,12 @@
-"""serve_until_signal: what happens between the signal and the end."""
+"""serve_until_signal: what happens between the signal and the end.
+
+Its handlers are called as the loop would call them: a signal to the process that runs the tests would end that, were it
+a moment too early or too late. Each service's test_process.py sends real ones.
+"""
 
 import asyncio
-import os
 import signal
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,22 @@ from services.common.context import use_context
 from services.common.server import serve_until_signal
 from tests.integration.common.echo import CALLER, NAME, SIGNER, Echo, EchoStub, echo_server
 
+Send = Callable[[signal.Signals], None]
+
+
+@pytest.fixture
+async def send(monkeypatch: pytest.MonkeyPatch) -> Send:
+    """What the loop would do at a signal; KeyError where nobody handles it."""
+    handlers: dict[int, Callable[[], object]] = {}
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "add_signal_handler", handlers.__setitem__)
+    monkeypatch.setattr(loop, "remove_signal_handler", handlers.pop)
+
+    def send_to_loop(number: signal.Signals) -> None:
+        loop.call_soon(handlers[number])
+
+    return send_to_loop
+
 
 @asynccontextmanager
 async def running(
@@ -30,7 +48,7 @@ async def running(
     channel = make_channel(address)
     try:
         health: Any = health_pb2_grpc.HealthStub(channel)
-        await health.Check(health_pb2.HealthCheckRequest(service=NAME), wait_for_ready=True, timeout=5)
+        await health.Check(health_pb2.HealthCheckRequest(service=NAME), wait_for_ready=True, timeout=30)
         with use_context(SIGNER.signed(CALLER)):
             yield serving, channel, EchoStub(channel)
     finally:
@@ -40,18 +58,16 @@ async def running(
             await asyncio.gather(serving, return_exceptions=True)
 
 
-def send(number: signal.Signals) -> None:
-    os.kill(os.getpid(), number)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_calls_in_flight_end_well_and_everything_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
+async def test_calls_in_flight_end_well_and_everything_stops_in_order(
+    tmp_path: Path, number: signal.Signals, send: Send
+) -> None:
     events: list[str] = []
-    begun = asyncio.Event()
+    begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def answer(request: bytes) -> bytes:
         begun.set()
-        await asyncio.sleep(0.3)
+        await go_on.wait()
         events.append("call ended")
         return request
 
@@ -72,6 +88,7 @@ async def test_calls_in_flight_end_well_and_everything_stops_in_order(tmp_path: 
         "background": [background],
         "on_drain": [lambda: note("drain")],
         "on_stop": [fails, lambda: note("stop 2")],
+        "grace": 60.0,
     }
     async with running(tmp_path, Echo(answer), **options) as (serving, channel, stub):
         health: Any = health_pb2_grpc.HealthStub(channel)
@@ -82,15 +99,16 @@ async def test_calls_in_flight_end_well_and_everything_stops_in_order(tmp_path: 
         send(number)
         assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
         watch.cancel()
+        go_on.set()
         assert await call == b"a"
-        await asyncio.wait_for(serving, 10)
+        await asyncio.wait_for(serving, 30)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await stub.Say(b"b")
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
     assert events == ["drain", "call ended", "background ended", "stop 1", "stop 2"]
 
 
-async def test_the_grace_is_bounded(tmp_path: Path) -> None:
+async def test_the_grace_is_bounded(tmp_path: Path, send: Send) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def answer(request: bytes) -> bytes:
@@ -105,16 +123,16 @@ async def test_the_grace_is_bounded(tmp_path: Path) -> None:
     async with running(tmp_path, Echo(answer), grace=0.2) as (serving, _, stub):
         call = asyncio.ensure_future(stub.Say(b"a"))
         await begun.wait()
-        started = time.monotonic()
         send(signal.SIGTERM)
         with pytest.raises(grpc.aio.AioRpcError):
             await call
-        await asyncio.wait_for(serving, 10)
-        assert 0.15 < time.monotonic() - started < 3
-        await asyncio.wait_for(cancelled.wait(), 5)
+        await asyncio.wait_for(serving, 30)
+        await asyncio.wait_for(cancelled.wait(), 20)
 
 
-async def test_a_hook_that_hangs_does_not_keep_the_process_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_hook_that_hangs_does_not_keep_the_process_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, send: Send
+) -> None:
     monkeypatch.setattr(server, "HOOK_SECONDS", 0.1)
     last = asyncio.Event()
 
@@ -123,11 +141,11 @@ async def test_a_hook_that_hangs_does_not_keep_the_process_up(tmp_path: Path, mo
 
     async with running(tmp_path, Echo(), on_stop=[asyncio.Event().wait, stop]) as (serving, _, _):
         send(signal.SIGTERM)
-        await asyncio.wait_for(serving, 5)
+        await asyncio.wait_for(serving, 30)
         assert last.is_set()
 
 
-async def test_a_second_signal_cuts_the_grace(tmp_path: Path) -> None:
+async def test_a_second_signal_cuts_the_grace(tmp_path: Path, send: Send) -> None:
     begun = asyncio.Event()
 
     async def answer(request: bytes) -> bytes:
@@ -142,7 +160,7 @@ async def test_a_second_signal_cuts_the_grace(tmp_path: Path) -> None:
         await asyncio.sleep(0.2)
         assert not serving.done()
         send(signal.SIGTERM)
-        await asyncio.wait_for(serving, 5)
+        await asyncio.wait_for(serving, 30)
         with pytest.raises(grpc.aio.AioRpcError):
             await call
 
@@ -164,4 +182,4 @@ async def test_a_background_task_that_fails_stops_the_process_and_one_that_ends_
         assert await stub.Say(b"a") == b"a"
         fail.set()
         with pytest.raises(RuntimeError, match="lost the database"):
-            await asyncio.wait_for(serving, 5)
+            await asyncio.wait_for(serving, 30)

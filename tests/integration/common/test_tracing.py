@@ -19,6 +19,7 @@ from services.common.context import use_context
 from services.common.errors import Internal, NotFound
 from services.common.telemetry import current_trace_id
 from tests.integration.common.echo import CALLER, SIGNER, Echo, echo
+from tests.polling import until
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -38,6 +39,8 @@ async def test_one_trace_runs_through_every_service(tmp_path: Path, spans: InMem
         async with echo(tmp_path, Echo(ask_back)) as (stub, _):
             with use_context(SIGNER.signed(CALLER)), telemetry.span("request"):
                 await stub.Say(b"ab")
+            # A caller has its answer before the server has ended its span.
+            await until(lambda: len(spans.get_finished_spans()) >= 5)
     finished = {(span.name, span.kind): span for span in spans.get_finished_spans()}
     chain = [
         finished["request", SpanKind.INTERNAL],
@@ -89,6 +92,7 @@ async def test_spans_tell_how_a_call_ended(
     async with echo(tmp_path, Echo(answer)) as (stub, _):
         with use_context(SIGNER.signed(CALLER)), pytest.raises(grpc.aio.AioRpcError):
             await stub.Say(b"a")
+        await until(lambda: len(spans.get_finished_spans()) >= 2)
     finished = {span.kind: span for span in spans.get_finished_spans()}
     for kind, status in ((SpanKind.SERVER, served), (SpanKind.CLIENT, StatusCode.ERROR)):
         attributes = finished[kind].attributes or {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from services.common.errors import from_rpc
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.script import Reply, Usage
 from tests.integration.llm_gateway.harness import AGENT, Gateway, gateway_service
+from tests.polling import until
 
 MODEL = "claude-haiku-4-5"
 VERSION = {"anthropic-version": "2023-06-01", "content-type": "application/json"}
@@ -103,10 +103,8 @@ async def test_a_reader_that_leaves_ends_the_request(
     while not (await call.read()).chunk:
         pass
     call.cancel()
-    async with asyncio.timeout(5):
-        while anthropic_fake.requests[-1].outcome != "gone":
-            await asyncio.sleep(0.01)
-    [row] = await gateway.usage()
+    await until(lambda: anthropic_fake.requests[-1].outcome == "gone")
+    [row] = await gateway.accounted()
     assert (row["estimated"], row["prompt_tokens"] > 0) == (True, True)
 
 

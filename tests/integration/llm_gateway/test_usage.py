@@ -20,6 +20,7 @@ from loci.llm.v1.chat_service_pb2 import GenerateRequest
 from services.common.database import open_pool
 from services.common.errors import LociError, from_rpc
 from services.common.ids import uuid7
+from services.llm_gateway.calls import gate
 from services.llm_gateway.usage import store as module
 from services.llm_gateway.usage.model import UsageRow
 from services.llm_gateway.usage.retention import Retention
@@ -28,6 +29,7 @@ from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Usage
 from tests.integration.llm_gateway.harness import AGENT, Gateway, gateway_service, generation
+from tests.polling import until
 
 OPENAI, ANTHROPIC, DEMO = "openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "loci/demo"
 # 2 dollars for a million tokens of input, 10 for output, half a dollar where it was cached.
@@ -261,14 +263,11 @@ async def test_the_operators_budgets_and_money(gateway_url: str, tmp_path: Path,
 
 
 async def test_a_stream_that_is_cancelled_is_accounted_by_estimate(gateway: Gateway, openai_fake: OpenAIServer) -> None:
-    openai_fake.reply(Reply(text="word " * 1_000, delta_delay=0.02))
+    openai_fake.reply(Reply(text="word " * 1_000, delta_delay=0.06))
     call = gateway.stream(OPENAI)
     await call.read()
     call.cancel()
-    async with asyncio.timeout(2):
-        while not (rows := await gateway.usage()):
-            await asyncio.sleep(0.01)
-    [kept] = rows
+    [kept] = await gateway.accounted()
     assert (kept["estimated"], kept["prompt_tokens"] > 0, kept["completion_tokens"] > 0) == (True, True, True)
     assert kept["cost_nanos_usd"] > 0
 
@@ -326,8 +325,13 @@ async def test_a_fallback_of_another_vendor_takes_the_history_and_the_settings(
 
 
 async def test_one_slow_provider_delays_nobody_elses_calls(
-    gateway_url: str, tmp_path: Path, openai_fake: OpenAIServer, anthropic_fake: AnthropicServer
+    gateway_url: str,
+    tmp_path: Path,
+    openai_fake: OpenAIServer,
+    anthropic_fake: AnthropicServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(gate, "_EARLY_SECONDS", 20.0)  # whoever is late in line hears so before its deadline
     settings = {"ANTHROPIC_BASE_URL": anthropic_fake.base_url, "LOCI_LLM_CONCURRENCY": "2", "LOCI_LLM_QUEUE": "4"}
     async with limited(gateway_url, tmp_path, openai_fake, **settings) as gateway:
         await gateway.generate(OPENAI)
@@ -335,13 +339,12 @@ async def test_one_slow_provider_delays_nobody_elses_calls(
         openai_fake.reset()
         openai_fake.reply(*[Reply(hang=True)] * 2)
         slow = [asyncio.create_task(gateway.generate(OPENAI)) for _ in range(5)]
-        async with asyncio.timeout(3):
-            while len(openai_fake.bodies("/chat/completions")) < 2:
-                await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            await until(lambda: len(openai_fake.bodies("/chat/completions")) == 2)
             replies = await asyncio.gather(*(gateway.generate(ANTHROPIC) for _ in range(5)))
             assert len(replies) == 5
             # Two run and three wait, so that one more may, until its own deadline.
-            late = await refused(gateway.chat.Generate(GenerateRequest(request=generation(OPENAI)), timeout=0.5))
+            late = await refused(gateway.chat.Generate(GenerateRequest(request=generation(OPENAI)), timeout=20.5))
             assert (late.reason, "waited in line for openai" in late.message) == ("LLM_TIMEOUT", True)
             # With four in line there is no room for a fifth. What was sent before is in line when the next is answered.
             slow.append(asyncio.create_task(gateway.generate(OPENAI)))
@@ -351,7 +354,7 @@ async def test_one_slow_provider_delays_nobody_elses_calls(
         for task in slow:
             task.cancel()
         await asyncio.wait(slow)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             await gateway.generate(OPENAI)
 
 

@@ -254,7 +254,7 @@ async def embeddings(folder: Path, models: ConceptModels) -> AsyncIterator[grpc.
 
 @asynccontextmanager
 async def memory_service(
-    url: str, folder: Path, *, llm_channel: grpc.aio.Channel, models: ConceptModels
+    url: str, folder: Path, *, llm_channel: grpc.aio.Channel, models: ConceptModels, search_seconds: float = 30.0
 ) -> AsyncIterator[Memory]:
     """A memory service on a migrated database, and a caller of a tenant of its own."""
     counter = StatementCounter(keep_texts=True)
@@ -267,7 +267,7 @@ async def memory_service(
             verifier=VERIFIER,
             stores=stores,
             embedder=embedder,
-            search_seconds=1.0,
+            search_seconds=search_seconds,
         )
         await server.start()
         caller = SIGNER.signed(CallContext(uuid4(), UUID(int=2), "user", ("memory", "llm_gateway")))

@@ -174,7 +174,7 @@ async def test_what_is_not_taken_in_leaves_nothing(memory: Memory) -> None:
     with pytest.raises((ConnectionError, grpc.aio.AioRpcError, asyncio.CancelledError)):
         await call
     call.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while await rows(memory, "file_uploads"):
             await asyncio.sleep(0.01)
     kept = UploadService(memory.stores.uploads, memory.stores.files, most_bytes=PART_BYTES)

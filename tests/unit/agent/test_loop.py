@@ -126,7 +126,7 @@ async def test_an_interruption_ends_what_goes_on(why: Failure, steps: list[list[
     running = asyncio.create_task(drained(effects))
     await effects.hanging.wait()
     effects.interruption.set_result(why)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await running
     assert effects.interrupted == effects.performed[-2:-1]
     assert isinstance(effects.interrupted[0], RunTools if steps else CallModel)
@@ -140,7 +140,7 @@ async def test_what_an_interruption_leaves_is_stored_with_the_end(why: Failure) 
     running = asyncio.create_task(drained(effects))
     await effects.hanging.wait()
     effects.interruption.set_result(why)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await running
     end = RunEnded(why.stop_reason, None if why is CANCELLED else why)
     assert effects.stored == [(CALLED,), (RETURNED, end)]

@@ -60,7 +60,7 @@ def test_what_was_signed_is_what_is_verified(context: CallContext) -> None:
     verified = verifier().verify(signed.token, "memory")
     assert verified == context
     assert verified.token == signed.token
-    assert verified.expires_at == pytest.approx(time.time() + 300, abs=5)
+    assert verified.expires_at == pytest.approx(time.time() + 300, abs=60)
     assert verified.expires_at == pytest.approx(signed.expires_at, abs=1e-3)
 
 
@@ -98,7 +98,9 @@ def test_forgeries_are_refused() -> None:
 
 
 def test_a_token_expires_also_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    token, checker, start = signer().sign(PLAIN), verifier(), time.time()
+    start = time.time()
+    monkeypatch.setattr(time, "time", lambda: start)
+    token, checker = signer().sign(PLAIN), verifier()
     checker.verify(token, "memory")
     monkeypatch.setattr(time, "time", lambda: start + 299)
     checker.verify(token, "memory")
@@ -181,11 +183,11 @@ async def test_a_call_is_bounded_by_its_deadline_and_its_chains() -> None:
         with use_context(context):
             return served, time_remaining()
 
-    soon = replace(PLAIN, deadline=time.time() + 5)
+    soon = replace(PLAIN, deadline=time.time() + 600)
     assert await asyncio.create_task(seen(PLAIN, None)) == (None, None)
-    assert await asyncio.create_task(seen(PLAIN, 9)) == (pytest.approx(9, abs=0.5), None)
-    assert await asyncio.create_task(seen(soon, 9)) == (pytest.approx(5, abs=0.5), pytest.approx(5, abs=0.5))
-    assert await asyncio.create_task(seen(soon, 2)) == (pytest.approx(2, abs=0.5), pytest.approx(5, abs=0.5))
+    assert await asyncio.create_task(seen(PLAIN, 900)) == (pytest.approx(900, abs=60), None)
+    assert await asyncio.create_task(seen(soon, 900)) == (pytest.approx(600, abs=60), pytest.approx(600, abs=60))
+    assert await asyncio.create_task(seen(soon, 300)) == (pytest.approx(300, abs=60), pytest.approx(600, abs=60))
     assert await asyncio.create_task(seen(replace(PLAIN, deadline=1.0), 2)) == (0.0, 0.0)
 
 

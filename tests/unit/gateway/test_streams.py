@@ -22,8 +22,10 @@ class FakeCall:
     def __init__(self, *answers: Any) -> None:
         self._answers = list(answers)
         self.is_cancelled = False
+        self.asked = asyncio.Event()
 
     async def read(self) -> Any:
+        self.asked.set()
         if not self._answers:
             return grpc.aio.EOF
         answer = self._answers.pop(0)
@@ -86,7 +88,7 @@ async def test_who_leaves_a_silent_execution_ends_its_call(begun: bool) -> None:
             read.set()
 
     reader = asyncio.create_task(follow())
-    await (read.wait() if begun else asyncio.sleep(0.05))
+    await (read.wait() if begun else call.asked.wait())
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader

@@ -36,7 +36,7 @@ async def _answering(*pieces: bytes) -> AsyncIterator[str]:
 
 async def _error(*pieces: bytes) -> LlmError:
     async with _answering(*pieces) as url:
-        provider = OpenAIProvider(config("openai", url, stall_seconds=2.0))
+        provider = OpenAIProvider(config("openai", url, stall_seconds=30.0))
         asked = provider.generate(request(user("hello")), model("openai/gpt-4o-mini"), stream=True)
         try:
             with pytest.raises(LlmError) as caught:

@@ -1,7 +1,6 @@
 """Tenants' providers: who sees them, when the database is asked, and where a key may go."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -293,10 +292,9 @@ async def test_a_replaced_provider_is_closed_once_its_calls_are_over(monkeypatch
     assert new is not old
     await asyncio.sleep(0)
     assert not closed.is_set()
-    started = time.monotonic()
-    await providers.close()
+    async with asyncio.timeout(20):
+        await providers.close()
     assert closed.is_set()
-    assert time.monotonic() - started < 1
 
 
 def _setting(event: asyncio.Event) -> Any:
@@ -318,7 +316,7 @@ async def test_a_database_that_hangs_keeps_nobody_from_the_operators_providers(
         return []
 
     monkeypatch.setattr(store, "list", hang)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         target = await one.catalogue.callable_model(UUID(int=77), "openai/gpt-4o-mini")
         assert target.config.organization_id is None
         with pytest.raises(Unavailable):

@@ -32,6 +32,7 @@ from tests.fakes.http import Exchange, HttpServer, Request
 from tests.fakes.responses_rules import FOREIGN
 from tests.fakes.responses_server import ResponsesServer
 from tests.fakes.script import Reply
+from tests.polling import until
 from tests.unit.llm_gateway.builders import assistant, config, model, request, results, system, tool, user
 
 GPT5 = model("openai/gpt-5")
@@ -53,7 +54,7 @@ async def provider(fake: ResponsesServer) -> AsyncIterator[OpenAIProvider]:
 
 
 def configured(fake: ResponsesServer, **options: Any) -> ProviderConfig:
-    return config("openai", fake.base_url, is_vendor=True, stall_seconds=2.0, reply_seconds=2.0, **options)
+    return config("openai", fake.base_url, is_vendor=True, stall_seconds=30.0, reply_seconds=30.0, **options)
 
 
 def ask(*messages: Message, run: str = "run-1", **options: Any) -> ChatRequest:
@@ -190,13 +191,11 @@ async def test_what_was_shown_is_not_said_twice(fake: ResponsesServer, provider:
 async def test_leaving_closes_the_connection_and_the_next_call_opens_one(
     fake: ResponsesServer, provider: OpenAIProvider
 ) -> None:
-    fake.reply(Reply(text="word " * 500, delta_delay=0.02))
+    fake.reply(Reply(text="word " * 1_000, delta_delay=0.06))
     async with aclosing(provider.generate(ask(user("hi")), GPT5, stream=True)) as events:
         async for _ in events:
             break
-    async with asyncio.timeout(1):
-        while fake.requests[-1].outcome != "gone":
-            await asyncio.sleep(0.01)
+    await until(lambda: fake.requests[-1].outcome == "gone")
     await reply_to(provider, ask(user("hi")))
     assert ways(fake) == ["socket", "socket"]
     assert fake.opened == 2
@@ -221,23 +220,24 @@ async def test_an_endpoint_without_websockets_is_called_over_http(fake: Response
 
 
 async def test_what_is_idle_or_too_much_is_closed(fake: ResponsesServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        websocket.Sockets.__init__, "__kwdefaults__", {"most": 2, "idle_seconds": 0.3, "longest_seconds": 60}
-    )
+    limits = {"most": 2, "idle_seconds": 60.0, "longest_seconds": 60.0}
+    monkeypatch.setattr(websocket.Sockets.__init__, "__kwdefaults__", limits)
     provider = OpenAIProvider(configured(fake))
-    sockets = provider._responses._sockets
     for run in ("a", "b", "c"):
         await reply_to(provider, ask(user("hi"), run=run))
-    assert list(sockets._idle) == ["b", "c"]
-    async with asyncio.timeout(3):
-        while sockets._idle or sockets._closing:
-            await asyncio.sleep(0.02)
+    assert list(provider._responses._sockets._idle) == ["b", "c"]
+    await provider.close()
+    monkeypatch.setattr(websocket.Sockets.__init__, "__kwdefaults__", {**limits, "idle_seconds": 0.05})
+    provider = OpenAIProvider(configured(fake))
+    await reply_to(provider, ask(user("hi")))
+    sockets = provider._responses._sockets
+    await until(lambda: not (sockets._idle or sockets._closing))
     await provider.close()
 
 
 async def test_one_that_is_old_is_replaced(fake: ResponsesServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        websocket.Sockets.__init__, "__kwdefaults__", {"most": 2, "idle_seconds": 9, "longest_seconds": 0}
+        websocket.Sockets.__init__, "__kwdefaults__", {"most": 2, "idle_seconds": 60, "longest_seconds": 0}
     )
     provider = OpenAIProvider(configured(fake))
     for _ in range(2):

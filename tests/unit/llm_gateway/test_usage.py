@@ -20,6 +20,7 @@ class Store:
         self.rows: list[UsageRow] = []
         self.batches = 0
         self.away = self.refuses = self.hangs = False
+        self.hanging = asyncio.Event()
 
     async def write(self, rows: Sequence[UsageRow]) -> None:
         if self.away:
@@ -27,6 +28,7 @@ class Store:
         if self.refuses:
             raise StoreRefused("no such column")
         if self.hangs:
+            self.hanging.set()
             await asyncio.sleep(60)
         self.batches += 1
         self.rows += rows
@@ -102,7 +104,7 @@ async def test_stopping_in_the_middle_of_a_write_loses_nothing() -> None:
     log = UsageLog(store)
     log.add(row(1))
     flushing = asyncio.create_task(log.flush())
-    await asyncio.sleep(0.01)
+    await store.hanging.wait()
     flushing.cancel()
     await asyncio.wait((flushing,))
     store.hangs = False

@@ -117,12 +117,12 @@ def test_a_long_secret_is_hidden_to_its_end() -> None:
 
 def test_a_hostile_text_takes_no_longer_than_another() -> None:
     mask = Mask([f"{'a' * 100}{number}" for number in range(200)] + ["a" * 60_000])
-    begun = time.perf_counter()
+    begun = time.process_time()
     mask.text("a" * 200_000)
     stream = mask.stream()
     for _ in range(20_000):
         stream.feed("aaaaa")
-    assert time.perf_counter() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_very_many_values_are_hidden_whole_at_a_bounded_price() -> None:

@@ -118,9 +118,11 @@ async def test_what_cannot_be_started_says_why_and_leaves_nothing(source: FakeSo
 
 
 async def test_shapes_that_nobody_asks_for_are_forgotten(source: FakeSource) -> None:
-    pool = PooledSandbox(source, warm=2, forget_seconds=0.2)
+    pool = PooledSandbox(source, warm=2)
     await pool.run(job())
     await until(lambda: len(source.waiting) == 2)
+    pool._forget_seconds = 0.05
+    await pool.run(job())
     await until(lambda: all(worker.closed for worker in source.workers))
     await pool.close()
 
@@ -171,11 +173,14 @@ async def test_a_session_keeps_its_worker_for_itself(source: FakeSource, pool: P
 
 
 async def test_a_session_ends_with_its_worker_and_after_a_while(source: FakeSource) -> None:
-    pool = PooledSandbox(source, warm=0, session_seconds=0.2)
+    pool = PooledSandbox(source, warm=0)
     await pool.run(job("echo", session="s"))
     assert (await pool.run(job("die", session="s"))).reason is ExitReason.KILLED
     assert source.workers[0].closed
     assert (await pool.run(job(session="s"))).result == "1"
     assert (await pool.run(job(session="s", memory=7))).result == "2"  # another shape: another worker
-    await until(lambda: all(worker.closed for worker in source.workers))
+    await pool.close()
+    pool = PooledSandbox(source, warm=0, session_seconds=0.05)
+    await pool.run(job(session="s"))
+    await until(lambda: source.workers[3].closed)
     await pool.close()

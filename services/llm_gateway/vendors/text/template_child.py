@@ -1,8 +1,9 @@
 """The limited child in which templates are rendered: it holds nothing, may use little, and a crash ends it alone.
 
 A template is a program, and a tenant may have written it: Jinja's sandbox keeps it from Python's insides, this process
-keeps it from taking the gateway's time and memory. Stdin and stdout, a line of JSON for each prompt: {"template",
-"context"} in, {"prompt"} or {"error"}, a sentence, out. It goes by itself when nobody asks for a while.
+keeps it from taking the gateway's time and memory. It first says READY; then, on stdin and stdout, a line of JSON for
+each prompt: {"template", "context"} in, {"prompt"} or {"error"}, a sentence, out. It goes by itself when nobody asks
+for a while.
 """
 
 import json
@@ -21,6 +22,7 @@ from services.common.process_limits import limit_process
 
 MEMORY_BYTES = 512 * 1024 * 1024
 LONGEST_PROMPT = 16 * 1024 * 1024
+READY = b"ready\n"
 _IDLE_SECONDS = 60
 # What a template that is wrong runs into; anything else ends this process, which says as much.
 _FAULTS = (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -68,8 +70,10 @@ def render(template: str, context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Read, answer, until stdin ends."""
+    """Say that it is ready, then read and answer until stdin ends."""
     _limit()
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
     while True:
         signal.alarm(_IDLE_SECONDS)
         line = sys.stdin.buffer.readline()

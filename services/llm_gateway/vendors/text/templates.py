@@ -16,7 +16,7 @@ import orjson
 
 from services.common.processes import Child
 from services.llm_gateway.core.chat import ChatRequest
-from services.llm_gateway.core.errors import LlmBadRequest, ProviderInvalid
+from services.llm_gateway.core.errors import LlmBadRequest, LlmServerError, ProviderInvalid
 from services.llm_gateway.vendors.text.rendering import (
     FORMATS,
     Format,
@@ -30,11 +30,13 @@ from services.llm_gateway.vendors.text.rendering import (
     turns_as_messages,
     with_opening,
 )
-from services.llm_gateway.vendors.text.template_child import LONGEST_PROMPT
+from services.llm_gateway.vendors.text.template_child import LONGEST_PROMPT, READY
 from services.llm_gateway.vendors.text.tool_text import OPEN
 
 LONGEST_TEMPLATE = 256 * 1024
 _SECONDS = 3.0
+# Of a new Python on a machine that has much else to do, at a low priority.
+_START_SECONDS = 30.0
 _COMMAND = (
     *(sys.executable, "-I", "-B", "-c"),
     f"import sys; sys.path[:] = {sys.path!r}\n"
@@ -46,7 +48,7 @@ class Formatter(Protocol):
     """The maker of prompts."""
 
     async def prompt(self, request: ChatRequest) -> Prompt:
-        """Raises LlmBadRequest."""
+        """Raises LlmBadRequest, LlmServerError."""
         ...
 
     async def close(self) -> None:
@@ -104,6 +106,10 @@ class TemplateFormatter:
         except TemplateFailure as error:
             message = f"The prompt template of {self._setting} cannot be rendered for {request.handle}: {error}."
             raise LlmBadRequest(message, handle=request.handle) from error
+        except TemplateChildLate as error:
+            raise LlmServerError(
+                f"The prompt for {request.handle} was not made: {error}.", handle=request.handle
+            ) from error
         prompt = split_beginning(text, self._template.begin)
         hermes = not self._knows_tools or OPEN in self._template.source
         return with_opening(prompt, opening_of(request)) if hermes else prompt
@@ -164,16 +170,23 @@ class TemplateFailure(Exception):
     """The template cannot be rendered; the message is why."""
 
 
-class TemplateChild:
-    """The child, started when first needed, and again after its end."""
+class TemplateChildLate(Exception):
+    """The process that renders templates did not start in time; the message says so."""
 
-    def __init__(self, *, seconds: float = _SECONDS) -> None:
+
+class TemplateChild:
+    """The child, started when first needed, and again after its end. `seconds`: the longest that a prompt may take,
+    once the process is there; `start_seconds`: the longest until it is.
+    """
+
+    def __init__(self, *, seconds: float = _SECONDS, start_seconds: float = _START_SECONDS) -> None:
         self._seconds = seconds
+        self._start_seconds = start_seconds
         self._child: Child | None = None
         self._turn = asyncio.Lock()
 
     async def render(self, template: str, context: Mapping[str, Any]) -> str:
-        """Returns the prompt. Raises TemplateFailure."""
+        """Returns the prompt. Raises TemplateFailure, TemplateChildLate."""
         line = orjson.dumps({"template": template, "context": context}, option=orjson.OPT_APPEND_NEWLINE)
         async with self._turn:
             # An idle child may have gone just now.
@@ -189,13 +202,10 @@ class TemplateChild:
         """Returns the answer, b"" where the child ended."""
         answered = False
         try:
+            child = await self._started()
             async with asyncio.timeout(self._seconds):
-                if self._child is None:
-                    self._child = await Child.start(
-                        *_COMMAND, environment={}, errors=subprocess.DEVNULL, longest_line=8 * LONGEST_PROMPT
-                    )
-                await self._child.send(line)
-                answer = await self._child.reader.readline()
+                await child.send(line)
+                answer = await child.reader.readline()
                 answered = answer.endswith(b"\n")
                 return answer if answered else b""
         except TimeoutError:
@@ -205,6 +215,21 @@ class TemplateChild:
         finally:
             if not answered:
                 await self._end()
+
+    async def _started(self) -> Child:
+        """Returns the child once it can render. Raises TemplateChildLate, ConnectionError."""
+        if self._child is None:
+            self._child = await Child.start(
+                *_COMMAND, environment={}, errors=subprocess.DEVNULL, longest_line=8 * LONGEST_PROMPT
+            )
+            try:
+                async with asyncio.timeout(self._start_seconds):
+                    if await self._child.reader.readline() != READY:
+                        raise ConnectionResetError("it ended as it started")
+            except TimeoutError:
+                late = f"the process that renders it did not start within {self._start_seconds:g} s"
+                raise TemplateChildLate(late) from None
+        return self._child
 
     async def _end(self) -> None:
         child, self._child = self._child, None

@@ -63,8 +63,8 @@ class WorldSpec:
     reasons: bool = False
 
     def config(self, base_url: str) -> ProviderConfig:
-        """The configuration of the provider behind that base URL."""
-        return config(self.handle.partition("/")[0], base_url, stall_seconds=0.5, reply_seconds=0.5, **self.options)
+        """The configuration of the provider behind that base URL; a test of limits asks with its own."""
+        return config(self.handle.partition("/")[0], base_url, stall_seconds=30.0, reply_seconds=30.0, **self.options)
 
     def model(self) -> ChatModel:
         """The model that is asked."""

@@ -1,6 +1,6 @@
 """The words of texts, in scripts with and without spaces."""
 
-import asyncio
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -58,13 +58,12 @@ def test_many_texts_have_the_words_of_each() -> None:
     assert words.index_words_of_all(texts) == [words.index_words(text) for text in texts]
 
 
-async def test_a_loop_goes_on_while_long_texts_are_cut() -> None:
-    """It wakes up some 150 times; without pauses, some 30 times."""
-    text = "some words of a language " * 40_000
-    work = asyncio.gather(*(asyncio.to_thread(words.index_words, text) for _ in range(2)))
-    steps = 0
-    while not work.done():
-        await asyncio.sleep(0.001)
-        steps += 1
-    assert [len(found) for found in await work] == [200_000, 200_000]
-    assert steps > 60
+def test_others_run_while_long_texts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever cuts them pauses, for an event loop that waits for the interpreter: after 1,024 words, or some texts."""
+    pauses: list[float] = []
+    monkeypatch.setattr(words, "time", SimpleNamespace(sleep=pauses.append))
+    assert len(words.index_words("some words of a language " * 40_000)) == 200_000
+    assert len(pauses) == 200_000 // 1_024
+    pauses.clear()
+    assert len(words.index_words_of_all(["two words"] * 1_000)) == 1_000
+    assert len(pauses) == 2

@@ -1,14 +1,23 @@
 """Models' own templates: rendered in a child that may do little, named by operators and tenants."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import orjson
 import pytest
 
-from services.llm_gateway.core.errors import LlmBadRequest, ProviderInvalid
-from services.llm_gateway.vendors.text.templates import BuiltInFormatter, TemplateChild, TemplateFailure, formatter_of
+from services.llm_gateway.core.errors import LlmBadRequest, LlmServerError, ProviderInvalid
+from services.llm_gateway.vendors.text import templates
+from services.llm_gateway.vendors.text.templates import (
+    BuiltInFormatter,
+    TemplateChild,
+    TemplateChildLate,
+    TemplateFailure,
+    TemplateFormatter,
+    formatter_of,
+)
 from tests.unit.llm_gateway.builders import assistant, call, request, results, system, tool, user
 
 PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
@@ -17,7 +26,7 @@ TOOLS = PLAIN + "{% if tools %}{{ tools | tojson }}<tool_call>{% endif %}"
 
 @pytest.fixture
 async def child() -> AsyncIterator[TemplateChild]:
-    made = TemplateChild(seconds=5.0)
+    made = TemplateChild(seconds=30.0)
     yield made
     await made.close()
 
@@ -55,8 +64,37 @@ async def test_a_template_without_end_is_stopped_and_the_next_is_rendered() -> N
     endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     with pytest.raises(TemplateFailure, match=r"longer than 0\.5 s"):
         await child.render(endless, {})
+    child._seconds = 30.0  # what follows has no end to be stopped
     assert await child.render("{{ 1 + 1 }}", {}) == "2"
     await child.close()
+
+
+async def test_the_start_of_the_process_is_no_part_of_the_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
+    *python, program = templates._COMMAND
+    monkeypatch.setattr(templates, "_COMMAND", (*python, f"import time; time.sleep(2)\n{program}"))
+    child = TemplateChild(seconds=1.5)
+    assert await child.render("{{ 1 + 1 }}", {}) == "2"
+    await child.close()
+
+
+async def test_a_process_that_does_not_start_is_not_the_requests_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "_COMMAND", (sys.executable, "-S", "-c", "import time; time.sleep(60)"))
+    child = TemplateChild(start_seconds=0.1)
+    with pytest.raises(TemplateChildLate, match=r"did not start within 0\.1 s"):
+        await child.render("{{ 1 }}", {})
+    assert child._child is None
+    formatter = formatter_of(PLAIN, "x", may_read=False)
+    assert isinstance(formatter, TemplateFormatter)
+    formatter._child = child
+    with pytest.raises(LlmServerError, match="was not made: the process that renders it did not start") as caught:
+        await formatter.prompt(request(user("u")))
+    assert caught.value.retryable
+
+
+async def test_a_process_that_dies_as_it_starts_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "_COMMAND", (sys.executable, "-S", "-c", "pass"))
+    with pytest.raises(TemplateFailure, match="it fails, or needs too much memory"):
+        await TemplateChild().render("{{ 1 }}", {})
 
 
 async def test_a_child_that_went_away_is_replaced_and_a_caller_that_left_confuses_nobody(child: TemplateChild) -> None:
@@ -68,7 +106,7 @@ async def test_a_child_that_went_away_is_replaced_and_a_caller_that_left_confuse
     slow = asyncio.create_task(
         child.render("{% for i in range(99999) %}{% for j in range(999) %}{% endfor %}{% endfor %}", {})
     )
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # whether it was asked by then or not
     slow.cancel()
     await asyncio.gather(slow, return_exceptions=True)
     assert await child.render("{{ 'three' }}", {}) == "three"

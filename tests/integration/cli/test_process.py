@@ -18,6 +18,7 @@ from cli.errors import CliError
 from cli.logfile import LogFile
 from cli.postgres import Launch, wrap
 from cli.process import ATTEMPTS, ChildProcess, Program
+from tests.polling import until
 
 Keep = Callable[..., ChildProcess]
 
@@ -47,9 +48,7 @@ async def keep(tmp_path: Path) -> AsyncIterator[Keep]:
 
 async def running(kept: ChildProcess, other_than: int | None = None) -> int:
     """The pid once the process runs."""
-    async with asyncio.timeout(10):
-        while kept.pid in {None, other_than}:
-            await asyncio.sleep(0.01)
+    await until(lambda: kept.pid not in {None, other_than})
     assert kept.pid is not None
     return kept.pid
 
@@ -65,21 +64,21 @@ async def test_one_that_cannot_start_gives_up_with_its_last_word(keep: Keep) -> 
     kept = keep("raise SystemExit('no such colour')")
     assert kept.task is not None
     with pytest.raises(CliError, match="probe does not start: no such colour"):
-        await asyncio.wait_for(kept.task, 10)
+        await asyncio.wait_for(kept.task, 30)
 
 
 async def test_a_wrong_setting_is_not_tried_again(keep: Keep, tmp_path: Path) -> None:
     kept = keep("import sys; print('LOCI_X is not set', file=sys.stderr); sys.exit(2)")
     assert kept.task is not None
     with pytest.raises(CliError, match="LOCI_X is not set") as raised:
-        await asyncio.wait_for(kept.task, 10)
+        await asyncio.wait_for(kept.task, 30)
     assert raised.value.code == 2
     assert (tmp_path / "probe.log").read_text().count("LOCI_X") == 1
 
 
 async def test_once_all_was_up_it_never_gives_up(keep: Keep, tmp_path: Path) -> None:
     kept = keep("print('again')", up=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (tmp_path / "probe.log").read_text().count("again") <= ATTEMPTS:
             await asyncio.sleep(0.05)
     assert kept.task is not None
@@ -91,19 +90,22 @@ async def test_stopping_asks_then_insists_and_takes_the_group_along(keep: Keep) 
     code = f"{deaf}; os.fork(); time.sleep(60)"
     kept = keep(code, grace=0.3)
     parent = psutil.Process(await running(kept))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not (children := parent.children()):
             await asyncio.sleep(0.01)
     await kept.stop()
-    psutil.wait_procs(children, timeout=5)
+    psutil.wait_procs(children, timeout=30)
     assert not parent.is_running()
     assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
 
 
-async def test_stopping_during_the_pause_before_a_restart_is_quick(keep: Keep) -> None:
-    kept = keep("raise SystemExit(1)", up=True)
-    await asyncio.sleep(0.5)
-    async with asyncio.timeout(2):
+async def test_stopping_during_the_pause_before_a_restart_is_quick(
+    keep: Keep, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cli.process.FIRST_PAUSE", 60.0)
+    kept = keep("raise SystemExit(1)", up=True, grace=60.0)
+    await until(lambda: "starting it again" in capsys.readouterr().err)
+    async with asyncio.timeout(30):
         await kept.stop()
 
 
@@ -121,7 +123,7 @@ def test_a_child_dies_with_its_parent() -> None:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
-    _, alive = psutil.wait_procs([child], timeout=5)
+    _, alive = psutil.wait_procs([child], timeout=30)
     assert not alive or alive[0].status() == psutil.STATUS_ZOMBIE
 
 

@@ -78,7 +78,7 @@ def test_what_dead_services_left_is_ended() -> None:
     sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     ours, orphan = subprocess.Popen([*sleep, mark]), subprocess.Popen([*sleep, f"{world}/1"])  # the same pid, earlier
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 30
         while orphan.poll() is None and time.monotonic() < until:
             end_orphans()  # again: before its exec it has the command line of this process
             time.sleep(0.05)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.tool_runner.node_worker import make_certificate, needs_node, run
+from tests.integration.tool_runner.node_worker import make_certificate, needs_node, run
 
 pytestmark = needs_node
 

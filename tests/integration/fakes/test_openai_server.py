@@ -1,6 +1,5 @@
 """The fake OpenAI, seen through the vendor's own SDK."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,6 +12,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Rule, ToolCall, Usage, by_step
+from tests.polling import until
 
 HELLO: Any = [{"role": "user", "content": "hello"}]
 DICE: Any = [
@@ -31,7 +31,7 @@ async def fake() -> AsyncIterator[OpenAIServer]:
 
 @pytest.fixture
 async def client(fake: OpenAIServer) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=fake.base_url, api_key="sk-test", max_retries=0, timeout=5) as sdk:
+    async with AsyncOpenAI(base_url=fake.base_url, api_key="sk-test", max_retries=0, timeout=30) as sdk:
         yield sdk
 
 
@@ -158,12 +158,11 @@ async def test_mid_stream_error_and_malformed_bodies(fake: OpenAIServer, client:
 async def test_hang_first_delay_and_client_leaving(fake: OpenAIServer, client: AsyncOpenAI) -> None:
     fake.reply(Reply(hang=True), Reply(text="late", first_delay=0.1))
     with pytest.raises(openai.APITimeoutError):
-        await client.with_options(timeout=0.1).chat.completions.create(model="gpt-4o-mini", messages=HELLO)
+        await client.with_options(timeout=1).chat.completions.create(model="gpt-4o-mini", messages=HELLO)
     started = time.monotonic()
     await client.chat.completions.create(model="gpt-4o-mini", messages=HELLO)
-    assert time.monotonic() - started > 0.1
-    await asyncio.sleep(0.05)
-    assert [received.outcome for received in fake.requests] == ["gone", "done"]
+    assert time.monotonic() - started > 0.09
+    await until(lambda: [received.outcome for received in fake.requests] == ["gone", "done"])
 
 
 async def test_embeddings_models_and_routes(fake: OpenAIServer, client: AsyncOpenAI) -> None:

@@ -21,7 +21,7 @@ def first_model(vendor: str) -> str:
 async def test_replies_streams_and_models(vendor: str) -> None:
     async with (
         CompatibleServer(vendor).running() as fake,
-        AsyncOpenAI(base_url=fake.base_url, api_key="k", max_retries=0, timeout=5) as sdk,
+        AsyncOpenAI(base_url=fake.base_url, api_key="k", max_retries=0, timeout=30) as sdk,
     ):
         fake.reply(*[Reply(text="So: 4.", reasoning="two and two", usage=Usage(9, 4, cached=3))] * 2)
         whole = await sdk.chat.completions.create(model=first_model(vendor), messages=HELLO)
@@ -45,7 +45,7 @@ async def test_what_the_vendor_refuses(vendor: str) -> None:
     flavour = FLAVOURS[vendor]
     async with (
         CompatibleServer(vendor).running() as fake,
-        AsyncOpenAI(base_url=fake.base_url, api_key="k", max_retries=0, timeout=5) as sdk,
+        AsyncOpenAI(base_url=fake.base_url, api_key="k", max_retries=0, timeout=30) as sdk,
     ):
         fake.reply(Reply(error="rate_limit", retry_after=2))
         with pytest.raises(openai.RateLimitError):
@@ -72,7 +72,7 @@ async def test_what_the_vendor_refuses(vendor: str) -> None:
 async def test_parallel_calls_in_the_words_of_a_vendor() -> None:
     async with (
         CompatibleServer("mistral").running() as fake,
-        AsyncOpenAI(base_url=fake.base_url, api_key="k", max_retries=0, timeout=5) as sdk,
+        AsyncOpenAI(base_url=fake.base_url, api_key="k", max_retries=0, timeout=30) as sdk,
     ):
         fake.reply(Reply(calls=[ToolCall("f", {"a": 1}), ToolCall("f", {"a": 2})]))
         answer = await sdk.chat.completions.create(model=first_model("mistral"), messages=HELLO)

@@ -1,6 +1,6 @@
 """Sources and schemas made to exhaust who reads them: each gets a sentence, soon, from the limited child."""
 
-import time
+import asyncio
 
 import pytest
 
@@ -43,10 +43,9 @@ _HOSTILE = {
     ("source_type", "number"), [(kind, number) for kind, texts in _HOSTILE.items() for number in range(len(texts))]
 )
 async def test_hostile_sources_are_refused_soon(source_type: str, number: int) -> None:
-    began = time.monotonic()
-    with pytest.raises(SchemaError) as caught:
-        await SourceParser().derive(_HOSTILE[source_type][number], source_type=source_type)
-    assert time.monotonic() - began < 12
+    async with asyncio.timeout(50):  # by its four seconds of the processor, not by the minute that its parent waits
+        with pytest.raises(SchemaError) as caught:
+            await SourceParser().derive(_HOSTILE[source_type][number], source_type=source_type)
     assert 0 < len(caught.value.message) < 2_000
 
 

@@ -36,7 +36,7 @@ async def fake() -> AsyncIterator[GoogleServer]:
 
 @pytest.fixture
 async def client(fake: GoogleServer) -> AsyncIterator[Any]:
-    options = types.HttpOptions(base_url=fake.base_url, api_version="v1beta", retry_options=ONCE, timeout=5_000)
+    options = types.HttpOptions(base_url=fake.base_url, api_version="v1beta", retry_options=ONCE, timeout=30_000)
     with genai.Client(api_key="sk-test", http_options=options) as sdk:
         async with sdk.aio as aio:
             yield aio.models
@@ -164,7 +164,7 @@ async def test_vertex() -> None:
         info, scopes = orjson.loads(fake.tokens.account()), ["https://www.googleapis.com/auth/cloud-platform"]
         made: Any = service_account.Credentials
         credentials = made.from_service_account_info(info, scopes=scopes)
-        options = types.HttpOptions(base_url=fake.base_url, retry_options=ONCE, timeout=5_000)
+        options = types.HttpOptions(base_url=fake.base_url, retry_options=ONCE, timeout=30_000)
         with genai.Client(
             vertexai=True, project=PROJECT, location="europe-west1", credentials=credentials, http_options=options
         ) as sdk:

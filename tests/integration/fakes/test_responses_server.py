@@ -35,7 +35,7 @@ async def fake() -> AsyncIterator[ResponsesServer]:
 
 @pytest.fixture
 async def client(fake: ResponsesServer) -> AsyncIterator[AsyncOpenAI]:
-    async with AsyncOpenAI(base_url=fake.base_url, api_key="sk-test", max_retries=0, timeout=5) as sdk:
+    async with AsyncOpenAI(base_url=fake.base_url, api_key="sk-test", max_retries=0, timeout=30) as sdk:
         yield sdk
 
 

@@ -28,7 +28,7 @@ def fake() -> Iterator[BedrockServer]:
 def client(fake: BedrockServer) -> Iterator[Client]:
     """Makes clients of AWS's, which are closed at the end."""
     made: list[Any] = []
-    once = botocore.config.Config(retries={"total_max_attempts": 1}, read_timeout=2)
+    once = botocore.config.Config(retries={"total_max_attempts": 1}, read_timeout=30)
 
     def make(service: str = "bedrock-runtime", **changes: Any) -> Any:
         keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET, **changes}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.tool_runner.node_worker import needs_node, run
+from tests.integration.tool_runner.node_worker import needs_node, run
 
 pytestmark = needs_node
 
