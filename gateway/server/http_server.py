@@ -30,6 +30,11 @@ class _Uvicorn(uvicorn.Server):
 class _Socket(WebSocketsSansIOProtocol):
     """A WebSocket that can be closed although its peer does not read: uvicorn's would wait for it, for ever."""
 
+    @property
+    def still_sends(self) -> bool:
+        """Returns whether the client is in the middle of what is refused: a message that is too large, or none."""
+        return self.conn.parser_exc is not None
+
     async def send(self, message: Any) -> None:
         """Sends one ASGI message."""
         if message["type"] == "websocket.close" and not self.writable.is_set():

@@ -8,6 +8,7 @@ from typing import Any
 from services.tool_runner.core.job import MIB, ExitReason, Job, Language, Limits, Result
 from services.tool_runner.core.ports import Connection, Ends, Sandbox
 from services.tool_runner.sandboxes.protocol.wire import WINDOW_BYTES
+from tests.polling import until
 
 LIMITS = Limits(seconds=15, memory=256 * MIB, processes=160, disk=16 * MIB)
 CONNECT = "import socket\ndef connect(): return socket.create_connection(('127.0.0.1', 8118))\n"
@@ -95,7 +96,7 @@ async def test_a_tunnel_that_does_not_read_holds_the_tool_back(sandbox: Sandbox)
     source = (
         "def tool():\n"
         "    with connect() as s:\n"
-        "        s.settimeout(1.5); sent = 0\n"
+        "        s.settimeout(3); sent = 0\n"
         "        try:\n"
         "            while True: sent += s.send(bytes(65536))\n"
         "        except TimeoutError: return sent"
@@ -117,8 +118,17 @@ async def test_a_tool_that_does_not_read_holds_the_tunnel_back(sandbox: Sandbox)
             await connection.write(bytes(65536))
             written += 65536
 
-    source = "import time\ndef tool():\n    with connect() as s: time.sleep(1.5)\n    return 1"
-    assert value(await run(sandbox, source, Tunnel(flood))) == 1
+    async def serve(connection: Connection) -> None:
+        if not written:
+            await flood(connection)
+        # The other connection: the tool ends when nothing more of the flood is taken.
+        before = -1
+        while before < WINDOW_BYTES or before < written:
+            before = written
+            await asyncio.sleep(0.3)
+
+    source = "def tool():\n    with connect(), connect() as gate: gate.recv(1)\n    return 1"
+    assert value(await run(sandbox, source, Tunnel(serve))) == 1
     assert WINDOW_BYTES <= written < 32 * MIB
 
 
@@ -133,8 +143,17 @@ async def test_either_side_may_hang_up(sandbox: Sandbox) -> None:
         except ConnectionError:
             seen.append("the tool hung up")
 
-    source = "import time\ndef tool():\n    s = connect(); s.recv(10); s.close()\n    time.sleep(0.5)\n    return 1"
-    assert value(await run(sandbox, source, Tunnel(chatter))) == 1
+    async def serve(connection: Connection) -> None:
+        if not begun:
+            begun.append(True)
+            await chatter(connection)
+        else:  # the tool waits until it is noticed
+            await until(lambda: seen)
+            await connection.close()
+
+    begun: list[bool] = []
+    source = "def tool():\n    s = connect(); s.recv(10); s.close()\n    connect().recv(1)\n    return 1"
+    assert value(await run(sandbox, source, Tunnel(serve))) == 1
     assert seen == ["the tool hung up"]
 
     async def leave(connection: Connection) -> None:
