@@ -18,6 +18,7 @@ _TOO_LATE = "The head of the request did not come in time."
 class BoundedHeads(HttpToolsProtocol):
     """A connection that is closed where a head is too large (400), stops half-way (408) or does not come."""
 
+    ends_stream = True
     _timer: asyncio.TimerHandle | None = None
     # Read since something of a request was whole.
     _unread = 0

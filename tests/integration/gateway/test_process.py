@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.server.http_server import HttpServer
 from loci.agent.v1 import message_service_pb2
 from services.common.keys import new_private_key, public_keys_of
 from tests.integration.gateway import samples
@@ -78,6 +79,21 @@ async def test_it_stops_when_told(number: signal.Signals) -> None:
     status, written = await outcome(process)
     assert status == 0
     assert "Traceback" not in written
+
+
+def test_what_is_written_in_pieces_is_sent_at_once() -> None:
+    """Not 40 ms later, when the client has acknowledged the piece before."""
+
+    async def application(*_: Any) -> None:
+        raise AssertionError("nobody asks")
+
+    server = HttpServer(application, "127.0.0.1", 0)
+    with (
+        server._socket as listening,
+        socket.create_connection(("127.0.0.1", server.port)),
+        listening.accept()[0] as one,
+    ):
+        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 async def test_a_stream_that_is_cut_by_the_stop_ends_properly(backend: Backend) -> None:

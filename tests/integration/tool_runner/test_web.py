@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -240,7 +241,12 @@ async def test_private_addresses_are_not_fetched(url: str) -> None:
         assert "was not fetched" in await problem(runner, work("fetch_webpage", url=url))
 
 
-async def test_http_becomes_https_where_it_is_not_this_machine() -> None:
+async def test_http_becomes_https_where_it_is_not_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    # What the machine's own resolver says, and when, is no part of the promise.
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     async with running(allow_private=False) as runner:
         said = await problem(runner, work("fetch_webpage", url="http://no-such-host.invalid/page"))
     assert said == "http://no-such-host.invalid/page could not be fetched: no-such-host.invalid cannot be resolved"
