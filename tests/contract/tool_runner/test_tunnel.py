@@ -120,7 +120,7 @@ async def test_a_tool_that_does_not_read_holds_the_tunnel_back(sandbox: Sandbox)
             written += 65536
 
     async def serve(connection: Connection) -> None:
-        if not written:
+        if tunnel.served == 1:
             with suppress(ConnectionError):  # at the tool's end
                 await flood(connection)
             return
@@ -131,7 +131,8 @@ async def test_a_tool_that_does_not_read_holds_the_tunnel_back(sandbox: Sandbox)
             await asyncio.sleep(0.3)
 
     source = "def tool():\n    with connect(), connect() as gate: gate.recv(1)\n    return 1"
-    assert value(await run(sandbox, source, Tunnel(serve))) == 1
+    tunnel = Tunnel(serve)
+    assert value(await run(sandbox, source, tunnel)) == 1
     assert WINDOW_BYTES <= written < 32 * MIB
 
 
@@ -147,16 +148,15 @@ async def test_either_side_may_hang_up(sandbox: Sandbox) -> None:
             seen.append("the tool hung up")
 
     async def serve(connection: Connection) -> None:
-        if not begun:
-            begun.append(True)
+        if tunnel.served == 1:
             await chatter(connection)
         else:  # the tool waits until it is noticed
             await until(lambda: seen)
             await connection.close()
 
-    begun: list[bool] = []
     source = "def tool():\n    s = connect(); s.recv(10); s.close()\n    connect().recv(1)\n    return 1"
-    assert value(await run(sandbox, source, Tunnel(serve))) == 1
+    tunnel = Tunnel(serve)
+    assert value(await run(sandbox, source, tunnel)) == 1
     assert seen == ["the tool hung up"]
 
     async def leave(connection: Connection) -> None:
