@@ -235,3 +235,31 @@ async def test_node_has_the_same_way(sandbox: Sandbox) -> None:
         job = Job(source, "tool", {}, {}, LIMITS, Language.NODE)
         result = await sandbox.run(job, Ends(tunnel=Tunnel(shout, authority)))
         assert value(result) == "ABC!http://127.0.0.1:8118"
+
+
+async def test_who_has_read_the_end_may_still_write(sandbox: Sandbox) -> None:
+    heard = 0
+
+    async def refuse(connection: Connection) -> None:
+        nonlocal heard
+        if tunnel.served == 2:  # the tool waits until all of it is heard
+            await until(lambda: heard == 100_000)
+            await connection.close()
+            return
+        await connection.write(b"no")
+        await connection.end()
+        while data := await connection.read():
+            heard += len(data)
+
+    source = (
+        "def tool():\n"
+        "    with connect() as s:\n"
+        "        said = b''\n"
+        "        while data := s.recv(10): said += data\n"
+        "        s.sendall(b'x' * 100_000)\n"
+        "        connect().recv(1)\n"
+        "        return said.decode()"
+    )
+    tunnel = Tunnel(refuse)
+    assert value(await run(sandbox, source, tunnel)) == "no"
+    assert heard == 100_000
