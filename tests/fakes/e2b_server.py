@@ -51,7 +51,10 @@ class E2bServer:
         self.made = 0
         self.asked: list[dict[str, Any]] = []
         self.refuse: tuple[int, str] | None = None
-        self.slow_seconds = 0.0
+        # Sandboxes are made while it is open; so many wait for it.
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.waiting = 0
         self.refused = 0
         self.url = ""
 
@@ -66,7 +69,9 @@ class E2bServer:
         if self.refuse:
             self.refused += 1
             return _error(*self.refuse)
-        await asyncio.sleep(self.slow_seconds)
+        self.waiting += 1
+        await self.gate.wait()
+        self.waiting -= 1
         asked = await request.json()
         self.asked.append(asked)
         self.made += 1

@@ -92,7 +92,10 @@ class ModalServer:
         self.made = 0
         self.asked: list[api.SandboxCreateV2Request] = []
         self.refuse: tuple[Status, str] | None = None
-        self.slow_seconds = 0.0
+        # Sandboxes are made while it is open; so many wait for it.
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.waiting = 0
         self.url = ""
         self._gone: dict[str, Machine] = {}
 
@@ -161,7 +164,9 @@ class ModalServer:
     async def sandbox_create_v2(self, request: api.SandboxCreateV2Request) -> api.SandboxCreateV2Response:
         if self.refuse:
             raise GRPCError(*self.refuse)
-        await asyncio.sleep(self.slow_seconds)
+        self.waiting += 1
+        await self.gate.wait()
+        self.waiting -= 1
         self.asked.append(request)
         self.made += 1
         self.machines[f"sb-{self.made}"] = Machine(request, await Place.make())

@@ -20,6 +20,10 @@ class Connection(Protocol):
         """Gives it; waits while the tool does not read. Raises ConnectionError when it is gone."""
         ...
 
+    async def end(self) -> None:
+        """Ends the writing: the tool reads an end, and may go on writing. Raises ConnectionError when it is gone."""
+        ...
+
     async def close(self) -> None:
         """Ends it. Idempotent."""
         ...

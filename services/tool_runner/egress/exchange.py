@@ -11,13 +11,11 @@ from services.tool_runner.core.ports import Connection
 from services.tool_runner.egress.destinations import Origin, Unreachable
 from services.tool_runner.egress.protocol import rewrite
 from services.tool_runner.egress.protocol.rewrite import CannotBeSent, Outgoing
-from services.tool_runner.egress.streams import PrefixedStream, Socket, join
+from services.tool_runner.egress.streams import DRAINED_BYTES, DRAINED_SECONDS, PrefixedStream, Socket, join
 
 MOST_HEAD_BYTES = 64 * 1024
 # From the first byte of a request's head to its last.
 HEAD_SECONDS = 20.0
-# What is read of a body that nobody wants, so that its sender gets to read the answer.
-_DRAINED_BYTES, _DRAINED_SECONDS = 1024 * 1024, 2.0
 _MOST_REASON = 400
 # A kept connection is not used any more when it was idle for so long: its host may be about to close it.
 _KEPT_SECONDS = 3.0
@@ -57,17 +55,19 @@ class Peer:
         return event if isinstance(event, h11.Request) else None
 
     async def answer(self, status: int, sentence: str) -> None:
-        """Sends a response of our own. The sentence is its reason, too: of a CONNECT, clients show nothing else."""
+        """Sends a response of our own. The sentence is its reason, too: of a CONNECT, clients show nothing else.
+
+        No other request can come after one that is not whole.
+        """
         body = f"{sentence}\n".encode()
         headers = [("content-type", "text/plain; charset=utf-8"), ("content-length", str(len(body)))]
-        if not await self._drain() or self.http.their_state is h11.ERROR:
+        await self._drain()
+        if self.http.their_state in (h11.IDLE, h11.SEND_BODY, h11.ERROR):
             headers.append(("connection", "close"))
         reason = sentence[:_MOST_REASON].encode("ascii", "replace")
         await self.send(h11.Response(status_code=status, headers=headers, reason=reason))
         await self.send(h11.Data(data=body))
         await self.send(h11.EndOfMessage())
-        if self.http.their_state is h11.ERROR:
-            await self._discard()
 
     def goes_on(self) -> bool:
         """Returns whether another request may come; begins it."""
@@ -80,27 +80,16 @@ class Peer:
         """Returns the connection after HTTP: what was read too far, then what comes."""
         return PrefixedStream(self.http.trailing_data[0], self.connection)
 
-    async def _drain(self) -> bool:
-        """Reads the rest of the request; whether it came to an end."""
+    async def _drain(self) -> None:
+        """Reads the rest of the request, within bounds."""
         read = 0
-        try:
-            async with asyncio.timeout(_DRAINED_SECONDS):
+        with suppress(TimeoutError, OSError, h11.RemoteProtocolError):
+            async with asyncio.timeout(DRAINED_SECONDS):
                 while self.http.their_state is h11.SEND_BODY and not self.http.they_are_waiting_for_100_continue:
                     event = await self.next()
                     read += len(event.data) if isinstance(event, h11.Data) else 0
-                    if read > _DRAINED_BYTES:
+                    if read > DRAINED_BYTES:
                         break
-        except (TimeoutError, OSError, h11.RemoteProtocolError):
-            return False
-        return self.http.their_state is not h11.SEND_BODY
-
-    async def _discard(self) -> None:
-        """Reads what is no HTTP: a connection that is closed before is reset, and the answer with it."""
-        read = 0
-        with suppress(TimeoutError, OSError):
-            async with asyncio.timeout(_DRAINED_SECONDS):
-                while read < _DRAINED_BYTES and (data := await self.connection.read()):
-                    read += len(data)
 
 
 class KeptConnection:

@@ -10,6 +10,7 @@ A refusal is a response 403 with a sentence. Within TLS that passes nothing can 
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -27,7 +28,7 @@ from services.tool_runner.egress.protocol import rewrite
 from services.tool_runner.egress.protocol.client_hello import HANDSHAKE, names_only
 from services.tool_runner.egress.protocol.placeholders import HeldSecret
 from services.tool_runner.egress.protocol.rewrite import CannotBeSent, Outgoing
-from services.tool_runner.egress.streams import MeteredStream, PrefixedStream, Socket, Tls, join
+from services.tool_runner.egress.streams import MeteredStream, PrefixedStream, Socket, Tls, drain, join
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +78,16 @@ class Proxy:
     async def serve(self, connection: Connection) -> None:
         """See ports.Tunnel."""
         self._open += 1
+        try:
+            try:
+                await self._serve(connection)
+            finally:
+                self._open -= 1
+            await drain(connection)
+        finally:
+            await connection.close()
+
+    async def _serve(self, connection: Connection) -> None:
         loop = asyncio.get_running_loop()
         end, here = loop.time() + self._limits.connection, 0
         try:
@@ -97,9 +108,6 @@ class Proxy:
             pass
         except Exception:  # noqa: BLE001 - the supervisor of connections: none may end the call, or go unseen
             _log.exception("a tool's connection failed")
-        finally:
-            self._open -= 1
-            await connection.close()
 
     async def _requests(self, connection: Connection, tunnel: Origin | None, world: Socket | None = None) -> None:
         """Serves requests to their end. `tunnel`: where the tunnel leads that they come in, perhaps over `world`."""
@@ -185,7 +193,8 @@ class Proxy:
         try:
             await self._requests(inner, origin)
         finally:
-            await inner.close()
+            with suppress(OSError):
+                await inner.end()
 
     # Places -----------------------------------------------------------------------------------------------
 

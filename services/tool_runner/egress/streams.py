@@ -8,6 +8,8 @@ from contextlib import suppress
 from services.tool_runner.core.ports import Connection
 
 READ_BYTES = 64 * 1024
+# What is read and dropped of a side that still sends at the end, so that it gets to read what it was told last.
+DRAINED_BYTES, DRAINED_SECONDS = 1024 * 1024, 2.0
 
 
 class Socket:
@@ -26,8 +28,8 @@ class Socket:
         self._writer.write(data)
         await self._writer.drain()
 
-    def end(self) -> None:
-        """Ends the writing."""
+    async def end(self) -> None:
+        """See ports.Connection."""
         if self._writer.can_write_eof() and not self._writer.is_closing():
             self._writer.write_eof()
 
@@ -63,6 +65,10 @@ class PrefixedStream:
         """See ports.Connection."""
         await self._connection.write(data)
 
+    async def end(self) -> None:
+        """See ports.Connection."""
+        await self._connection.end()
+
     async def close(self) -> None:
         """See ports.Connection."""
         await self._connection.close()
@@ -85,6 +91,10 @@ class MeteredStream:
         """See ports.Connection."""
         self._moved(len(data))
         await self._connection.write(data)
+
+    async def end(self) -> None:
+        """See ports.Connection."""
+        await self._connection.end()
 
     async def close(self) -> None:
         """See ports.Connection."""
@@ -135,13 +145,17 @@ class Tls:
             self._tls.write(data)
             await self._flush()
 
-    async def close(self) -> None:
+    async def end(self) -> None:
         """See ports.Connection."""
         # It does not wait for the other side's goodbye.
         with suppress(ssl.SSLError):
             self._tls.unwrap()
+        await self._flush()
+
+    async def close(self) -> None:
+        """See ports.Connection."""
         with suppress(OSError):
-            await self._flush()
+            await self.end()
         await self._connection.close()
 
     async def _receive(self) -> None:
@@ -159,6 +173,17 @@ class Tls:
                 await self._connection.write(data)
 
 
+async def drain(connection: Connection) -> None:
+    """Ends the writing, and reads on for a while: a connection that is closed with bytes unread is reset (RFC 9112,
+    9.6), and what was written last is lost with it."""
+    read = 0
+    with suppress(TimeoutError, OSError):
+        async with asyncio.timeout(DRAINED_SECONDS):
+            await connection.end()
+            while read < DRAINED_BYTES and (data := await connection.read()):
+                read += len(data)
+
+
 async def join(tool: Connection, world: Socket) -> None:
     """Carries bytes both ways until the world's side ends. Raises OSError."""
 
@@ -166,7 +191,7 @@ async def join(tool: Connection, world: Socket) -> None:
         try:
             while data := await tool.read():
                 await world.write(data)
-            world.end()
+            await world.end()
         except OSError:
             # Ends the other way, too.
             await world.close()

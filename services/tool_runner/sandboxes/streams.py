@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from services.tool_runner.sandboxes.protocol.wire import CHUNK_BYTES, WINDOW_BYTES, Frame
 
 _ERRORS_CHARS = 4000
-_MOST_WAITING = 64  # chunks of a program's output; it waits then
+MOST_WAITING = 64  # chunks of a program's output; it waits then
 _GIVE_BACK = WINDOW_BYTES // 4
 
 
@@ -82,6 +82,15 @@ class RelayedConnection:
                 raise ConnectionError("the sandbox is gone") from error
             rest = rest[size:]
 
+    async def end(self) -> None:
+        """See `ports.Connection`."""
+        if self._closed or self._window.gone:
+            raise ConnectionError("the connection is closed")
+        try:
+            await self._say(Frame.BYTES, self._identity, b"")
+        except OSError as error:
+            raise ConnectionError("the sandbox is gone") from error
+
     async def close(self) -> None:
         """See `ports.Connection`."""
         if self._closed:
@@ -147,6 +156,11 @@ class WorkerProcess:
             rest = rest[size:]
 
     @property
+    def waiting(self) -> int:
+        """Returns how many pieces of what it wrote are held here for a reader."""
+        return len(self._came)
+
+    @property
     def errors(self) -> str:
         """See `ports.Process`."""
         return self._errors
@@ -158,7 +172,7 @@ class WorkerProcess:
     async def put(self, data: bytes) -> None:
         """Takes what it wrote; waits while nobody reads."""
         async with self._changed:
-            await self._changed.wait_for(lambda: len(self._came) < _MOST_WAITING)
+            await self._changed.wait_for(lambda: len(self._came) < MOST_WAITING)
             self._came.append(data)
             self._changed.notify_all()
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.core.ports import Sandbox
@@ -14,6 +15,15 @@ from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.engine import IMAGE, container_engine
 from tests.contract.tool_runner.fake_cluster import Cluster, OfTenant, cluster_of, serving
 
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of a module share its event loop, in which its sandboxes live."""
+    for item in items:
+        if _HERE in item.path.parents and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
 
 @pytest.fixture(scope="session")
 def engine_environment() -> Iterator[dict[str, str]]:
@@ -22,14 +32,15 @@ def engine_environment() -> Iterator[dict[str, str]]:
         yield environment
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def docker_sandbox(engine_environment: dict[str, str]) -> AsyncIterator[DockerSandbox]:
+    """One for a module: a launcher and warm containers take longer than most tests."""
     sandbox = DockerSandbox(DockerSettings(image=IMAGE, environment=engine_environment))
     yield sandbox
     await sandbox.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bubblewrap_sandbox() -> AsyncIterator[PooledSandbox]:
     try:
         sandbox = await bubblewrap.create()
@@ -46,7 +57,7 @@ def cluster(engine_environment: dict[str, str]) -> Iterator[tuple[Cluster, str, 
         yield hosts, server, authority
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def kubernetes_sandbox(cluster: tuple[Cluster, str, Path]) -> AsyncIterator[OfTenant]:
     hosts, server, authority = cluster
     sandbox = OfTenant(PooledSandbox(KubernetesSource(hosts.settings(server, authority)), warm=0))

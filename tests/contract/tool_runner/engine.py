@@ -15,7 +15,7 @@ import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 BASE, IMAGE = "loci-base:test", "loci-sandbox:test"
-_START_SECONDS, _BUILD_SECONDS = 20.0, 180
+_START_SECONDS, _BUILD_SECONDS = 60.0, 180
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import ssl
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from services.tool_runner.core.ports import NO_ENDS, Ends, Process
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from services.tool_runner.sandboxes.remote_settings import ClusterSettings, KubernetesSettings
 from tests.contract.tool_runner.engine import IMAGE
+from tests.polling import wait_until
 
 TOKEN = "of-the-service-account"
 PORT = 18_443
@@ -225,9 +225,7 @@ def serving(cluster: Cluster) -> Iterator[tuple[str, Path]]:
 
 def until_listening(pods: Mapping[str, ContainerHost]) -> None:
     """Hosts take a moment to begin."""
-    end = time.monotonic() + 10
-    while not all(map(_listens, list(pods.values()))) and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: all(map(_listens, list(pods.values()))), 60)
 
 
 def _listens(pod: ContainerHost) -> bool:

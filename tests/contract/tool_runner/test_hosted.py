@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from grpclib.const import Status
 from modal_proto import api_pb2
 
@@ -63,7 +64,7 @@ async def modal(token: tuple[str, str] = modal_server.TOKEN) -> AsyncIterator[Ho
 KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Hosted]]] = {"e2b": e2b, "modal": modal}
 
 
-@pytest.fixture(params=KINDS)
+@pytest_asyncio.fixture(loop_scope="module", params=KINDS)
 async def hosted(request: pytest.FixtureRequest) -> AsyncIterator[Hosted]:
     async with KINDS[request.param]() as made:
         yield made
@@ -113,7 +114,7 @@ async def test_what_a_tool_raises_and_how_long_it_may_take(hosted: Hosted) -> No
     assert raised.reason is ExitReason.RAISED
     assert raised.error
     assert (raised.error.type, raised.error.message) == ("ValueError", "no")
-    late = await hosted.sandbox.run(job(SLEEP, limits=Limits(seconds=1)))
+    late = await hosted.sandbox.run(job(SLEEP, limits=Limits(seconds=5)))
     assert (late.reason, late.stdout) == (ExitReason.TIMEOUT, "begun\n")
     await until(lambda: not hosted.vendor.machines)
     assert hosted.vendor.made == 2
@@ -122,7 +123,7 @@ async def test_what_a_tool_raises_and_how_long_it_may_take(hosted: Hosted) -> No
 async def test_a_cancelled_call_leaves_nothing_at_the_vendor(hosted: Hosted) -> None:
     begun = asyncio.Event()
     running = asyncio.create_task(hosted.sandbox.run(job(SLEEP), Ends(on_output=lambda _: begun.set())))
-    await asyncio.wait_for(begun.wait(), 20)
+    await asyncio.wait_for(begun.wait(), 60)
     assert len(hosted.vendor.machines) == 1
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -131,10 +132,11 @@ async def test_a_cancelled_call_leaves_nothing_at_the_vendor(hosted: Hosted) -> 
 
 
 async def test_a_call_cancelled_while_its_sandbox_is_made_leaves_nothing(hosted: Hosted) -> None:
-    hosted.vendor.slow_seconds = 0.5
+    hosted.vendor.gate.clear()
     running = asyncio.create_task(hosted.sandbox.run(job(SLEEP)))
-    await asyncio.sleep(0.3)
+    await until(lambda: hosted.vendor.waiting)
     running.cancel()
+    hosted.vendor.gate.set()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert not hosted.vendor.machines
@@ -143,9 +145,9 @@ async def test_a_call_cancelled_while_its_sandbox_is_made_leaves_nothing(hosted:
 async def test_a_sandbox_that_the_vendor_ends_ends_its_call(hosted: Hosted) -> None:
     begun = asyncio.Event()
     running = asyncio.create_task(hosted.sandbox.run(job(SLEEP), Ends(on_output=lambda _: begun.set())))
-    await asyncio.wait_for(begun.wait(), 20)
+    await asyncio.wait_for(begun.wait(), 60)
     await hosted.vendor.cut()
-    result = await asyncio.wait_for(running, 15)
+    result = await asyncio.wait_for(running, 60)
     assert (result.reason, result.stdout) == (ExitReason.KILLED, "begun\n")
     again = await hosted.sandbox.run(job("def tool():\n    return 1"))
     assert again.result == "1"

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from services.tool_runner.core.job import MIB, ExitReason, Job, Limits, SandboxUnavailable
+from services.tool_runner.core.ports import Connection, Ends
 from services.tool_runner.sandboxes.kubernetes.source import KubernetesSource
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.fake_cluster import PORT, Cluster, cluster_of, serving, until_listening
+from tests.contract.tool_runner.test_tunnel import CONNECT, Tunnel
 
-LIMITS = Limits(seconds=10)
+LIMITS = Limits(seconds=30)
 LEAVE = """
 import os, subprocess, sys
 def tool():
@@ -55,35 +57,40 @@ async def value(sandbox: PooledSandbox, tenant: str, source: str) -> Any:
     return json.loads(result.result or "")
 
 
-async def test_calls_of_one_tenant_share_a_host_and_nothing_else(engine_environment: dict[str, str]) -> None:
+@pytest.fixture(scope="module")
+def one_host(engine_environment: dict[str, str]) -> Iterator[Cluster]:
+    """A cluster with one host, whose tenant is whoever called last."""
     with cluster_of(engine_environment, 1, "gvisor") as cluster:
-        async with runner_of(cluster) as sandbox:
-            await value(sandbox, "ada", LEAVE)
-            assert await value(sandbox, "ada", LOOK) == [[], [], []]
-            assert sandbox.name == "kubernetes"
-        assert cluster.deleted == []
+        yield cluster
 
 
-async def test_a_host_is_deleted_before_it_serves_another_tenant(engine_environment: dict[str, str]) -> None:
-    with cluster_of(engine_environment, 1, "gvisor") as cluster:
-        async with runner_of(cluster) as sandbox:
-            await value(sandbox, "ada", LEAVE)
-            assert await value(sandbox, "bob", LOOK) == [[], [], []]
-        assert cluster.deleted == ["sandbox-host-1"]
+async def test_calls_of_one_tenant_share_a_host_and_nothing_else(one_host: Cluster) -> None:
+    async with runner_of(one_host) as sandbox:
+        await value(sandbox, "ada", LEAVE)
+        deleted = len(one_host.deleted)
+        assert await value(sandbox, "ada", LOOK) == [[], [], []]
+        assert sandbox.name == "kubernetes"
+    assert len(one_host.deleted) == deleted
 
 
-async def test_a_host_at_work_is_neither_shared_nor_deleted_whoever_drives_it(
-    engine_environment: dict[str, str],
-) -> None:
-    slow = "import time\ndef tool():\n    time.sleep(3)\n    return 'done'"
-    with cluster_of(engine_environment, 1, "gvisor") as cluster:
-        async with runner_of(cluster) as mine, runner_of(cluster, patience=0.5) as theirs:
-            running = asyncio.create_task(value(mine, "ada", slow))
-            await asyncio.sleep(1)
-            with pytest.raises(SandboxUnavailable, match="busy"):
-                await theirs.run(Job(LOOK, "tool", {}, limits=LIMITS, tenant="bob"))
-            assert await running == "done"
-        assert cluster.deleted == []
+async def test_a_host_at_work_is_neither_shared_nor_deleted_whoever_drives_it(one_host: Cluster) -> None:
+    begun, told = asyncio.Event(), asyncio.Event()
+
+    async def until_told(connection: Connection) -> None:
+        begun.set()
+        await told.wait()
+
+    waits = CONNECT + "def tool():\n    connect().recv(1)\n    return 'done'"
+    async with runner_of(one_host) as mine, runner_of(one_host, patience=0.5) as theirs:
+        job = Job(waits, "tool", {}, limits=Limits(seconds=100), tenant="ada")
+        running = asyncio.create_task(mine.run(job, Ends(tunnel=Tunnel(until_told))))
+        await asyncio.wait_for(begun.wait(), 60)
+        deleted = len(one_host.deleted)
+        with pytest.raises(SandboxUnavailable, match="busy"):
+            await theirs.run(Job(LOOK, "tool", {}, limits=LIMITS, tenant="bob"))
+        told.set()
+        assert (await running).result == '"done"'
+    assert len(one_host.deleted) == deleted
 
 
 async def test_without_a_runtime_class_there_is_one_tenant(engine_environment: dict[str, str]) -> None:
@@ -98,54 +105,56 @@ async def test_without_a_runtime_class_there_is_one_tenant(engine_environment: d
             await value(sandbox, "bob", LOOK)
 
 
-async def test_a_host_that_dies_ends_its_call_and_no_other(engine_environment: dict[str, str]) -> None:
-    with cluster_of(engine_environment, 1, "gvisor") as cluster:
-        async with runner_of(cluster) as sandbox:
-            running = asyncio.create_task(
-                sandbox.run(
-                    Job("import time\ndef tool():\n    time.sleep(60)", "tool", {}, limits=LIMITS, tenant="ada")
-                )
-            )
-            await asyncio.sleep(1)
-            await asyncio.to_thread(cluster.delete, "sandbox-host-1")
-            assert (await running).reason is ExitReason.KILLED
-            until_listening(cluster.pods)
-            assert await value(sandbox, "ada", LOOK) == [[], [], []]
+async def test_a_host_that_dies_ends_its_call_and_no_other(one_host: Cluster) -> None:
+    begun = asyncio.Event()
+    sleep = "import time\ndef tool():\n    print(1, flush=True)\n    time.sleep(600)"
+    async with runner_of(one_host) as sandbox:
+        job = Job(sleep, "tool", {}, limits=Limits(seconds=100), tenant="ada")
+        running = asyncio.create_task(sandbox.run(job, Ends(on_output=lambda _: begun.set())))
+        await asyncio.wait_for(begun.wait(), 60)
+        [name] = one_host.pods
+        await asyncio.to_thread(one_host.delete, name)
+        assert (await running).reason is ExitReason.KILLED
+        until_listening(one_host.pods)
+        assert await value(sandbox, "ada", LOOK) == [[], [], []]
 
 
-async def test_what_the_kernel_did_to_one_call_is_not_said_of_the_next(engine_environment: dict[str, str]) -> None:
+async def test_what_the_kernel_did_to_one_call_is_not_said_of_the_next(one_host: Cluster) -> None:
     bomb = "def tool():\n    kept = []\n    while True: kept.append(bytearray(10**7))"
-    with cluster_of(engine_environment, 1, "gvisor") as cluster:
-        async with runner_of(cluster) as sandbox:
-            large = Limits(seconds=20, memory=4 * 1024 * MIB)  # more than the host has
-            killed = await sandbox.run(Job(bomb, "tool", {}, limits=large, tenant="ada"))
-            assert killed.reason is ExitReason.MEMORY
-            ended = await sandbox.run(
-                Job("import os\ndef tool():\n    os._exit(0)", "tool", {}, limits=LIMITS, tenant="ada")
-            )
-            assert ended.reason is ExitReason.KILLED
+    async with runner_of(one_host) as sandbox:
+        large = Limits(seconds=60, memory=4 * 1024 * MIB)  # more than the host has
+        killed = await sandbox.run(Job(bomb, "tool", {}, limits=large, tenant="ada"))
+        assert killed.reason is ExitReason.MEMORY
+        ended = await sandbox.run(
+            Job("import os\ndef tool():\n    os._exit(0)", "tool", {}, limits=LIMITS, tenant="ada")
+        )
+        assert ended.reason is ExitReason.KILLED
 
 
 @pytest.mark.parametrize("identity", ["nobody", "another authority", "a host's own"])
 async def test_only_the_runner_is_let_in(
-    engine_environment: dict[str, str],
-    identity: str,
-    tmp_path: Path,
-    trusting: Callable[[Cluster, str], ssl.SSLContext],
+    one_host: Cluster, identity: str, trusting: Callable[[Cluster, str], ssl.SSLContext]
 ) -> None:
-    with cluster_of(engine_environment, 1, "gvisor") as cluster:
-        [pod] = cluster.pods.values()
-        with (
-            socket.create_connection((pod.address, PORT), timeout=5) as plain,
-            trusting(cluster, identity).wrap_socket(plain, server_hostname="sandbox-host") as secure,
-        ):
-            greeting = json.dumps({"tenant": "x", "language": "python", "seccomp": {}, "layer": 0}).encode()
-            try:
-                secure.sendall(len(greeting).to_bytes(4, "big") + greeting)
-                answer = secure.recv(100)
-            except OSError:
-                answer = b""
-        assert answer == b""
+    [pod] = one_host.pods.values()
+    with (
+        socket.create_connection((pod.address, PORT), timeout=30) as plain,
+        trusting(one_host, identity).wrap_socket(plain, server_hostname="sandbox-host") as secure,
+    ):
+        greeting = json.dumps({"tenant": "x", "language": "python", "seccomp": {}, "layer": 0}).encode()
+        try:
+            secure.sendall(len(greeting).to_bytes(4, "big") + greeting)
+            answer = secure.recv(100)
+        except OSError:
+            answer = b""
+    assert answer == b""
+
+
+async def test_a_host_is_deleted_before_it_serves_another_tenant(one_host: Cluster) -> None:
+    async with runner_of(one_host) as sandbox:
+        await value(sandbox, "ada", LEAVE)
+        deleted, [name] = len(one_host.deleted), one_host.pods
+        assert await value(sandbox, "bob", LOOK) == [[], [], []]
+    assert one_host.deleted[deleted:] == [name]
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 
 from services.common.errors import FailedPrecondition
 from services.tool_runner.core.job import ExitReason, Job, Language, Layer, Result
@@ -43,7 +43,7 @@ def folder() -> Iterator[Path]:
         yield opened / "layers"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def layers(sandbox: Sandbox, index: PackageIndex, folder: Path) -> AsyncIterator[Layers]:
     settings = LayerSettings(folder, pip_index_url=f"{index.url}/simple", npm_registry=index.url, most_bytes=64 * 2**20)
     made = Layers(settings, OneSandbox(sandbox), Egress(EgressSettings()))
@@ -107,11 +107,10 @@ async def test_a_failure_is_told_in_the_installers_words_and_remembered(layers: 
         await layers.of_tool(wanted)
     assert caught.value.reason == "REQUIREMENTS_FAILED"
     assert "No matching distribution found for no-such-package-here" in str(caught.value)
-    asked, began = len(index.asked), time.monotonic()
+    asked = len(index.asked)
     with pytest.raises(FailedPrecondition, match="No matching distribution"):
         await layers.of_tool(wanted)
     assert len(index.asked) == asked
-    assert time.monotonic() - began < 0.5
 
 
 async def test_a_tool_without_requirements_has_no_layer(layers: Layers) -> None:

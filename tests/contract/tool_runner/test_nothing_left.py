@@ -5,17 +5,29 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from services.tool_runner.core.job import Job, Limits
+import pytest_asyncio
+
+from services.tool_runner.core.job import Job, Limits, Result
+from services.tool_runner.core.ports import Ends, Sandbox
 from services.tool_runner.sandboxes.bubblewrap import source as bubblewrap
 from services.tool_runner.sandboxes.docker import DockerSandbox, DockerSettings
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from tests.contract.tool_runner.engine import IMAGE, containers
 from tests.polling import until
 
-SLEEP = "import time\ndef tool():\n    time.sleep(600)"
+SLEEP = "import time\ndef tool():\n    print('begun', flush=True)\n    time.sleep(600)"
 _ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def docker_sandbox(engine_environment: dict[str, str]) -> AsyncIterator[DockerSandbox]:
+    """One for each test: what is looked at is what it leaves."""
+    sandbox = DockerSandbox(DockerSettings(image=IMAGE, environment=engine_environment))
+    yield sandbox
+    await sandbox.close()
 
 
 def _children(pid: int, word: str) -> list[int]:
@@ -58,6 +70,15 @@ def _alive(pid: int) -> bool:
         return False
 
 
+async def _begun(sandbox: Sandbox) -> asyncio.Task[Result]:
+    """A call that sleeps in its sandbox."""
+    begun = asyncio.Event()
+    job = Job(SLEEP, "tool", {}, limits=Limits(seconds=120))
+    running = asyncio.create_task(sandbox.run(job, Ends(on_output=lambda _: begun.set())))
+    await asyncio.wait_for(begun.wait(), 60)
+    return running
+
+
 async def test_docker_leaves_no_container_when_closed(
     docker_sandbox: DockerSandbox, engine_environment: dict[str, str]
 ) -> None:
@@ -69,8 +90,10 @@ async def test_docker_leaves_no_container_when_closed(
 async def test_docker_launcher_ends_when_idle(engine_environment: dict[str, str]) -> None:
     settings = DockerSettings(image=IMAGE, warm=0, keep_launcher_seconds=0.5, environment=engine_environment)
     sandbox = DockerSandbox(settings)
-    assert (await sandbox.run(Job("def tool():\n    return 1", "tool", {}))).result == "1"
-    launchers = _children(os.getpid(), "sandboxes.launcher")
+    launchers: list[int] = []
+    # While it runs: after that it may end at any time.
+    look = Ends(on_output=lambda _: launchers.extend(_children(os.getpid(), "sandboxes.launcher")))
+    assert (await sandbox.run(Job("def tool():\n    print('x')\n    return 1", "tool", {}), look)).result == "1"
     assert len(launchers) == 1
     await until(lambda: not _alive(launchers[0]))
     assert containers(engine_environment) == []
@@ -82,8 +105,7 @@ async def test_docker_containers_end_when_their_launcher_is_killed(
     docker_sandbox: DockerSandbox, engine_environment: dict[str, str]
 ) -> None:
     await docker_sandbox.run(Job("def tool():\n    return 1", "tool", {}))
-    running = asyncio.create_task(docker_sandbox.run(Job(SLEEP, "tool", {})))
-    await asyncio.sleep(1)
+    running = await _begun(docker_sandbox)
     (launcher,) = _children(os.getpid(), "sandboxes.launcher")
     os.kill(launcher, signal.SIGKILL)
     result = await running
@@ -111,9 +133,9 @@ async def test_docker_says_what_is_missing(engine_environment: dict[str, str]) -
 
 async def test_bubblewrap_leaves_no_process_and_no_control_group(bubblewrap_sandbox: PooledSandbox) -> None:
     alone = await bubblewrap.create(warm=0)
-    running = asyncio.create_task(alone.run(Job(SLEEP, "tool", {})))
-    await asyncio.sleep(0.5)
-    inside = _children(os.getpid(), "/opt/loci/worker")
+    others = _children(os.getpid(), "/opt/loci/worker")
+    running = await _begun(alone)
+    inside = [pid for pid in _children(os.getpid(), "/opt/loci/worker") if pid not in others]
     assert inside
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -151,7 +173,7 @@ async def test_a_worker_without_a_job_ends_with_its_input() -> None:
     assert process.stdout
     assert await process.stdout.readexactly(5 + 20) == b"\x01\x00\x00\x00\x14LOCI-WORKER 2 python"
     process.stdin.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await process.wait() == 0
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from services.tool_runner.core.job import MIB, ExitReason, Job, Limits, Result
-from services.tool_runner.core.ports import Sandbox
+from services.tool_runner.core.ports import Connection, Ends, Sandbox
+from tests.contract.tool_runner.test_tunnel import Tunnel
 
 LIMITS = Limits(seconds=10, memory=256 * MIB, processes=32, disk=16 * MIB)
 SECRET = "host-only-7f3a"
@@ -116,7 +117,8 @@ async def test_an_endless_loop_ends_at_its_time(sandbox: Sandbox) -> None:
     began = time.monotonic()
     result = await call(sandbox, source, Limits(seconds=1, memory=256 * MIB))
     assert result.reason is ExitReason.TIMEOUT
-    assert 0.9 < time.monotonic() - began < 4
+    # After its second, and not when everybody else has given up.
+    assert 0.9 < time.monotonic() - began < 60
     await still_works(sandbox)
 
 
@@ -434,26 +436,39 @@ async def test_children_do_not_outlive_the_call(sandbox: Sandbox) -> None:
         "        time.sleep(600)\n"
         "    return 'gone'"
     )
-    began = time.monotonic()
+    # A call that waited for them would end by its time.
     assert await value(sandbox, source) == "gone"
-    assert time.monotonic() - began < 5
 
 
 async def test_cancelling_kills_the_call(sandbox: Sandbox) -> None:
     await still_works(sandbox)
-    running = asyncio.create_task(call(sandbox, "import time\ndef tool():\n    time.sleep(600)", Limits(seconds=600)))
-    await asyncio.sleep(1)
-    began = time.monotonic()
+    begun = asyncio.Event()
+    source = "import time\ndef tool():\n    print('begun', flush=True)\n    time.sleep(600)"
+    job = Job(source, "tool", {}, {}, Limits(seconds=600))
+    running = asyncio.create_task(sandbox.run(job, Ends(on_output=lambda _: begun.set())))
+    await asyncio.wait_for(begun.wait(), 30)
     running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert time.monotonic() - began < 5
+    async with asyncio.timeout(60):
+        with pytest.raises(asyncio.CancelledError):
+            await running
     await still_works(sandbox)
 
 
 async def test_calls_run_side_by_side(sandbox: Sandbox) -> None:
     await still_works(sandbox)
-    source = "import time\ndef tool(x):\n    time.sleep(1)\n    return x"
-    began = time.monotonic()
-    assert await asyncio.gather(*(value(sandbox, source, x=x) for x in range(4))) == [0, 1, 2, 3]
-    assert time.monotonic() - began < 3.5
+    # None of them ends before all have begun.
+    source = (
+        "import socket\n"
+        "def tool(x):\n"
+        "    with socket.create_connection(('127.0.0.1', 8118)) as gate: return [x, gate.recv(1).decode()]"
+    )
+    everybody = asyncio.Barrier(4)
+
+    async def meet(connection: Connection) -> None:
+        await everybody.wait()
+        await connection.write(b".")
+
+    limits = Limits(seconds=60, memory=256 * MIB, processes=32, disk=16 * MIB)
+    jobs = [Job(source, "tool", {"x": x}, {}, limits) for x in range(4)]
+    results = await asyncio.gather(*(sandbox.run(job, Ends(tunnel=Tunnel(meet))) for job in jobs))
+    assert [json.loads(result.result or "null") for result in results] == [[x, "."] for x in range(4)]

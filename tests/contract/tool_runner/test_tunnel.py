@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from services.tool_runner.core.job import MIB, ExitReason, Job, Language, Limits, Result
 from services.tool_runner.core.ports import Connection, Ends, Sandbox
 from services.tool_runner.sandboxes.protocol.wire import WINDOW_BYTES
+from tests.polling import until
 
 LIMITS = Limits(seconds=15, memory=256 * MIB, processes=160, disk=16 * MIB)
 CONNECT = "import socket\ndef connect(): return socket.create_connection(('127.0.0.1', 8118))\n"
@@ -95,7 +97,7 @@ async def test_a_tunnel_that_does_not_read_holds_the_tool_back(sandbox: Sandbox)
     source = (
         "def tool():\n"
         "    with connect() as s:\n"
-        "        s.settimeout(1.5); sent = 0\n"
+        "        s.settimeout(3); sent = 0\n"
         "        try:\n"
         "            while True: sent += s.send(bytes(65536))\n"
         "        except TimeoutError: return sent"
@@ -117,8 +119,20 @@ async def test_a_tool_that_does_not_read_holds_the_tunnel_back(sandbox: Sandbox)
             await connection.write(bytes(65536))
             written += 65536
 
-    source = "import time\ndef tool():\n    with connect() as s: time.sleep(1.5)\n    return 1"
-    assert value(await run(sandbox, source, Tunnel(flood))) == 1
+    async def serve(connection: Connection) -> None:
+        if tunnel.served == 1:
+            with suppress(ConnectionError):  # at the tool's end
+                await flood(connection)
+            return
+        # The other connection: the tool ends when nothing more of the flood is taken.
+        before = -1
+        while before < WINDOW_BYTES or before < written:
+            before = written
+            await asyncio.sleep(0.3)
+
+    source = "def tool():\n    with connect(), connect() as gate: gate.recv(1)\n    return 1"
+    tunnel = Tunnel(serve)
+    assert value(await run(sandbox, source, tunnel)) == 1
     assert WINDOW_BYTES <= written < 32 * MIB
 
 
@@ -133,8 +147,16 @@ async def test_either_side_may_hang_up(sandbox: Sandbox) -> None:
         except ConnectionError:
             seen.append("the tool hung up")
 
-    source = "import time\ndef tool():\n    s = connect(); s.recv(10); s.close()\n    time.sleep(0.5)\n    return 1"
-    assert value(await run(sandbox, source, Tunnel(chatter))) == 1
+    async def serve(connection: Connection) -> None:
+        if tunnel.served == 1:
+            await chatter(connection)
+        else:  # the tool waits until it is noticed
+            await until(lambda: seen)
+            await connection.close()
+
+    source = "def tool():\n    s = connect(); s.recv(10); s.close()\n    connect().recv(1)\n    return 1"
+    tunnel = Tunnel(serve)
+    assert value(await run(sandbox, source, tunnel)) == 1
     assert seen == ["the tool hung up"]
 
     async def leave(connection: Connection) -> None:
@@ -213,3 +235,31 @@ async def test_node_has_the_same_way(sandbox: Sandbox) -> None:
         job = Job(source, "tool", {}, {}, LIMITS, Language.NODE)
         result = await sandbox.run(job, Ends(tunnel=Tunnel(shout, authority)))
         assert value(result) == "ABC!http://127.0.0.1:8118"
+
+
+async def test_who_has_read_the_end_may_still_write(sandbox: Sandbox) -> None:
+    heard = 0
+
+    async def refuse(connection: Connection) -> None:
+        nonlocal heard
+        if tunnel.served == 2:  # the tool waits until all of it is heard
+            await until(lambda: heard == 100_000)
+            await connection.close()
+            return
+        await connection.write(b"no")
+        await connection.end()
+        while data := await connection.read():
+            heard += len(data)
+
+    source = (
+        "def tool():\n"
+        "    with connect() as s:\n"
+        "        said = b''\n"
+        "        while data := s.recv(10): said += data\n"
+        "        s.sendall(b'x' * 100_000)\n"
+        "        connect().recv(1)\n"
+        "        return said.decode()"
+    )
+    tunnel = Tunnel(refuse)
+    assert value(await run(sandbox, source, tunnel)) == "no"
+    assert heard == 100_000

@@ -17,24 +17,37 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loci.agent.v1 import (
     access_service_pb2_grpc,
+    agent_service_pb2,
     agent_service_pb2_grpc,
     conversation_service_pb2_grpc,
     message_service_pb2_grpc,
     run_service_pb2_grpc,
     step_service_pb2_grpc,
 )
-from loci.llm.v1 import chat_service_pb2_grpc, model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc
+from loci.llm.v1 import (
+    chat_service_pb2_grpc,
+    model_service_pb2,
+    model_service_pb2_grpc,
+    provider_service_pb2_grpc,
+    usage_service_pb2_grpc,
+)
 from loci.memory.v1 import (
     archive_service_pb2_grpc,
     block_service_pb2_grpc,
     folder_service_pb2_grpc,
     passage_service_pb2_grpc,
 )
-from loci.tool.v1 import execution_service_pb2_grpc, sandbox_config_service_pb2_grpc, tool_service_pb2_grpc
+from loci.tool.v1 import (
+    execution_service_pb2_grpc,
+    sandbox_config_service_pb2,
+    sandbox_config_service_pb2_grpc,
+    tool_service_pb2_grpc,
+)
 from services.common.context import CallContext, Signer, Verifier, current
 from services.common.errors import Unimplemented
 from services.common.server import Server, make_server
 from services.common.telemetry import current_trace_id
+from tests.integration.gateway import samples
 
 Answer = Callable[[Any], Any]
 SERVICES: dict[str, tuple[Any, ...]] = {
@@ -55,6 +68,12 @@ SERVICES: dict[str, tuple[Any, ...]] = {
     "llm_gateway": (chat_service_pb2_grpc, model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc),
     "tool_runner": (sandbox_config_service_pb2_grpc, execution_service_pb2_grpc, tool_service_pb2_grpc),
 }
+_USUAL: dict[str, Answer] = {
+    "GetAgent": lambda request: agent_service_pb2.GetAgentResponse(agent=samples.agent(id=request.agent_id)),
+    "ListModels": lambda _: model_service_pb2.ListModelsResponse(models=[samples.model()]),
+    "ListEmbeddingModels": lambda _: model_service_pb2.ListEmbeddingModelsResponse(models=[samples.embedding_model()]),
+    "BatchGetEnvironments": lambda _: sandbox_config_service_pb2.BatchGetEnvironmentsResponse(),
+}
 # Services whose methods are called like those of others.
 _NAMED_WHOLE = {
     usage_service_pb2_grpc.UsageServiceServicer: "UsageService",
@@ -70,7 +89,7 @@ class Backend:
         key = Ed25519PrivateKey.generate()
         self.signer = Signer(key, "test")
         self.verifier = Verifier({"test": key.public_key()})
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, Answer] = dict(_USUAL)
         self._servers: dict[str, Server] = {}
         self.asked: list[tuple[str, Any]] = []
         self.callers: list[CallContext] = []
@@ -99,6 +118,13 @@ class Backend:
                 self.address(name), servicers=registrations, service_names=(), audience=name, verifier=self.verifier
             )
             await self._servers[name].start()
+
+    async def reset(self) -> None:
+        """Forgets what was asked, answers what nearly every test needs and no more, starts what was stopped."""
+        self.asked, self.callers, self.traces = [], [], []
+        self._answers = dict(_USUAL)
+        if stopped := SERVICES.keys() - self._servers.keys():
+            await self.start(*stopped)
 
     async def stop(self, service: str, grace: float = 0.0) -> None:
         """Cuts every call of a service and stops it, as a crash would."""
@@ -157,7 +183,7 @@ def _method(name: str, backend: Backend) -> Callable[..., Any]:
     return serve
 
 
-async def settled(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+async def settled(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     """Returns when `condition` holds."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
-import pytest_asyncio
 
 from loci.agent.v1 import agent_service_pb2
 from services.common.errors import AlreadyExists, Internal, InvalidArgument, LociError, NotFound, ResourceExhausted
 from tests.integration.gateway import samples
-from tests.integration.gateway.conftest import Edge, running, scripted_backend
+from tests.integration.gateway.conftest import Edge, StartGateway
 from tests.integration.gateway.samples import AGENT_ID, BLOCK_ID
 from tests.integration.gateway.scripted import Backend
 
 # One gateway serves all of these: nothing that they send is stored anywhere.
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 MESSAGES = f"/v1/agents/{AGENT_ID}/messages"
 UUID = AGENT_ID.removeprefix("agent-")
 JSON = {"content-type": "application/json"}
 DEEP = b'{"name":"a","metadata":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}"
 DEEPISH = b'{"name":"a","metadata":{"a":' + b"[" * 150 + b"]" * 150 + b"}}"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def services() -> AsyncIterator[Backend]:
-    """The module's services."""
-    async with scripted_backend() as made:
-        yield made
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def edge(services: Backend) -> AsyncIterator[Edge]:
-    """The module's gateway."""
-    async with running(services) as started:
-        yield started
-
-
-@pytest.fixture
-def backend(services: Backend) -> Backend:
-    """The module's services, asked nothing yet."""
-    services.asked.clear()
-    return services
 
 
 @pytest.mark.parametrize(
@@ -258,11 +234,10 @@ async def test_a_bug_of_the_gateway_is_a_500_that_tells_nothing(edge: Edge, back
     assert len(answer.headers["x-trace-id"]) == 32
 
 
-async def test_a_service_that_is_away(backend: Backend) -> None:
+async def test_a_service_that_is_away(start_gateway: StartGateway, backend: Backend) -> None:
     await backend.stop("memory")
-    async with running(backend, call_timeout=0.5) as edge:
-        answer = await edge.http.get(f"/v1/blocks/{BLOCK_ID}")
-    await backend.start("memory")
+    edge = await start_gateway(call_timeout=0.5)
+    answer = await edge.http.get(f"/v1/blocks/{BLOCK_ID}")
     assert answer.status_code in (503, 504)
     assert orjson.loads(answer.content)["detail"]
 

@@ -96,8 +96,10 @@ async def test_one_trace_goes_through(edge: Edge, backend: Backend) -> None:
 async def test_requests_at_once_do_not_mix_their_callers(edge: Edge, backend: Backend) -> None:
     users = [f"{number:08x}-1111-4111-8111-111111111111" for number in range(20)]
 
+    everybody = asyncio.Barrier(len(users))
+
     async def get(request: agent_service_pb2.GetAgentRequest) -> agent_service_pb2.GetAgentResponse:
-        await asyncio.sleep(0.01)
+        await everybody.wait()
         return agent_service_pb2.GetAgentResponse(agent=samples.agent(id=request.agent_id))
 
     backend.on("GetAgent", get)

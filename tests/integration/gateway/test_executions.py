@@ -172,12 +172,18 @@ async def test_a_stream_of_nothing_is_a_404_and_a_silent_one_is_kept_alive(
     on(backend, "StreamExecution", unknown)
     assert (await edge.http.get(f"/v1/executions/{KEY}/stream")).status_code == 404
 
+    gate = asyncio.Event()
+
     async def silent(_: Any) -> AsyncIterator[pb.StreamExecutionResponse]:
-        await asyncio.sleep(1.5)
+        await gate.wait()
         yield pb.StreamExecutionResponse(sequence=1, receipt=RECEIPT)
 
     on(backend, "StreamExecution", silent)
-    text = (await edge.http.get(f"/v1/executions/{KEY}/stream")).text
+    async with edge.http.stream("GET", f"/v1/executions/{KEY}/stream") as answer:
+        pieces = answer.aiter_text()
+        text = await anext(pieces)
+        gate.set()
+        text += "".join([piece async for piece in pieces])
     assert text.startswith(": ping\n\n")
     assert text.rpartition("\n\nid: ")[2].startswith("1\nevent: receipt\n")
 

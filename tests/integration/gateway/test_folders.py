@@ -156,9 +156,10 @@ async def test_a_file_over_the_limit_is_refused_before_and_while_it_is_read(
 
 
 async def test_a_client_that_leaves_ends_the_upload(edge: Edge, backend: Backend) -> None:
-    ended = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def take(requests: AsyncIterator[Any]) -> None:
+        begun.set()
         try:
             async for _ in requests:
                 pass
@@ -169,12 +170,12 @@ async def test_a_client_that_leaves_ends_the_upload(edge: Edge, backend: Backend
 
     async def half() -> AsyncIterator[bytes]:
         yield b'--x\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n' + bytes(MEBIBYTE)
-        await asyncio.sleep(0.1)
+        await begun.wait()
         raise ConnectionError
 
     with pytest.raises((ConnectionError, httpx.HTTPError)):
         await edge.http.post(UPLOAD, content=half(), headers={"content-type": "multipart/form-data; boundary=x"})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await ended.wait()
 
 

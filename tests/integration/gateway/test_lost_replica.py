@@ -14,7 +14,7 @@ from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge, StartGateway
 from tests.integration.gateway.samples import AGENT_ID, RUN_ID, attached, ended, event, said
 from tests.integration.gateway.scripted import Backend, settled
-from tests.integration.gateway.test_turns import HELLO, MESSAGES, fails, stream
+from tests.integration.gateway.test_turns import HELLO, MESSAGES, fails, frames, stream
 
 FOREVER = 60
 
@@ -28,9 +28,9 @@ async def test_a_blocking_turn_is_sent_again_with_the_same_run_id(edge: Edge, ba
     request = asyncio.create_task(edge.sdk.agents.messages.create(AGENT_ID, input="hi"))
     await settled(lambda: len(backend.requests("SendMessages")) == 1)
     await backend.stop("agent", grace)
+    assert not request.done()
     done = message_service_pb2.SendMessagesResponse(messages=[said("Hello")], end=samples.turn_end())
     backend.on("SendMessages", lambda _: done)
-    await asyncio.sleep(0.3)
     await backend.start("agent")
     assert (await request).messages[0].content == "Hello"  # type: ignore[union-attr]
     first, second = (one.turn for one in backend.requests("SendMessages"))
@@ -52,13 +52,15 @@ async def test_a_stream_goes_on_after_the_last_event(edge: Edge, backend: Backen
 
     backend.on("StreamMessages", first)
     backend.on("StreamRun", rest)
-    reading = asyncio.create_task(stream(edge, **HELLO, streaming=True, stream_tokens=True))
-    await settled(lambda: len(backend.requests("StreamMessages")) == 1)
-    await asyncio.sleep(0.2)
-    await backend.stop("agent", grace)
-    await asyncio.sleep(0.2)
-    await backend.start("agent")
-    chunks = await reading
+    body = HELLO | {"streaming": True, "stream_tokens": True}
+    async with edge.http.stream("POST", MESSAGES, json=body) as answer:
+        pieces = answer.aiter_text()
+        read = ""
+        while '"Hel"' not in read:
+            read += await anext(pieces)
+        await backend.stop("agent", grace)
+        await backend.start("agent")
+        chunks = frames(read + "".join([piece async for piece in pieces]))
     texts = [chunk["content"] for chunk in chunks[:-1] if chunk["message_type"] == "assistant_message"]
     assert texts == ["one", "Hel", "lo Ada"]
     assert [chunk["message_type"] for chunk in chunks[:-1]].count("ping") == 1

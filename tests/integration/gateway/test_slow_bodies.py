@@ -19,7 +19,7 @@ async def _answer(edge: Edge, head: str, pieces: list[bytes], pause: float) -> t
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(pause)
-        whole = await asyncio.wait_for(reader.read(), 10)
+        whole = await asyncio.wait_for(reader.read(), 20)
     finally:
         writer.close()
     head_, _, body = whole.partition(b"\r\n\r\n")

@@ -17,7 +17,7 @@ from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2, run_pb2, 
 from loci.common.v1.page_pb2 import ORDER_ASCENDING
 from services.common.errors import FailedPrecondition, LociError, NotFound
 from tests.integration.gateway import samples
-from tests.integration.gateway.conftest import Edge, StartGateway
+from tests.integration.gateway.conftest import Edge, StartGateway, trust
 from tests.integration.gateway.samples import AGENT_ID, RUN_ID, attached, ended, event, said
 from tests.integration.gateway.scripted import Backend, settled
 
@@ -132,17 +132,44 @@ async def test_how_a_repeated_request_is_recognised(edge: Edge, backend: Backend
     assert len({turn.run_id for turn in turns}) == len(turns)
 
 
+class GivesUpOnce(httpx.AsyncHTTPTransport):
+    """A connection whose first request runs out of time when `reached` is set, however long that takes."""
+
+    def __init__(self, reached: asyncio.Event) -> None:
+        super().__init__(verify=trust())
+        self._reached: asyncio.Event | None = reached
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        reached, self._reached = self._reached, None
+        if reached is None:
+            return await super().handle_async_request(request)
+        answering = asyncio.create_task(self._read(request))
+        async with asyncio.timeout(20):
+            await reached.wait()
+        answering.cancel()
+        await asyncio.gather(answering, return_exceptions=True)
+        raise httpx.ReadTimeout("the time is over", request=request)
+
+    async def _read(self, request: httpx.Request) -> None:
+        answer = await super().handle_async_request(request)
+        try:
+            await answer.aread()
+        finally:
+            await answer.aclose()
+
+
 async def test_the_sdk_counts_its_retries(edge: Edge, backend: Backend) -> None:
-    answers(backend)
-    async with AsyncLetta(base_url=edge.url, max_retries=1, timeout=0.3) as hasty:
-        gate = asyncio.Event()
+    reached = asyncio.Event()
 
-        async def slow(request: Any) -> message_service_pb2.SendMessagesResponse:
-            if not request.turn.retry.is_retry:
-                await gate.wait()
-            return message_service_pb2.SendMessagesResponse(end=samples.turn_end())
+    async def slow(request: Any) -> message_service_pb2.SendMessagesResponse:
+        if not request.turn.retry.is_retry:
+            reached.set()
+            await asyncio.Event().wait()
+        return message_service_pb2.SendMessagesResponse(end=samples.turn_end())
 
-        backend.on("SendMessages", slow)
+    backend.on("SendMessages", slow)
+    http_client = httpx.AsyncClient(transport=GivesUpOnce(reached))
+    async with AsyncLetta(base_url=edge.url, max_retries=1, http_client=http_client) as hasty:
         await hasty.agents.messages.create(AGENT_ID, input="hi")
     first, second = (request.turn.retry for request in backend.requests("SendMessages"))
     assert (first.is_retry, second.is_retry) == (False, True)
@@ -226,16 +253,23 @@ async def test_a_background_stream_numbers_its_chunks(edge: Edge, backend: Backe
 
 
 async def test_keepalive_pings(start_gateway: StartGateway, backend: Backend) -> None:
+    gate = asyncio.Event()
+
     async def slow(_: Any) -> AsyncIterator[Any]:
         yield message_service_pb2.StreamMessagesResponse(event=attached())
-        await asyncio.sleep(0.5)
+        await gate.wait()
         yield message_service_pb2.StreamMessagesResponse(event=ended())
 
     backend.on("StreamMessages", slow)
     edge = await start_gateway(ping_interval=0.1)
-    pings = [one for one in await stream(edge, **HELLO, streaming=True) if one != "[DONE]"]
-    assert [one["message_type"] for one in pings].count("ping") in range(4, 8)
-    assert {one["run_id"] for one in pings if one["message_type"] == "ping"} == {RUN_ID}
+    async with edge.http.stream("POST", MESSAGES, json=HELLO | {"streaming": True}) as answer:
+        lines = (line async for line in answer.aiter_lines() if line.startswith("data: "))
+        # The first says which run it is; the others come while nothing happens.
+        for _ in range(5):
+            ping = orjson.loads((await anext(lines)).removeprefix("data: "))
+            assert (ping["message_type"], ping["run_id"]) == ("ping", RUN_ID)
+        gate.set()
+        assert [line async for line in lines][-1] == "data: [DONE]"
 
 
 async def test_a_stream_whose_turn_failed(edge: Edge, backend: Backend) -> None:
@@ -540,23 +574,26 @@ async def test_a_client_that_leaves_ends_the_run_where_the_operator_says_so(
 
 async def _leave(edge: Edge, backend: Backend, *, streaming: bool) -> asyncio.Event:
     """Begins a turn that never ends and goes away; the event says when the service saw its call end."""
-    closed = asyncio.Event()
+    reached, closed = asyncio.Event(), asyncio.Event()
 
     async def endless(_: Any) -> AsyncIterator[Any]:
         try:
             yield message_service_pb2.StreamMessagesResponse(event=attached())
-            await asyncio.sleep(60)
+            reached.set()
+            await asyncio.Event().wait()
         finally:
             closed.set()
 
     async def stuck(_: Any) -> None:
         try:
-            await asyncio.sleep(60)
+            reached.set()
+            await asyncio.Event().wait()
         finally:
             closed.set()
 
     backend.on("StreamMessages", endless)
     backend.on("SendMessages", stuck)
-    with pytest.raises(httpx.ReadTimeout):
-        await edge.http.post(MESSAGES, json={**HELLO, "streaming": streaming}, timeout=0.3)
+    async with httpx.AsyncClient(base_url=edge.url, transport=GivesUpOnce(reached)) as leaving:
+        with pytest.raises(httpx.ReadTimeout):
+            await leaving.post(MESSAGES, json={**HELLO, "streaming": streaming})
     return closed

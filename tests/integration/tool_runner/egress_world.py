@@ -31,6 +31,8 @@ class Host:
     port: int = 0
     asked: list[web.Request] = field(default_factory=list)
     connections: set[Any] = field(default_factory=set)
+    # Opened once for each line of /steps.
+    steps: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request)
@@ -56,9 +58,17 @@ class Host:
     async def _ticks(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        for number in range(3):
+        for number in range(int(request.query["number"])):
             await response.write(f"data: {number}\n\n".encode())
             await asyncio.sleep(0.1)
+        return response
+
+    async def _steps(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        for number in range(3):
+            await self.steps.acquire()
+            await response.write(f"data: {number}\n\n".encode())
         return response
 
     async def _large(self, request: web.Request) -> web.Response:
@@ -138,7 +148,7 @@ class World:
             trusted.load_verify_locations(cadata=tunnel.authority)
         async with (
             self.proxy(tunnel) as url,
-            httpx.AsyncClient(proxy=url, verify=trusted, timeout=10, trust_env=False) as client,
+            httpx.AsyncClient(proxy=url, verify=trusted, timeout=30, trust_env=False) as client,
         ):
             yield client, shown
 
@@ -152,7 +162,7 @@ class World:
                 writer.write(data)
                 writer.write_eof()
                 try:
-                    return await asyncio.wait_for(reader.read(), 10)
+                    return await asyncio.wait_for(reader.read(), 30)
                 finally:
                     writer.close()
 

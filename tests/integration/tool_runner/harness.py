@@ -37,6 +37,7 @@ from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.mcp_servers.wiring import McpSettings
+from tests.polling import until
 
 if TYPE_CHECKING:
     from loci.tool.v1.execution_service_pb2_grpc import ExecutionServiceAsyncStub
@@ -175,9 +176,22 @@ class Service(Client):
 
     async def until_running(self, count: int = 1) -> None:
         """The sandbox was given this many jobs."""
-        async with asyncio.timeout(10):
-            while len(self.sandbox.jobs) < count:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(self.sandbox.jobs) >= count, pause=0.01)
+
+    async def until_state(self, key: str, state: int) -> execution_pb.Receipt:
+        """Returns the receipt of a call once it is in this state."""
+        async with asyncio.timeout(20):
+            while (receipt := await self._receipt_if_any(key)) is None or receipt.state != state:
+                await asyncio.sleep(0.02)
+        return receipt
+
+    async def _receipt_if_any(self, key: str) -> execution_pb.Receipt | None:
+        try:
+            return await self.receipt(key)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.NOT_FOUND:
+                raise
+            return None
 
 
 @contextmanager

@@ -90,14 +90,13 @@ async def test_a_second_request_attaches_and_a_lost_client_changes_nothing(runne
 
 async def test_it_goes_on_when_nobody_waits(runner: Service) -> None:
     tool = await runner.upsert()
-    request = execution_pb.ExecuteToolRequest(call_key="alone", tool_id=tool.id)
-    call = asyncio.ensure_future(runner.execution.ExecuteTool(request, timeout=0.5))
+    call = asyncio.ensure_future(runner.call(tool.id, key="alone"))
     await runner.until_running()
-    with pytest.raises(Exception, match="DEADLINE_EXCEEDED"):
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
         await call
     runner.sandbox.gate.set()
-    await asyncio.sleep(0.2)
-    assert (await runner.receipt("alone")).result_json == "7"
+    assert (await runner.until_state("alone", execution_pb.RECEIPT_STATE_DONE)).result_json == "7"
 
 
 async def test_cancel_kills(runner: Service) -> None:
@@ -120,8 +119,7 @@ async def test_cancel_of_a_call_in_line(tool_url: str, tmp_path: Path) -> None:
         running = asyncio.ensure_future(runner.call(tool.id, key="running"))
         await runner.until_running()
         waiting = asyncio.ensure_future(runner.call(tool.id, key="waiting"))
-        await asyncio.sleep(0.2)
-        assert (await runner.receipt("waiting")).state == execution_pb.RECEIPT_STATE_RESERVED
+        await runner.until_state("waiting", execution_pb.RECEIPT_STATE_RESERVED)
         assert (await runner.cancel("waiting")).outcome == execution_pb.OUTCOME_CANCELLED
         assert (await waiting).outcome == execution_pb.OUTCOME_CANCELLED
         runner.sandbox.gate.set()
@@ -255,6 +253,7 @@ async def test_receipts_of_an_agent_are_erased(runner: Service) -> None:
     assert (await runner.receipt("other")).state == execution_pb.RECEIPT_STATE_DONE
 
 
+@pytest.mark.timing
 async def test_replicas_wait_for_one_another(tool_url: str, tmp_path: Path) -> None:
     async with tool_runner(tool_url, tmp_path) as first:
         organization_id = first.caller.organization_id
@@ -290,7 +289,7 @@ async def test_a_stopping_replica_says_that_it_does_not_know(tool_url: str, tmp_
         began = asyncio.ensure_future(first.call(tool.id, key="began"))
         await first.until_running()
         waiting = asyncio.ensure_future(first.call(tool.id, key="waiting"))
-        await asyncio.sleep(0.2)
+        await first.until_state("waiting", execution_pb.RECEIPT_STATE_RESERVED)
         await first.runner.executor.close()
         assert (await began).state == execution_pb.RECEIPT_STATE_UNKNOWN
         with fails(Unavailable, "UNAVAILABLE"):
@@ -373,11 +372,13 @@ async def test_a_call_costs_few_statements(runner: Service) -> None:
     tool = await runner.upsert()
     runner.sandbox.gate.set()
     await runner.call(tool.id)
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
     runner.counter.reset()
     await runner.call(tool.id)
-    await asyncio.sleep(0.01)
-    assert runner.counter.statements <= 5, runner.counter.texts  # the tool, its environment; reserve, start, end
+    await asyncio.sleep(0)
+    # The tool, its environment; reserve, start, end. The lease beats when it is time, whatever calls there are.
+    texts = [text for text in runner.counter.texts if "tool_runner.leases" not in text]
+    assert len(texts) <= 5, texts
 
 
 async def test_limits_travel_to_the_sandbox(tool_url: str, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ async def test_what_this_replica_left_open_is_not_waited_for(
     )
     await connection.close()
     await _owned(tool_url, runner, "left", own, state)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert (await runner.call(tool.id, key="left")).state == becomes
     assert len(runner.sandbox.jobs) == runs
 
@@ -65,7 +65,7 @@ async def test_a_call_that_another_replica_took_is_asked_for_again(tool_url: str
         first = asyncio.ensure_future(runner.call(tool.id, key="first"))
         await runner.until_running()
         second = asyncio.ensure_future(runner.call(tool.id, key="second"))
-        await asyncio.sleep(0.2)
+        await runner.until_state("second", execution_pb.RECEIPT_STATE_RESERVED)
         await _owned(tool_url, runner, "second", uuid4(), State.RESERVED)
         runner.sandbox.gate.set()
         with fails(Unavailable, "UNAVAILABLE"):
@@ -100,7 +100,7 @@ async def test_a_database_that_is_away_for_a_moment_is_asked_again(runner: Servi
     try:
         for round_ in range(5):
             request = execution_pb.ExecuteToolRequest(call_key=f"away-{round_}", tool_id=tool.id)
-            call = asyncio.ensure_future(call_idempotent(runner.execution.ExecuteTool, request, timeout=10))
+            call = asyncio.ensure_future(call_idempotent(runner.execution.ExecuteTool, request, timeout=60))
             await asyncio.sleep(0.002 * round_)
             await connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -116,7 +116,7 @@ async def test_a_result_that_cannot_be_told_ends_its_call(runner: Service) -> No
     tool = await runner.upsert()
     runner.sandbox.gate.set()
     runner.sandbox.result = Result(ExitReason.OK, result="9" * 5_000)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         receipt = await runner.call(tool.id, key="huge")
     assert receipt.outcome == execution_pb.OUTCOME_KILLED
     assert "could not be read" in receipt.tool_return

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import grpc
+import psutil
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -24,6 +25,7 @@ from services.common.keys import public_keys_of
 from services.tool_runner.core.job import SandboxUnavailable
 from services.tool_runner.sandboxes.bubblewrap.source import create
 from tests.integration.tool_runner.harness import ENCRYPTION_KEY, PRIVATE_KEY, ROLL, Client, client
+from tests.polling import until
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -59,12 +61,12 @@ async def process(url: str, address: str, **environment: str) -> AsyncIterator[a
     try:
         async with make_channel(address) as channel:
             health: Any = health_pb2_grpc.HealthStub(channel)
-            await health.Check(health_pb2.HealthCheckRequest(), timeout=20, wait_for_ready=True)
+            await health.Check(health_pb2.HealthCheckRequest(), timeout=60, wait_for_ready=True)
         yield service
     finally:
         if service.returncode is None:
             service.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await service.wait()
 
 
@@ -112,15 +114,17 @@ async def test_kill_9_in_the_middle_of_a_call(tool_url: str, tmp_path: Path) -> 
     organization_id = uuid4()
     address = f"unix://{tmp_path}/t.sock"
     async with process(tool_url, address) as service, client(address, organization_id) as runner:
-        slow = await runner.upsert(tool("time.sleep(60)", imports="import time"))
+        slow = await runner.upsert(tool("print('begun', flush=True); time.sleep(60)", imports="import time"))
         again = await runner.upsert(ROLL, idempotent=True)
         calls = [asyncio.ensure_future(runner.call(slow.id, key="slow"))]
-        await _until_started(runner, "slow")
+        await _until_begun(runner, "slow")
+        inside = _sandboxes(service)
+        assert inside
         service.kill()
         await service.wait()
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(outcomes[0], Exception)
-        assert _of_sandboxes(slow.id) == []
+        await until(lambda: not any(map(_runs, inside)))
     after = f"unix://{tmp_path}/after.sock"
     async with process(tool_url, after), client(after, organization_id) as runner:
         receipt = await runner.call(slow.id, key="slow")
@@ -129,30 +133,32 @@ async def test_kill_9_in_the_middle_of_a_call(tool_url: str, tmp_path: Path) -> 
         assert (await runner.call(again.id, num_sides=1)).tool_return == "1"
 
 
-async def _until_started(runner: Client, key: str) -> None:
-    async with asyncio.timeout(20):
+async def _until_begun(runner: Client, key: str) -> None:
+    """The tool of this call runs: it has printed something."""
+    async with asyncio.timeout(60):
         while True:
-            await asyncio.sleep(0.1)
-            request = execution_pb.GetReceiptRequest(call_key=key)
+            request = execution_pb.StreamExecutionRequest(call_key=key)
             try:
-                receipt = (await runner.execution.GetReceipt(request)).receipt
-            except grpc.aio.AioRpcError:  # not there yet
-                continue
-            if receipt.state == execution_pb.RECEIPT_STATE_STARTED:
-                await asyncio.sleep(0.5)
-                return
+                async for event in runner.execution.StreamExecution(request):
+                    assert event.stdout == "begun\n"
+                    return
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.NOT_FOUND:
+                    raise
+                await asyncio.sleep(0.05)
 
 
-def _of_sandboxes(word: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                if word in (entry / "environ").read_text(errors="replace"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
+def _sandboxes(service: asyncio.subprocess.Process) -> list[psutil.Process]:
+    """What runs in sandboxes of a service."""
+    found = psutil.Process(service.pid).children(recursive=True)
+    return [process for process in found if "/opt/loci/worker" in " ".join(process.cmdline())]
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -160,11 +166,11 @@ async def test_sigterm_ends_calls_and_itself(tool_url: str, tmp_path: Path) -> N
     address = f"unix://{tmp_path}/t.sock"
     organization_id = UUID(int=77)
     async with process(tool_url, address) as service, client(address, organization_id) as runner:
-        slow = await runner.upsert(tool("time.sleep(60)", imports="import time"))
+        slow = await runner.upsert(tool("print('begun', flush=True); time.sleep(60)", imports="import time"))
         call = asyncio.ensure_future(runner.call(slow.id, key="stopped"))
-        await _until_started(runner, "stopped")
+        await _until_begun(runner, "stopped")
         service.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             assert await service.wait() == 0
         await asyncio.gather(call, return_exceptions=True)
 

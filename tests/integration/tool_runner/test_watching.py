@@ -12,6 +12,7 @@ import pytest
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import FailedPrecondition, NotFound
 from services.tool_runner.core.job import ExitReason, Limits, Result, ToolError
+from services.tool_runner.executions import perform
 from tests.integration.tool_runner.harness import Client, Service, fails, tool_runner
 from tests.integration.tool_runner.test_execution import _Dead
 
@@ -44,6 +45,14 @@ async def rows(url: str) -> int:
     return found
 
 
+async def until_rows(url: str, count: int) -> None:
+    """So many pieces are stored."""
+    async with asyncio.timeout(20):
+        while await rows(url) < count:
+            await asyncio.sleep(0.05)
+    assert await rows(url) == count
+
+
 async def test_every_replica_tells_the_same(tool_url: str, tmp_path: Path) -> None:
     async with tool_runner(tool_url, tmp_path) as first:
         organization_id = first.caller.organization_id
@@ -53,10 +62,9 @@ async def test_every_replica_tells_the_same(tool_url: str, tmp_path: Path) -> No
             call = asyncio.ensure_future(first.call(tool.id, key="both"))
             await first.until_running()
             here, there = (asyncio.ensure_future(watched(client, "both")) for client in (first, second))
-            await asyncio.sleep(0.7)
-            assert await rows(tool_url) == 2
+            await until_rows(tool_url, 2)
             first.sandbox.print("stdout", "three")
-            await asyncio.sleep(0.7)
+            await until_rows(tool_url, 3)
             assert not here.done()
             assert not there.done()
             first.sandbox.result = Result(ExitReason.OK, result="1", stdout="onethree four", stderr="two")
@@ -77,14 +85,16 @@ async def test_every_replica_tells_the_same(tool_url: str, tmp_path: Path) -> No
             assert await rows(tool_url) == 0
 
 
-async def test_a_short_call_stores_no_output_of_its_own(runner: Service) -> None:
+async def test_a_short_call_stores_no_output_of_its_own(runner: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perform, "_FIRST_OUTPUT_SECONDS", 60.0)
     tool = await runner.upsert()
     runner.sandbox.prints = [("stdout", "one")]
     runner.sandbox.gate.set()
     await runner.call(tool.id)
     runner.counter.reset()
     await runner.call(tool.id)
-    await asyncio.sleep(0.4)
+    await asyncio.sleep(0)
+    assert runner.counter.texts
     assert not any("INSERT INTO tool_runner.outputs" in text for text in runner.counter.texts)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -218,7 +219,7 @@ async def test_a_page_that_never_ends_does_not_hold_its_call() -> None:
     server = HttpServer(drip)
     await server.start()
     asked = work("fetch_webpage", url=f"http://127.0.0.1:{server.port}/")
-    async with asyncio.timeout(5), running() as runner:
+    async with asyncio.timeout(30), running() as runner:
         result = await runner.run(replace(asked, limits=Limits(seconds=0.3)), _ignored)
     await server.stop()
     assert result.reason is ExitReason.TIMEOUT
@@ -240,7 +241,12 @@ async def test_private_addresses_are_not_fetched(url: str) -> None:
         assert "was not fetched" in await problem(runner, work("fetch_webpage", url=url))
 
 
-async def test_http_becomes_https_where_it_is_not_this_machine() -> None:
+async def test_http_becomes_https_where_it_is_not_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    # What the machine's own resolver says, and when, is no part of the promise.
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     async with running(allow_private=False) as runner:
         said = await problem(runner, work("fetch_webpage", url="http://no-such-host.invalid/page"))
     assert said == "http://no-such-host.invalid/page could not be fetched: no-such-host.invalid cannot be resolved"
