@@ -16,8 +16,8 @@ HELLO: list[Any] = [{"role": "user", "content": "Good morning."}]
 DAILY: Any = {"type": "recurring", "cron_expression": "30 2 * * *"}
 
 
-def soon(seconds: float = 0.4) -> Any:
-    """A time that comes in a moment, in milliseconds as JavaScript has it."""
+def soon(seconds: float = 2.0) -> Any:
+    """A time that is still to come when the request is read, in milliseconds as JavaScript has it."""
     return {"type": "one-time", "scheduled_at": (time.time() + seconds) * 1_000}
 
 
