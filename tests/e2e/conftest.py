@@ -2,8 +2,8 @@
 
 `stack` is one Loci for all of them, with fake OpenAI and Anthropic providers behind it; `openai_fake` and
 `anthropic_fake` are those providers, reset for each test. What needs a setting uses `open_stack`, where everything is
-on, or `guarded_stack`, which has a password; who kills or restarts uses `own_stack`. Each starts where it is first asked
-for, and ends with the last test of this folder.
+on, or `guarded_stack`, which has a password; who kills or restarts uses `own_stack`. Each starts where it is asked for
+first, and ends with the last test of this folder.
 """
 
 from collections.abc import Iterator

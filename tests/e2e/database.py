@@ -53,6 +53,12 @@ def wait_in_line(stack: Stack, agent_id: str, messages: int = 1) -> None:
     wait_until(lambda: value(stack, query, from_public("agent", agent_id)) == messages)
 
 
+def wait_delivered(stack: Stack, prefix: str, subject: str) -> None:
+    """Waits until what follows on the deletion of something is done."""
+    query = "SELECT count(*) FROM agent.outbox WHERE subject_id = $1"
+    wait_until(lambda: value(stack, query, from_public(prefix, subject)) == 0, 60)
+
+
 def end_runs(stack: Stack) -> None:
     """Cancels what still runs, and waits for its end."""
     query = "SELECT agent_id, id FROM agent.runs WHERE status IN ('created', 'running')"

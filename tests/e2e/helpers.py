@@ -71,7 +71,7 @@ def finished_run(client: Any, run_id: str) -> Any:
         run = client.runs.retrieve(run_id)
         return None if run.status in ("created", "running") else run
 
-    return wait_until(answer)
+    return wait_until(answer, 60)
 
 
 def calls_that_run(stack: Stack, agent_id: str) -> list[Any]:
@@ -88,4 +88,4 @@ def finished_file(client: Any, folder_id: str, file_id: str) -> Any:
         file = client.folders.files.retrieve(file_id, folder_id=folder_id, include_content=True)
         return file if file.processing_status in ("completed", "error") else None
 
-    return wait_until(answer)
+    return wait_until(answer, 60)

@@ -231,7 +231,9 @@ def test_a_token_ends_by_itself(tenants: tuple[Tenant, Tenant]) -> None:
 def test_a_page_asks_first(guarded_stack: Stack) -> None:
     asks = {"origin": "https://app.test", "access-control-request-method": "POST"}
     answer = httpx.options(
-        f"{guarded_stack.url}/v1/agents/", headers=asks | {"access-control-request-headers": "authorization"}
+        f"{guarded_stack.url}/v1/agents/",
+        headers=asks | {"access-control-request-headers": "authorization"},
+        timeout=30,
     )
     assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, "https://app.test")
 
@@ -353,7 +355,10 @@ def leaves_nothing(guarded_stack: Stack, gone: Tenant, kept: Tenant) -> None:
     } == {}
     assert len(kept.sdk.agents.list().items) == 1
     refused = httpx.delete(
-        f"{guarded_stack.url}/v1/orgs/", params={"org_id": DEFAULT}, headers={"authorization": f"Bearer {PASSWORD}"}
+        f"{guarded_stack.url}/v1/orgs/",
+        params={"org_id": DEFAULT},
+        headers={"authorization": f"Bearer {PASSWORD}"},
+        timeout=30,
     )
     assert refused.status_code == 409, refused.text
 

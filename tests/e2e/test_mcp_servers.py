@@ -269,5 +269,5 @@ def test_the_endpoint_is_behind_the_password(guarded_stack: Stack) -> None:
     allowed = httpx.post(url, json=initialize, headers=authorized, timeout=30)
     assert (allowed.status_code, '"name":"loci"' in allowed.text) == (200, True)
     # The state is what a browser shows, and all that it has.
-    assert httpx.get(f"{guarded_stack.url}/v1/tools/mcp/oauth/callback?state=x").status_code == 400
-    assert httpx.get(f"{guarded_stack.url}/v1/mcp-servers/").status_code == 401
+    assert httpx.get(f"{guarded_stack.url}/v1/tools/mcp/oauth/callback?state=x", timeout=30).status_code == 400
+    assert httpx.get(f"{guarded_stack.url}/v1/mcp-servers/", timeout=30).status_code == 401

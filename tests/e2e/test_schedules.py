@@ -119,10 +119,10 @@ def test_pages(stack: Stack) -> None:
 )
 def test_what_is_refused(stack: Stack, agent_id: str, change: dict[str, Any], says: str) -> None:
     body = {"messages": HELLO, "schedule": DAILY} | change
-    answer = httpx.post(f"{stack.url}/v1/agents/{agent_id}/schedule", json=body)
+    answer = httpx.post(f"{stack.url}/v1/agents/{agent_id}/schedule", json=body, timeout=30)
     assert answer.status_code == 422, answer.text
     assert says in answer.json()["detail"]
-    assert httpx.get(f"{stack.url}/v1/agents/{agent_id}/schedule").json()["scheduled_messages"] == []
+    assert httpx.get(f"{stack.url}/v1/agents/{agent_id}/schedule", timeout=30).json()["scheduled_messages"] == []
 
 
 @pytest.fixture(scope="module")
