@@ -88,12 +88,12 @@ def client(stack: Stack) -> Any:
 
 @pytest.fixture(scope="module")
 def short_stack(providers: Providers) -> Iterator[Stack]:
-    """A Loci that loses its patience with providers and tools within seconds."""
+    """A Loci that loses its patience with providers and tools within seconds; what does not hang needs far less."""
     impatience = {
-        "LOCI_LLM_STALL_SECONDS": "2",
-        "LOCI_LLM_REPLY_SECONDS": "2",
-        "LOCI_LLM_RETRIES": "1",
-        "LOCI_TOOL_TIMEOUT": "3",
+        "LOCI_LLM_STALL_SECONDS": "5",
+        "LOCI_LLM_REPLY_SECONDS": "5",
+        "LOCI_LLM_RETRIES": "0",
+        "LOCI_TOOL_TIMEOUT": "6",
     }
     with running(providers.environment() | impatience) as started:
         yield started

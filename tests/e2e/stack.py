@@ -24,7 +24,7 @@ from tests.e2e.prepared_home import copy_prepared_home
 from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 90.0
 # Variables of the developer's shell that would change what is tested, or how long a start takes.
 SHELL = ("LOCI_", "LETTA_", "OTEL_", "PYTHONDONTWRITEBYTECODE")
 FOREIGN = (*SHELL, *(setting for row in TYPES.values() for setting in row.settings))
@@ -179,15 +179,18 @@ class Stack:
 
 
 @contextmanager
-def running(environment: Mapping[str, str] | None = None, *, first_start: bool = False) -> Iterator[Stack]:
+def running(
+    environment: Mapping[str, str] | None = None, *, first_start: bool = False, durable: bool = False
+) -> Iterator[Stack]:
     """A stack in a folder of its own; afterwards neither processes nor folder are left.
 
-    first_start: with nothing in LOCI_HOME; otherwise there are keys and a database already.
+    first_start: with nothing in LOCI_HOME; otherwise there are keys and a database already. durable: its Postgres waits
+    for the disk, as it always does after a first start.
     """
     folder = Path(tempfile.mkdtemp(prefix="loci-e2e-"))
     stack = Stack(folder / "home", environment or {})
     if not first_start:
-        copy_prepared_home(stack.home)
+        copy_prepared_home(stack.home, durable=durable)
     try:
         stack.start()
         yield stack
