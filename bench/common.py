@@ -68,5 +68,5 @@ def loci_with_provider(*, record: bool = False) -> Iterator[tuple[Stack, int]]:
     """A whole Loci before a fake OpenAI, and the port of that; see `fake_provider`."""
     with fake_provider(record=record) as port:
         environment = {"OPENAI_API_KEY": "sk-bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1"}
-        with running(environment) as stack:
+        with running(environment, durable=True) as stack:
             yield stack, port

@@ -180,6 +180,25 @@ class Load:
         self.report.add(f"turns/s, {concurrent} agents at once", done / taken)
         self.report.add(f"CPU ms per turn, {concurrent} agents at once", 1e3 * cpu / max(done, 1))
 
+    async def crowd(self, conversations: int = 200, at_once: int = 32) -> None:
+        """Turns per second of one agent's conversations that all write one block."""
+        async with self.connection() as connection:
+            agent_id = await self.agent(connection)
+        left = iter(range(conversations))
+
+        async def client() -> None:
+            async with self.connection() as own:
+                for _ in left:
+                    made = await own.request("POST", f"/v1/conversations/?agent_id={agent_id}", {})
+                    path = f"/v1/conversations/{made.json()['id']}/messages"
+                    answer = await own.request("POST", path, {"input": "one note", "streaming": False})
+                    assert answer.json()["stop_reason"]["stop_reason"] == "end_turn", answer.body
+
+        begin = time.perf_counter()
+        await asyncio.gather(*(client() for _ in range(at_once)))
+        taken = time.perf_counter() - begin
+        self.report.add(f"turns/s that write one block, {at_once} conversations at once", conversations / taken)
+
     async def creation(self) -> None:
         """Agents created per second by one client and by eight."""
         async with self.connection() as connection:
@@ -265,7 +284,10 @@ async def measure(stack: Stack, fake_port: int, count: int, seconds: float) -> R
         note = {"text": "", "calls": [NOTE]}
         script = {
             "default": {"text": REPLY},
-            "rules": [{"reply": note, "contains": "three steps", "step": step} for step in (0, 1)],
+            "rules": [
+                *({"reply": note, "contains": "three steps", "step": step} for step in (0, 1)),
+                {"reply": note, "contains": "one note", "step": 0},
+            ],
         }
         assert (await control.request("POST", "/_script", script)).status == 200
     load = Load(stack, fake_port, report, count)
@@ -277,6 +299,7 @@ async def measure(stack: Stack, fake_port: int, count: int, seconds: float) -> R
     await load.creation()
     for concurrent in CONCURRENT:
         await load.throughput(concurrent, seconds)
+    await load.crowd()
     return report
 
 

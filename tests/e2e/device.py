@@ -19,7 +19,7 @@ class Device:
         self.name = name
         self.socket = socket
 
-    def hear(self, timeout: float = 10) -> Any:
+    def hear(self, timeout: float = 30) -> Any:
         """The next frame."""
         return json.loads(self.socket.recv(timeout))
 
@@ -36,7 +36,7 @@ class Device:
 
 def register(url: str, device_id: str, **body: Any) -> Any:
     """Registers a device; returns the answer."""
-    answer = httpx.post(f"{url}/v1/environments/register", json={"deviceId": device_id, **body}, timeout=10)
+    answer = httpx.post(f"{url}/v1/environments/register", json={"deviceId": device_id, **body}, timeout=30)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -7,9 +7,11 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
+import httpx
 import pytest
 from letta_client import Letta
 
+from tests.e2e.stack import Stack
 from tests.polling import wait_until
 
 DICE = '''
@@ -69,7 +71,14 @@ def finished_run(client: Any, run_id: str) -> Any:
         run = client.runs.retrieve(run_id)
         return None if run.status in ("created", "running") else run
 
-    return wait_until(answer)
+    return wait_until(answer, 60)
+
+
+def calls_that_run(stack: Stack, agent_id: str) -> list[Any]:
+    """The agent's calls whose code runs now."""
+    query = {"agent_id": agent_id, "states": "started"}
+    found: list[Any] = httpx.get(f"{stack.url}/v1/executions", params=query, timeout=30).json()["executions"]
+    return found
 
 
 def finished_file(client: Any, folder_id: str, file_id: str) -> Any:
@@ -79,4 +88,4 @@ def finished_file(client: Any, folder_id: str, file_id: str) -> Any:
         file = client.folders.files.retrieve(file_id, folder_id=folder_id, include_content=True)
         return file if file.processing_status in ("completed", "error") else None
 
-    return wait_until(answer)
+    return wait_until(answer, 60)

@@ -10,8 +10,9 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,23 @@ from tests.e2e.prepared_home import copy_prepared_home
 from tests.polling import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 90.0
 # Variables of the developer's shell that would change what is tested, or how long a start takes.
 SHELL = ("LOCI_", "LETTA_", "OTEL_", "PYTHONDONTWRITEBYTECODE")
 FOREIGN = (*SHELL, *(setting for row in TYPES.values() for setting in row.settings))
 
 
-def free_port() -> int:
-    """A port of the loopback address that nobody uses now."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def own_port() -> Iterator[int]:
+    """A port of the loopback address that only who is told of it can listen on.
+
+    A socket that never listens holds it: the kernel gives it to nobody who asks for any, and lets a server bind it that
+    reuses addresses, as they do.
+    """
+    with closing(socket.socket()) as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def is_listening(port: int) -> bool:
@@ -48,7 +54,9 @@ class Stack:
 
     def __init__(self, home: Path, environment: Mapping[str, str]) -> None:
         self.home = home
-        self.port, self.grpc_port = free_port(), free_port()
+        held = ExitStack()
+        self.port, self.grpc_port = (held.enter_context(own_port()) for _ in range(2))
+        weakref.finalize(self, held.close)
         self.url = f"http://127.0.0.1:{self.port}"
         plain = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
         own = {"LOCI_HOME": str(home), "LOCI_PORT": str(self.port), "LOCI_GRPC_PORT": str(self.grpc_port)}
@@ -138,40 +146,51 @@ class Stack:
 
     def pid(self, service: str) -> int:
         """The process of a service: "agent", "memory", "llm_gateway", "tool_runner" or "gateway"."""
+        found = self._find(service)
+        assert found is not None, f"{service} does not run"
+        return found
+
+    def _find(self, service: str) -> int | None:
         module = "gateway" if service == "gateway" else f"services.{service}"
         for child in self.supervisor.children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 command = child.cmdline()
                 if "-m" in command and module in command[command.index("-m") + 1 :][:1]:
                     return child.pid
-        raise AssertionError(f"{service} does not run")
+        return None
 
     def kill(self, service: str) -> None:
-        """kill -9."""
-        os.kill(self.pid(service), signal.SIGKILL)
+        """kill -9, and waits until the process is gone."""
+        process = psutil.Process(wait_until(lambda: self._find(service), problem=lambda: f"{service} does not run"))
+        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.wait(20)
 
-    def wait_healthy(self, seconds: float = 20.0) -> None:
+    def wait_healthy(self, seconds: float = 60.0) -> None:
         """Waits until the gateway answers."""
         wait_until(self._is_healthy, seconds, problem=lambda: "the gateway does not answer")
 
     def _is_healthy(self) -> bool:
         try:
-            urllib.request.urlopen(f"{self.url}/v1/health/", timeout=1).close()
+            urllib.request.urlopen(f"{self.url}/v1/health/", timeout=10).close()
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
         return True
 
 
 @contextmanager
-def running(environment: Mapping[str, str] | None = None, *, first_start: bool = False) -> Iterator[Stack]:
+def running(
+    environment: Mapping[str, str] | None = None, *, first_start: bool = False, durable: bool = False
+) -> Iterator[Stack]:
     """A stack in a folder of its own; afterwards neither processes nor folder are left.
 
-    first_start: with nothing in LOCI_HOME; otherwise there are keys and a database already.
+    first_start: with nothing in LOCI_HOME; otherwise there are keys and a database already. durable: its Postgres waits
+    for the disk, as it always does after a first start.
     """
     folder = Path(tempfile.mkdtemp(prefix="loci-e2e-"))
     stack = Stack(folder / "home", environment or {})
     if not first_start:
-        copy_prepared_home(stack.home)
+        copy_prepared_home(stack.home, durable=durable)
     try:
         stack.start()
         yield stack

@@ -118,9 +118,11 @@ def test_folders_are_named_when_an_agent_is_made_and_changed(stack: Stack) -> No
     assert not set(TOOLS) & {tool.name for tool in agent.tools}
     listed = {one.id: one for one in client.agents.list(include=["agent.sources"])}
     assert listed[agent.id].sources == []
-    older = httpx.patch(f"{stack.url}/v1/agents/{agent.id}/sources/attach/{first.id}")
+    older = httpx.patch(f"{stack.url}/v1/agents/{agent.id}/sources/attach/{first.id}", timeout=30)
     assert (older.status_code, older.json()) == (200, None)
-    assert [one["id"] for one in httpx.get(f"{stack.url}/v1/agents/{agent.id}/sources").json()] == [first.id]
+    assert [one["id"] for one in httpx.get(f"{stack.url}/v1/agents/{agent.id}/sources", timeout=30).json()] == [
+        first.id
+    ]
     other = client.agents.create(model=MODEL, memory_blocks=BLOCKS, folder_ids=[second.id])
     client.folders.delete(second.id)
     other = client.agents.retrieve(other.id, include=["agent.tools", "agent.sources"])

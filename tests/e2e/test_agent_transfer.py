@@ -200,7 +200,7 @@ def test_exports(client: Any, stack: Stack, whole: dict[str, Any]) -> None:
     assert [message["role"] for message in agent["messages"]] == ["system"]
     skill = {"name": "sing", "files": {"SKILL.md": "Sing."}}
     url = f"{stack.url}/v1/agents/{agent_id}/export"
-    assert httpx.post(url, json={"skills": [skill]}).json()["skills"] == [skill | {"source_url": None}]
+    assert httpx.post(url, json={"skills": [skill]}, timeout=30).json()["skills"] == [skill | {"source_url": None}]
     for method, address, body, status in (
         ("GET", f"{url}?use_legacy_format=true", None, 400),
         ("GET", f"{url}?conversation_id=nonsense", None, 422),
@@ -209,7 +209,7 @@ def test_exports(client: Any, stack: Stack, whole: dict[str, Any]) -> None:
         ("POST", url, {"skills": [{"name": "x"}]}, 422),
         ("POST", url, {"skills": [{"name": "x", "files": {}}]}, 422),
     ):
-        answer = httpx.request(method, address, json=body)
+        answer = httpx.request(method, address, json=body, timeout=30)
         assert answer.status_code == status, answer.text
 
 
@@ -228,9 +228,10 @@ def test_exports(client: Any, stack: Stack, whole: dict[str, Any]) -> None:
 )
 def test_what_is_wrong_is_told(stack: Stack, files: dict[str, bytes], data: dict[str, str], status: int) -> None:
     url = f"{stack.url}/v1/agents/import"
-    answer = httpx.post(url, files=files or {"other": b"x"}, data=data)
+    answer = httpx.post(url, files=files or {"other": b"x"}, data=data, timeout=30)
     assert answer.status_code == status, answer.text
-    assert httpx.post(url, content=b"x", headers={"content-type": "multipart/form-data; boundary=y"}).status_code == 422
+    no_form = {"content-type": "multipart/form-data; boundary=y"}
+    assert httpx.post(url, content=b"x", headers=no_form, timeout=30).status_code == 422
 
 
 def test_the_command(client: Any, stack: Stack, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

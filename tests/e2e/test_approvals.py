@@ -1,6 +1,5 @@
 """Calls that wait for a person or for the client, through the official client and every service."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from letta_client import APIStatusError, BadRequestError, ConflictError
 
+from tests.e2e.database import wait_in_line
 from tests.e2e.helpers import create, types
 from tests.e2e.stack import Stack
 from tests.e2e.test_kill import SLOW, killed_during
@@ -163,12 +163,16 @@ def test_nothing_else_can_be_said_meanwhile(ask: Callable[..., Any], openai_fake
 def test_a_message_in_line_is_refused_when_it_finds_calls_waiting(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client()
     agent_id = create(client, MODEL, tool_rules=[INSERT])
-    openai_fake.reply(Reply(calls=(note("Name: Ada"),), first_delay=1.0))
+    model = openai_fake.gate()
+    openai_fake.reply(Reply(calls=(note("Name: Ada"),), gate=model))
     with ThreadPoolExecutor() as threads:
         first = threads.submit(client.agents.messages.create, agent_id, input="I am Ada.")
-        time.sleep(0.4)
+        model.wait_reached()
+        second = threads.submit(client.agents.messages.create, agent_id, input="Hello?")
+        wait_in_line(stack, agent_id)
+        model.open()
         with pytest.raises(ConflictError) as refused:
-            client.agents.messages.create(agent_id, input="Hello?")
+            second.result()
         request = asked_for(first.result().messages)
     body: Any = refused.value.body
     assert (body["detail"]["code"], body["detail"]["pending_request_id"]) == ("PENDING_APPROVAL", request.id)
@@ -220,10 +224,12 @@ def test_a_fork_waits_by_itself(stack: Stack, openai_fake: OpenAIServer) -> None
 
 
 @pytest.mark.parametrize("on_timeout", ["deny", "approve"])
-def test_a_rule_answers_when_nobody_does(ask: Callable[..., Any], openai_fake: OpenAIServer, on_timeout: str) -> None:
-    rule = INSERT | {"timeout_seconds": 1, "on_timeout": on_timeout}
-    client, agent_id, request = ask(rule=rule)
-    openai_fake.reply(Reply(text="Nobody was there."))
+def test_a_rule_answers_when_nobody_does(stack: Stack, openai_fake: OpenAIServer, on_timeout: str) -> None:
+    client = stack.client()
+    rule: Any = INSERT | {"timeout_seconds": 1, "on_timeout": on_timeout}
+    agent_id = create(client, MODEL, tool_rules=[rule])
+    openai_fake.reply(Reply(calls=(note("Name: Ada"),)), Reply(text="Nobody was there."))
+    request = asked_for(client.agents.messages.create(agent_id, input="I am Ada.").messages)
     shown = client.agents.retrieve(agent_id).tool_rules[0].model_dump()
     assert (shown["timeout_seconds"], shown["on_timeout"]) == (1, on_timeout)
 
@@ -231,7 +237,7 @@ def test_a_rule_answers_when_nobody_does(ask: Callable[..., Any], openai_fake: O
         newest = client.agents.messages.list(agent_id, order="desc", limit=1).items[0]
         return newest if getattr(newest, "content", None) == "Nobody was there." else None
 
-    newest = wait_until(answer, 15, pause=0.1)
+    newest = wait_until(answer, 60, pause=0.1)
     assert client.runs.retrieve(newest.run_id).background
     assert ("Ada" in human(client, agent_id)) is (on_timeout == "approve")
     listed = client.agents.messages.list(agent_id, order="asc", limit=100).items

@@ -62,9 +62,8 @@ def test_archives_and_their_passages(stack: Stack) -> None:
     assert search(query="Nansen", agent_id=nobody.id, archive_id=archive.id) == []
     assert len(search(limit=3)) == 3
 
-    changed = httpx.patch(
-        f"{stack.url}/v1/agents/{ada.id}/archival-memory/{mine.id}", json={"text": "Amundsen reached the pole first."}
-    )
+    path, said = f"/v1/agents/{ada.id}/archival-memory/{mine.id}", "Amundsen reached the pole first."
+    changed = httpx.patch(f"{stack.url}{path}", json={"text": said}, timeout=30)
     assert changed.json()["tags"] == ["polar"]
     assert found(search(query="Amundsen", limit=1)) == ["Amundsen reached the pole first."]
     assert found(search(query="Greenland skis", extra_body={"search_mode": "text"})) == []
@@ -76,7 +75,7 @@ def test_archives_and_their_passages(stack: Stack) -> None:
 
     client.agents.archives.detach(archive.id, agent_id=bob.id)
     assert client.agents.passages.list(bob.id) == []
-    agents = httpx.get(f"{stack.url}/v1/archives/{archive.id}/agents").json()
+    agents = httpx.get(f"{stack.url}/v1/archives/{archive.id}/agents", timeout=30).json()
     assert [agent["id"] for agent in agents] == [ada.id]
     client.archives.delete(archive.id)
     with pytest.raises(NotFoundError, match="not found"):

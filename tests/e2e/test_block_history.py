@@ -70,12 +70,12 @@ def test_back_and_forth(stack: Stack) -> None:
     assert get("/value", as_of="1999-01-01").status_code == 404
     for wrong in ({}, {"version": 1, "as_of": "2026-01-01"}, {"version": 0}):
         assert post("/restore", **wrong).status_code == 422
-    assert httpx.patch(get().url, json={"value": "z"}, headers={"If-Match": "seven"}).status_code == 422
+    assert httpx.patch(get().url, json={"value": "z"}, headers={"If-Match": "seven"}, timeout=30).status_code == 422
 
     # Lists find it by everything there is.
     filters: dict[str, Any] = {"tags": ["history", "other"], "connected_to_agents_count_gt": 0}
     assert [one.id for one in client.blocks.list(**filters, connected_to_agents_count_eq=[1, 2])] == [block.id]
     assert not list(client.blocks.list(**filters, match_all_tags=True))
     assert not list(client.blocks.list(tags=["history"], connected_to_agents_count_lt=1))
-    assert httpx.get(f"{stack.url}/v1/blocks/count").json() >= 1
+    assert httpx.get(f"{stack.url}/v1/blocks/count", timeout=30).json() >= 1
     client.agents.delete(agent.id)

@@ -165,10 +165,10 @@ def test_what_a_template_says_is_not_said_again(
 ) -> None:
     client.templates.create(type="agent_file", agent_file=document(), name="refused")
     try:
-        before = httpx.get(f"{stack.url}/v1/agents/count").json()
+        before = httpx.get(f"{stack.url}/v1/agents/count", timeout=30).json()
         with pytest.raises(APIStatusError, match=told) as caught:
             client.agents.create(**body)
         assert caught.value.status_code == status
-        assert httpx.get(f"{stack.url}/v1/agents/count").json() == before
+        assert httpx.get(f"{stack.url}/v1/agents/count", timeout=30).json() == before
     finally:
         client.templates.delete("refused")

@@ -68,11 +68,11 @@ def test_messages_are_pushed_in_order_and_come_again_until_they_are_acknowledged
         device.acknowledge(second)
         device.acknowledge(second)
     with joined({"wsUrl": device.url}) as socket:
-        assert [json.loads(socket.recv(10))["id"] for _ in "12"] == [first["id"], third["id"]]
+        assert [json.loads(socket.recv(30))["id"] for _ in "12"] == [first["id"], third["id"]]
         socket.send(json.dumps({"type": "ack", "id": first["id"]}))
         socket.send(json.dumps({"type": "ack", "id": third["id"]}))
         socket.send('{"type": "ping"}')
-        assert json.loads(socket.recv(10)) == {"type": "pong"}
+        assert json.loads(socket.recv(30)) == {"type": "pong"}
     # Over a new registration, too; what was acknowledged does not come.
     with connected(stack.url, "again") as device:
         device.say(type="ping")
@@ -85,13 +85,13 @@ def test_a_device_that_acknowledges_nothing_has_got_what_was_sent_before_it_spea
         one = device.hear()
     # It left without a word.
     with joined({"wsUrl": device.url}, acknowledges=False) as socket:
-        assert json.loads(socket.recv(10)) == one
+        assert json.loads(socket.recv(30)) == one
         socket.send('{"type": "stream_delta"}')
         socket.send('{"type": "ping"}')
-        assert json.loads(socket.recv(10)) == {"type": "pong"}
+        assert json.loads(socket.recv(30)) == {"type": "pong"}
     with joined({"wsUrl": device.url}, acknowledges=False) as socket:
         socket.send('{"type": "ping"}')
-        assert json.loads(socket.recv(10)) == {"type": "pong"}
+        assert json.loads(socket.recv(30)) == {"type": "pong"}
 
 
 def test_answers_to_calls_have_frames_of_their_own(stack: Stack, client: Any) -> None:
@@ -134,7 +134,7 @@ def test_who_is_not_connected_and_who_is_not_known(stack: Stack, client: Any) ->
     for connection_id in (unknown, "no-id-at-all", "%F0%9F%98%80" * 40):
         with connect(registered["wsUrl"].replace(registered["connectionId"], connection_id)) as socket:
             with pytest.raises(ConnectionClosed) as closed:
-                socket.recv(10)
+                socket.recv(30)
             # The terminal client registers anew when it is told this.
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1008
@@ -155,7 +155,7 @@ def test_who_registers_anew_takes_the_place_of_the_connection_before(stack: Stac
         # The same connection again: the newest socket has it.
         with joined({"wsUrl": after.url}) as newest:
             client.environments.send_message(after.connection_id, messages=[user()])
-            assert json.loads(newest.recv(10))["type"] == "input"
+            assert json.loads(newest.recv(30))["type"] == "input"
 
 
 def test_lists(stack: Stack, client: Any) -> None:
@@ -175,7 +175,7 @@ def test_lists(stack: Stack, client: Any) -> None:
         assert (page.connections[0].device_id, page.has_next_page) == ("list-3", True)
         following = client.environments.list(limit="1", after=page.connections[0].id)
         assert following.connections[0].device_id == "list-2"
-    answer = httpx.get(f"{stack.url}/v1/environments", params={"source": "elsewhere"})
+    answer = httpx.get(f"{stack.url}/v1/environments", params={"source": "elsewhere"}, timeout=30)
     assert answer.status_code == 422
 
 
@@ -217,7 +217,7 @@ def test_messages_that_are_refused(stack: Stack, body: Any) -> None:
     ],
 )
 def test_registrations_that_are_refused(stack: Stack, body: Any) -> None:
-    assert httpx.post(f"{stack.url}/v1/environments/register", json=body).status_code == 422
+    assert httpx.post(f"{stack.url}/v1/environments/register", json=body, timeout=30).status_code == 422
 
 
 def test_frames_that_are_none_are_told_and_harm_nothing(stack: Stack, client: Any) -> None:

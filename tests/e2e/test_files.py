@@ -69,7 +69,7 @@ def test_a_folder_takes_files_in(stack: Stack) -> None:
 
 def _others(stack: Stack, folder_id: str, file_id: str) -> None:
     """Checks routes that the client has no methods for."""
-    with httpx.Client(base_url=f"{stack.url}/v1") as http:
+    with httpx.Client(base_url=f"{stack.url}/v1", timeout=30) as http:
         assert http.get("/folders/count").json() >= 1
         assert http.get("/folders/name/e2e law").json() == folder_id
         assert http.get("/folders/name/nobody").status_code == 404

@@ -6,7 +6,6 @@ import gzip
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,13 @@ import httpx
 import pytest
 
 from services.common.ids import to_public, uuid7
-from tests.e2e.stack import Stack, running
+from tests.e2e.conftest import PASSWORD
+from tests.e2e.stack import Stack
 from tests.e2e.test_access import Tenant
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no program git here")
 
 FLUSH = b"0000"
-
-
-@pytest.fixture(scope="module")
-def keyed() -> Iterator[Stack]:
-    """A Loci where nobody is let in without a key or the password."""
-    with running({"LETTA_SERVER_PASSWORD": "open sesame"}) as started:
-        yield started
 
 
 class Git:
@@ -167,16 +160,16 @@ def test_a_push_is_taken_back_where_the_memory_service_refuses_a_part(stack: Sta
         {"label": "c", "value": "3"},
     )
     git = cloned(tmp_path, address(stack, agent.id))
-    before, count = values(client, agent), httpx.get(f"{stack.url}/v1/blocks/count", timeout=30).json()
+    before = values(client, agent)
     git.write("system/a.md", "---\ndescription: changed\nlimit: 50\n---\nchanged\n")
     git.write("system/b.md", "---\nlimit: 20000000\n---\ntwo\n")
-    git.write("system/new.md", "new\n")
+    git.write("system/unwanted.md", "new\n")
     (git.folder / "system/c.md").unlink()
     refused = git.push("too much")
     assert refused.returncode != 0
     assert "a block's limit is 1 to 10000000" in refused.stderr
     assert values(client, agent) == before
-    assert httpx.get(f"{stack.url}/v1/blocks/count", timeout=30).json() == count
+    assert list(client.blocks.list(label="unwanted")) == []
     block = client.agents.blocks.retrieve("a", agent_id=agent.id)
     assert (block.description, block.limit) == ("first", 100_000)
     versions = httpx.get(f"{stack.url}/v1/blocks/{block.id}/versions", timeout=30).json()
@@ -281,29 +274,29 @@ def test_bad_requests(stack: Stack) -> None:
     client.agents.delete(agent.id)
 
 
-def test_who_gets_in(keyed: Stack, tmp_path: Path) -> None:
-    mine, theirs = Tenant(keyed, "Acme"), Tenant(keyed, "Bolt")
+def test_who_gets_in(guarded_stack: Stack, tmp_path: Path) -> None:
+    mine, theirs = Tenant(guarded_stack, "Acme"), Tenant(guarded_stack, "Bolt")
     agent = make(mine.sdk, {"label": "human", "value": "x"})
-    git = cloned(tmp_path, address(keyed, agent.id, f"letta:{mine.key}"))
+    git = cloned(tmp_path, address(guarded_stack, agent.id, f"letta:{mine.key}"))
     git.write("system/human.md", "y\n")
     assert git.push("by an admin").returncode == 0
     assert values(mine.sdk, agent) == {"human": "y"}
     reader = mine.http.post("/v1/api-keys/", json={"name": "r", "role": "read-only"}).json()["key"]
-    reading = cloned(tmp_path, address(keyed, agent.id, f"letta:{reader}"), "reading")
+    reading = cloned(tmp_path, address(guarded_stack, agent.id, f"letta:{reader}"), "reading")
     reading.write("system/human.md", "z\n")
     assert "403" in reading.push("by a reader").stderr
     assert values(mine.sdk, agent) == {"human": "y"}
 
     def tried(user: str) -> str:
-        return Git(tmp_path).attempt("ls-remote", address(keyed, agent.id, user)).stderr
+        return Git(tmp_path).attempt("ls-remote", address(guarded_stack, agent.id, user)).stderr
 
     assert "not found" in tried(f"letta:{theirs.key}")
-    assert "not found" in tried("letta:open%20sesame")  # the operator's tenant is another, too
+    assert "not found" in tried(f"letta:{PASSWORD}")  # the operator's tenant is another, too
     assert "Authentication failed" in tried("letta:wrong")
-    refs = f"{address(keyed, agent.id)}/info/refs?service=git-upload-pack"
+    refs = f"{address(guarded_stack, agent.id)}/info/refs?service=git-upload-pack"
     unknown = httpx.get(refs, timeout=30)
     assert (unknown.status_code, unknown.headers["www-authenticate"]) == (401, 'Basic realm="Loci"')
     # A password in this form opens nothing else.
-    assert httpx.get(f"{keyed.url}/v1/agents/", auth=("letta", mine.key), timeout=30).status_code == 401
+    assert httpx.get(f"{guarded_stack.url}/v1/agents/", auth=("letta", mine.key), timeout=30).status_code == 401
     for tenant in (mine, theirs):
         tenant.http.close()

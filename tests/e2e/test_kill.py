@@ -8,11 +8,14 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+import psutil
 import pytest
 from letta_client import ConflictError, Letta
 
+from services.common.ids import from_public
+from tests.e2e.database import value
 from tests.e2e.device import connected
-from tests.e2e.helpers import create, finished_run, types
+from tests.e2e.helpers import calls_that_run, create, finished_run, types
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall, by_step
@@ -41,21 +44,27 @@ def note(text: str) -> ToolCall:
 
 
 @contextmanager
-def killed_during(stack: Stack, service: str, ready: Callable[[], bool]) -> Iterator[None]:
-    """Kills a service as soon as `ready` says so, in the background of the block."""
+def killed_during(
+    stack: Stack, service: str, ready: Callable[[], object], then: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """Kills a service as soon as `ready` says so, in the background of the block; when it is dead, calls `then`."""
     failed: list[BaseException] = []
 
     def kill() -> None:
         try:
-            wait_until(ready, pause=0.02, problem=lambda: f"the moment to kill {service} never came")
+            wait_until(ready, 60, pause=0.02, problem=lambda: f"the moment to kill {service} never came")
             stack.kill(service)
-        except (AssertionError, OSError) as error:
+        except (AssertionError, OSError, psutil.Error) as error:
             failed.append(error)
+        finally:
+            then()
 
     killer = threading.Thread(target=kill)
     killer.start()
-    yield
-    killer.join()
+    try:
+        yield
+    finally:
+        killer.join()
     if failed:
         raise failed[0]
 
@@ -84,19 +93,17 @@ WHOLE_TURN = [
 def test_killed_during_a_three_step_turn(own_stack: Stack, openai_fake: OpenAIServer, service: str, mode: str) -> None:
     client = own_stack.client(timeout=60, max_retries=2)
     agent_id = create(client, "openai/gpt-4o-mini")
+    # The model answers the second call when the service is dead.
+    model = openai_fake.gate()
     openai_fake.rules(
         *by_step(
             Reply(calls=(note("first"),)),
-            Reply(calls=(note("second"),), first_delay=1.0),
+            Reply(calls=(note("second"),), gate=model),
             Reply(text="Both are noted."),
         )
     )
-
-    def second_call() -> bool:
-        return len(openai_fake.bodies("/chat/completions")) >= 2
-
     messages: list[Any] = [{"role": "user", "content": "Note two things."}]
-    with killed_during(own_stack, service, second_call):
+    with killed_during(own_stack, service, lambda: model.is_reached, model.open):
         options: dict[str, Any] = {"messages": messages, "streaming": True, "stream_tokens": mode == "tokens"}
         if mode == "blocking":
             reply = client.agents.messages.create(agent_id, messages=messages)
@@ -134,13 +141,8 @@ def test_tool_runner_killed_while_a_tool_runs(own_stack: Stack, openai_fake: Ope
     client = own_stack.client(timeout=60)
     tool = client.tools.upsert(source_code=SLOW)
     agent_id = create(client, "openai/gpt-4o-mini", tool_ids=[tool.id])
-    openai_fake.rules(*by_step(Reply(calls=(ToolCall("slow", {"seconds": 3.0}),)), Reply(text="I cannot say.")))
-    called = time.monotonic()
-
-    def runs_for_a_while() -> bool:
-        return len(openai_fake.bodies("/chat/completions")) == 1 and time.monotonic() - called > 1.5
-
-    with killed_during(own_stack, "tool_runner", runs_for_a_while):
+    openai_fake.rules(*by_step(Reply(calls=(ToolCall("slow", {"seconds": 60.0}),)), Reply(text="I cannot say.")))
+    with killed_during(own_stack, "tool_runner", lambda: calls_that_run(own_stack, agent_id)):
         reply = client.agents.messages.create(agent_id, input="Wait a little.")
     assert reply.stop_reason.stop_reason == "end_turn"
     returned = [message for message in reply.messages if message.message_type == "tool_return_message"]
@@ -166,11 +168,16 @@ def test_agent_killed_while_scheduled_messages_come(own_stack: Stack) -> None:
     client = own_stack.client(max_retries=5)
     agent_id, wanted = create(client, "loci/demo"), [f"Number {number}" for number in range(10)]
     for number, content in enumerate(wanted):
-        at = (time.time() + 1.0 + number * 0.15) * 1_000
+        at = (time.time() + 2.0 + number * 0.15) * 1_000
         message = {"role": "user", "content": content}
         client.agents.schedule.create(agent_id, messages=[message], schedule={"scheduled_at": at})
-    for _ in range(3):
-        time.sleep(0.5)
+
+    def have_come(count: int) -> bool:
+        query = "SELECT count(*) FROM agent.runs WHERE agent_id = $1"
+        return bool(value(own_stack, query, from_public("agent", agent_id)) >= count)
+
+    for count in (1, 4, 7):
+        wait_until(partial(have_come, count), 60, pause=0.02)
         own_stack.kill("agent")
     own_stack.wait_healthy()
 

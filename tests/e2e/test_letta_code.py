@@ -20,6 +20,7 @@ from tests.fakes.script import Reply, RequestView, ToolCall
 FOLDER = Path(__file__).parent / "npm-letta-code"
 PROGRAM = FOLDER / "node_modules" / "@letta-ai" / "letta-code" / "letta.js"
 MODEL = "openai/gpt-4o-mini"
+GREETING = "hello amaranth"
 # What the client's shell is asked, and says only when it runs.
 COMMAND, PRINTED = "echo marker-$((40+2))", "marker-42"
 
@@ -54,7 +55,7 @@ class Terminal:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
         )
 
@@ -138,11 +139,11 @@ def last_line(text: str) -> str:
 def first(terminal: Terminal, providers: Any) -> dict[str, Any]:
     """The answer to the first turn, which makes the agent."""
     providers.openai.answer(lambda seen: Reply(text=f"heard: {last_line(seen.last_text)}"))
-    return terminal.ask("hello there", "--new-agent", "--model", MODEL)
+    return terminal.ask(GREETING, "--new-agent", "--model", MODEL)
 
 
 def test_a_plain_turn(first: dict[str, Any], stack: Stack) -> None:
-    assert first["result"] == "heard: hello there"
+    assert first["result"] == f"heard: {GREETING}"
     assert first["num_turns"] == 1
     assert first["usage"]["total_tokens"] > 0
     agent = stack.client().agents.retrieve(first["agent_id"], include=["agent.tags"])
@@ -183,11 +184,11 @@ def test_a_conversation_is_resumed_and_others_are_their_own(
     agent = first["agent_id"]
     again = terminal.ask("once more", "--conversation", first["conversation_id"])
     assert (again["agent_id"], again["conversation_id"]) == (agent, first["conversation_id"])
-    assert "hello there" in str(openai_fake.bodies()[-1]["messages"])
+    assert GREETING in str(openai_fake.bodies()[-1]["messages"])
     other = terminal.ask("elsewhere", "--agent", agent, "--new")
     assert other["agent_id"] == agent
     assert other["conversation_id"] not in ("default", first["conversation_id"])
-    assert "hello there" not in str(openai_fake.bodies()[-1]["messages"])
+    assert GREETING not in str(openai_fake.bodies()[-1]["messages"])
     default = terminal.ask("at home", "--agent", agent, "--conversation", "default")
     assert default["conversation_id"] == "default"
     back = terminal.ask("and back", "--conversation", first["conversation_id"])
@@ -225,7 +226,7 @@ def test_memory_as_a_repository(stack: Stack, tmp_path: Path) -> None:
     """`--memfs`: the agent's memory is cloned, and what is pushed from there is its memory."""
     terminal = Terminal(tmp_path, stack.url)
     terminal.environment |= {"LETTA_MEMFS_LOCAL": "1", "LETTA_MEMFS_BASE_URL": stack.url}
-    agent_id = terminal.ask("hello there", "--new-agent", "--memfs", "--model", MODEL)["agent_id"]
+    agent_id = terminal.ask(GREETING, "--new-agent", "--memfs", "--model", MODEL)["agent_id"]
     [head] = terminal.home.glob(f".letta/**/{agent_id}/**/.git/HEAD")
     folder = head.parents[1]
     note = folder / "system" / "human.md"
@@ -233,19 +234,19 @@ def test_memory_as_a_repository(stack: Stack, tmp_path: Path) -> None:
     author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
     environment = os.environ | {"HOME": str(terminal.home)}
     for command in (("add", "-A"), (*author, "commit", "-m", "tea"), ("push",)):
-        subprocess.run(["git", *command], cwd=folder, env=environment, check=True, capture_output=True, timeout=30)
+        subprocess.run(["git", *command], cwd=folder, env=environment, check=True, capture_output=True, timeout=60)
     assert stack.client().agents.blocks.retrieve("human", agent_id=agent_id).value.endswith("Likes tea.")
 
 
-def test_it_shows_a_conversation(first: dict[str, Any], terminal: Terminal) -> None:
-    done = terminal.run("messages", "transcript", "--conversation", first["conversation_id"])
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("messages", "transcript", "--conversation", "CONVERSATION"), f"heard: {GREETING}"),
+        # By the word that nobody else says: of all agents' messages the ten best are shown.
+        (("messages", "search", "--query", GREETING.split()[-1], "--all-agents"), GREETING),
+    ],
+)
+def test_its_other_commands(first: dict[str, Any], terminal: Terminal, arguments: tuple[str, ...], found: str) -> None:
+    done = terminal.run(*(argument.replace("CONVERSATION", first["conversation_id"]) for argument in arguments))
     assert done.returncode == 0, done.stderr
-    assert "heard: hello there" in done.stdout
-
-
-def test_it_searches_all_agents(first: dict[str, Any], terminal: Terminal) -> None:
-    # Words that no other test says: the server is theirs, too, and a search has ten results.
-    terminal.ask("walruses yodel", "--conversation", first["conversation_id"])
-    done = terminal.run("messages", "search", "--query", "walruses yodel", "--all-agents")
-    assert done.returncode == 0, done.stderr
-    assert "walruses yodel" in done.stdout
+    assert found in done.stdout

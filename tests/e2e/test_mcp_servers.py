@@ -16,9 +16,9 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.e2e.conftest import Providers
+from tests.e2e.conftest import PASSWORD
 from tests.e2e.helpers import BLOCKS
-from tests.e2e.stack import Stack, free_port, is_listening, running
+from tests.e2e.stack import Stack, is_listening, own_port
 from tests.fakes.http import HttpServer
 from tests.fakes.mcp_hostile import HostileMcp
 from tests.fakes.mcp_packages import NPM_SERVER
@@ -31,11 +31,16 @@ MODEL = "loci/demo"
 
 
 @pytest.fixture(scope="module")
-def stack(providers: Providers) -> Iterator[Stack]:
-    """A Loci that may speak to this machine, and run servers."""
-    allowed = {"LOCI_ALLOW_PRIVATE_URLS": "1", "LOCI_MCP_STDIO": "true"}
-    with running(providers.environment() | allowed) as started:
-        yield started
+def stack(open_stack: Stack) -> Stack:
+    """It may speak to this machine, and run servers."""
+    return open_stack
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port on which a server may come and go."""
+    with own_port() as mine:
+        yield mine
 
 
 def _server(client: Any, name: str, url: str, kind: str = "streamable_http", **config: Any) -> Any:
@@ -85,8 +90,7 @@ def test_an_agent_calls_tools_of_a_server_and_follows_its_changes(client: Any) -
             client.mcp_servers.retrieve(server.id)
 
 
-def test_a_server_that_dies_and_comes_back(client: Any) -> None:
-    port = free_port()
+def test_a_server_that_dies_and_comes_back(client: Any, port: int) -> None:
     with McpServer().in_thread(port) as fake:
         server = _server(client, "mortal", fake.url)
         echo = next(tool for tool in client.mcp_servers.tools.list(server.id) if tool.name == "echo")
@@ -163,7 +167,7 @@ def test_a_program_runs_in_a_sandbox_and_its_variables_are_masked_in_results(cli
 
 
 def test_programs_are_off_unless_allowed(guarded_stack: Stack) -> None:
-    client = guarded_stack.client(api_key="geheim")
+    client = guarded_stack.client(api_key=PASSWORD)
     with pytest.raises(letta_client.BadRequestError, match="LOCI_MCP_STDIO"):
         client.mcp_servers.create(server_name="program", config={"command": "cat", "args": []})
     # Nor is anything on this machine reached.
@@ -176,7 +180,7 @@ def _reference(mode: str, port: int) -> Iterator[None]:
     environment = {"PATH": os.environ["PATH"], "PORT": str(port)}
     process = subprocess.Popen([REFERENCE, mode], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: is_listening(port))
+        wait_until(lambda: is_listening(port), 60)
         yield
     finally:
         process.kill()
@@ -187,8 +191,7 @@ def _reference(mode: str, port: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("mode", "kind", "path"), [("streamableHttp", "streamable_http", "/mcp"), ("sse", "sse", "/sse")]
 )
-def test_the_reference_server_of_npm(client: Any, mode: str, kind: str, path: str) -> None:
-    port = free_port()
+def test_the_reference_server_of_npm(client: Any, port: int, mode: str, kind: str, path: str) -> None:
     with _reference(mode, port):
         server = _server(client, f"everything {kind}", f"http://127.0.0.1:{port}{path}", kind)
         # The first of the two has the plain names.
@@ -262,9 +265,9 @@ def test_the_endpoint_is_behind_the_password(guarded_stack: Stack) -> None:
     headers = {"accept": "application/json, text/event-stream"}
     url = f"{guarded_stack.url}/mcp"
     assert httpx.post(url, json=initialize, headers=headers, timeout=30).status_code == 401
-    authorized = headers | {"authorization": "Bearer geheim"}
+    authorized = headers | {"authorization": f"Bearer {PASSWORD}"}
     allowed = httpx.post(url, json=initialize, headers=authorized, timeout=30)
     assert (allowed.status_code, '"name":"loci"' in allowed.text) == (200, True)
     # The state is what a browser shows, and all that it has.
-    assert httpx.get(f"{guarded_stack.url}/v1/tools/mcp/oauth/callback?state=x").status_code == 400
-    assert httpx.get(f"{guarded_stack.url}/v1/mcp-servers/").status_code == 401
+    assert httpx.get(f"{guarded_stack.url}/v1/tools/mcp/oauth/callback?state=x", timeout=30).status_code == 400
+    assert httpx.get(f"{guarded_stack.url}/v1/mcp-servers/", timeout=30).status_code == 401

@@ -22,6 +22,7 @@ from tests.letta_database import ORGANIZATION, World, identifier, llm_config
 
 pytestmark = [
     pytest.mark.timeout(900),
+    pytest.mark.timing,
     pytest.mark.skipif(
         not os.environ.get("LOCI_TEST_LARGE_IMPORT"),
         reason="100,000 messages take a minute: set LOCI_TEST_LARGE_IMPORT=1",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import openai
 import pytest
-from openai import OpenAI
+from openai import DefaultHttpxClient, OpenAI
 
 from tests.e2e.helpers import create, types
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+from tests.polling import wait_until
 
 MODEL = "openai/gpt-4o-mini"
 PIXEL = base64.b64encode(b"\x89PNG not much of a picture").decode()
@@ -167,9 +169,18 @@ def test_an_older_agent_speaks(stack: Stack, sdk: OpenAI, openai_fake: OpenAISer
 
 def test_a_retry_attaches(stack: Stack, openai_fake: OpenAIServer) -> None:
     agent_id = create(stack.client(), MODEL)
-    openai_fake.reply(Reply(text="Slowly.", first_delay=3))
-    with OpenAI(base_url=f"{stack.url}/v1", api_key="none", max_retries=3, timeout=1.5) as impatient:
-        done = impatient.chat.completions.create(model=agent_id, messages=said("Take your time."))
+    model, tries = openai_fake.gate(), list[object]()
+    openai_fake.reply(Reply(text="Slowly.", gate=model))
+    with (
+        DefaultHttpxClient(event_hooks={"request": [tries.append]}) as http,
+        OpenAI(base_url=f"{stack.url}/v1", api_key="none", max_retries=10, timeout=1.5, http_client=http) as impatient,
+        ThreadPoolExecutor() as threads,
+    ):
+        call = threads.submit(impatient.chat.completions.create, model=agent_id, messages=said("Take your time."))
+        model.wait_reached()
+        wait_until(lambda: len(tries) >= 2, 60)
+        model.open()
+        done: Any = call.result()
     assert done.choices[0].message.content == "Slowly."
     assert len(openai_fake.bodies("/chat/completions")) == 1
     listed = types(stack.client().agents.messages.list(agent_id).items)

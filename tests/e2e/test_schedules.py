@@ -16,8 +16,8 @@ HELLO: list[Any] = [{"role": "user", "content": "Good morning."}]
 DAILY: Any = {"type": "recurring", "cron_expression": "30 2 * * *"}
 
 
-def soon(seconds: float = 0.4) -> Any:
-    """A time that comes in a moment, in milliseconds as JavaScript has it."""
+def soon(seconds: float = 2.0) -> Any:
+    """A time that is still to come when the request is read, in milliseconds as JavaScript has it."""
     return {"type": "one-time", "scheduled_at": (time.time() + seconds) * 1_000}
 
 
@@ -119,10 +119,10 @@ def test_pages(stack: Stack) -> None:
 )
 def test_what_is_refused(stack: Stack, agent_id: str, change: dict[str, Any], says: str) -> None:
     body = {"messages": HELLO, "schedule": DAILY} | change
-    answer = httpx.post(f"{stack.url}/v1/agents/{agent_id}/schedule", json=body)
+    answer = httpx.post(f"{stack.url}/v1/agents/{agent_id}/schedule", json=body, timeout=30)
     assert answer.status_code == 422, answer.text
     assert says in answer.json()["detail"]
-    assert httpx.get(f"{stack.url}/v1/agents/{agent_id}/schedule").json()["scheduled_messages"] == []
+    assert httpx.get(f"{stack.url}/v1/agents/{agent_id}/schedule", timeout=30).json()["scheduled_messages"] == []
 
 
 @pytest.fixture(scope="module")

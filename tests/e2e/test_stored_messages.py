@@ -251,4 +251,4 @@ def test_what_is_left(stack: Stack, ask: Asking) -> None:
     ):
         assert "yet" in ask(method, path, 501)["detail"]
     # Everything is there under the other name, too.
-    assert httpx.get(f"{stack.url}/latest/agents/count").json() == ask("GET", "/agents/count")
+    assert httpx.get(f"{stack.url}/latest/agents/count", timeout=30).json() == ask("GET", "/agents/count")

@@ -31,7 +31,6 @@ from tests.e2e.helpers import create, finished_run
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
-from tests.polling import wait_until
 
 MODEL = "openai/gpt-4o-mini"
 WORDS = "".join(f"word{number} " for number in range(80))
@@ -64,7 +63,7 @@ def begun(stack: Stack, agent_id: str) -> str:
 def test_ids_do_not_disturb_the_typescript_client(stack: Stack, agent_id: str, openai_fake: OpenAIServer) -> None:
     openai_fake.answer(lambda _: Reply(text=WORDS))
     command = ["node", "events.mjs", stack.url, agent_id]
-    done = subprocess.run(command, cwd=NPM, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=NPM, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen == {
@@ -78,7 +77,7 @@ def test_ids_do_not_disturb_the_typescript_client(stack: Stack, agent_id: str, o
 def test_a_browser_comes_back_again_and_again(stack: Stack, agent_id: str, openai_fake: OpenAIServer) -> None:
     openai_fake.answer(lambda _: Reply(text=WORDS, delta_delay=0.005))
     url, told, last = f"{stack.url}/v1/runs/{begun(stack, agent_id)}/stream", list[Frame](), ""
-    with httpx.Client(timeout=30) as browser:
+    with httpx.Client(timeout=60) as browser:
         for _ in range(1_000):
             headers = {"last-event-id": last} if last else {}
             with browser.stream("GET", url, headers=headers) as reply:
@@ -103,7 +102,7 @@ def test_a_reader_that_does_not_read_holds_nobody_up(stack: Stack, agent_id: str
     client, run_id = stack.client(), begun(stack, agent_id)
     with socket.create_connection(("127.0.0.1", stack.port)) as silent:
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        silent.settimeout(30)
+        silent.settimeout(60)
         request = f"GET /v1/runs/{run_id}/stream HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
         silent.sendall(request.encode())
         assert finished_run(client, run_id).status == "completed"
@@ -174,7 +173,9 @@ async def test_a_socket_through_every_service(stack: Stack, openai_fake: OpenAIS
         resume = {"type": "resume", "run_id": run_id, "starting_after": heard[-1]["seq_id"]}
         await talk.send(json.dumps(resume))
         assert said(heard) + said(await until("end")) == WORDS
-        openai_fake.answer(lambda _: Reply(text=WORDS, delta_delay=0.2))
+        # The rest never comes.
+        model = openai_fake.gate()
+        openai_fake.answer(lambda _: Reply(text=WORDS, gate=model, gate_after=2))
         await talk.send(json.dumps({"type": "send", "input": "Talk."}))
         run_id = (await until("accepted"))[-1]["run_id"]
         await talk.send(json.dumps({"type": "cancel", "run_id": run_id}))
@@ -234,7 +235,8 @@ def test_our_own_client_over_a_line_that_is_cut(stack: Stack, agent_id: str, ope
 
 
 def test_our_own_client_is_refused_in_types(stack: Stack, agent_id: str, openai_fake: OpenAIServer) -> None:
-    openai_fake.answer(lambda _: Reply(text=WORDS, delta_delay=0.02))
+    model = openai_fake.gate()
+    openai_fake.answer(lambda _: Reply(text=WORDS, gate=model))
     sdk = stack.client()
     others = [create(sdk, MODEL, name="twice") for _ in range(2)]
     with Client(stack.url) as loci:
@@ -249,7 +251,7 @@ def test_our_own_client_is_refused_in_types(stack: Stack, agent_id: str, openai_
         with pytest.raises(InvalidRequest, match="is called `content` now"):
             list(loci.stream(agent_id, [{"role": "user", "text": "hi"}]))
         run_id = begun(stack, agent_id)
-        wait_until(lambda: sdk.runs.retrieve(run_id).status == "running", 10, pause=0)
+        model.wait_reached()
         with pytest.raises(ConversationBusy) as busy:
             list(loci.stream(agent_id, "Hello?", on_busy="reject"))
         assert busy.value.run_id == run_id

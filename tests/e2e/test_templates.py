@@ -138,6 +138,6 @@ def test_what_is_wrong_is_told(client: Any, stack: Stack) -> None:
         ("POST", "/told:1/agents", {"identity_ids": ["identity-00000000-0000-4000-8000-000000000009"]}, 400),
         ("DELETE", "/nobody", None, 404),
     ):
-        answer = httpx.request(method, f"{url}{path}", json=body)
+        answer = httpx.request(method, f"{url}{path}", json=body, timeout=30)
         assert answer.status_code == status, (path, body, answer.text)
     client.templates.delete("told")

@@ -9,10 +9,11 @@ import httpx
 import pytest
 from letta_client import NotFoundError
 
-from tests.e2e.helpers import BLOCKS
+from tests.e2e.helpers import BLOCKS, calls_that_run
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
+from tests.polling import wait_until
 
 pytestmark = pytest.mark.sandbox
 
@@ -65,7 +66,8 @@ def talk() -> str:
     print("one", flush=True)
     time.sleep(1)
     print("two", file=sys.stderr, flush=True)
-    time.sleep(1)
+    # Who listens has so long to come, and to ask how it stands.
+    time.sleep(4)
     return "said"
 '''
 
@@ -136,6 +138,7 @@ def test_files_go_in_and_come_out(stack: Stack, http: httpx.Client) -> None:
     assert (receipt["tool_name"], receipt["outcome"], receipt["result"]) == ("count_words", "success", 6)
 
 
+@pytest.mark.timing
 def test_what_a_call_prints_is_seen_as_it_prints_it(
     stack: Stack, openai_fake: OpenAIServer, http: httpx.Client
 ) -> None:
@@ -145,11 +148,8 @@ def test_what_a_call_prints_is_seen_as_it_prints_it(
     openai_fake.reply(Reply(calls=(ToolCall("talk", {}),)), Reply(text="Done."))
     turn = threading.Thread(target=lambda: client.agents.messages.create(agent.id, input="Talk."))
     turn.start()
-    running: list[dict[str, Any]] = []
-    while not running:
-        wanted = {"agent_id": agent.id, "states": "started"}
-        running = http.get("/v1/executions", params=wanted).json()["executions"]
-    key, seen = running[0]["call_key"], []
+    [running] = wait_until(lambda: calls_that_run(stack, agent.id), pause=0.01)
+    key, seen = running["call_key"], []
     with http.stream("GET", f"/v1/executions/{key}/stream") as stream:
         for line in stream.iter_lines():
             if line.startswith("event: "):
@@ -157,7 +157,7 @@ def test_what_a_call_prints_is_seen_as_it_prints_it(
                 if seen == ["stdout"]:
                     state = http.get(f"/v1/executions/{key}").json()["state"]
                     assert state == "started"
-    turn.join(30)
+    turn.join(60)
     assert seen == ["stdout", "stderr", "receipt"]
     receipt = http.get(f"/v1/executions/{key}").json()
     assert (receipt["stdout"], receipt["stderr"], receipt["run_id"] is not None) == ("one\n", "two\n", True)

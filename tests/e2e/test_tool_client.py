@@ -6,16 +6,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import letta_client
 import pytest
 
 from services.tool_runner.egress.certificates import Authority
-from tests.e2e.conftest import Providers
+from tests.e2e.conftest import PASSWORD
 from tests.e2e.helpers import BLOCKS
-from tests.e2e.stack import Stack, running
+from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, ToolCall
 
@@ -81,23 +80,6 @@ def delegate(other: str) -> str:
 '''
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[Authority, Path]:
-    """An authority of the test's own, and its certificate in a file."""
-    made = Authority()
-    path = tmp_path_factory.mktemp("authority") / "authority.pem"
-    path.write_text(made.pem)
-    return made, path
-
-
-@pytest.fixture(scope="module")
-def trusting(providers: Providers, authority: tuple[Authority, Path]) -> Iterator[Stack]:
-    """A Loci whose tools may reach this machine, and that trusts the test's authority."""
-    more = {"LOCI_ALLOW_PRIVATE_URLS": "true", "SSL_CERT_FILE": str(authority[1])}
-    with running(providers.environment() | more) as started:
-        yield started
-
-
 class KeyServer(BaseHTTPRequestHandler):
     """Says which key it was shown, a letter at a time."""
 
@@ -138,7 +120,7 @@ def returned(reply: Any) -> str:
 
 
 def test_a_tool_calls_loci_with_the_token_of_its_run(guarded_stack: Stack, openai_fake: OpenAIServer) -> None:
-    client = guarded_stack.client(api_key="geheim")
+    client = guarded_stack.client(api_key=PASSWORD)
     with pytest.raises(letta_client.AuthenticationError):
         guarded_stack.client(api_key="loci-run").agents.list()
     tool = client.tools.upsert(source_code=LOOK)
@@ -154,7 +136,7 @@ def test_a_tool_calls_loci_with_the_token_of_its_run(guarded_stack: Stack, opena
 
 
 def test_the_client_that_a_tool_finds(guarded_stack: Stack, openai_fake: OpenAIServer) -> None:
-    client = guarded_stack.client(api_key="geheim")
+    client = guarded_stack.client(api_key=PASSWORD)
     tool = client.tools.upsert(source_code=REMEMBER)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id])
     openai_fake.reply(Reply(calls=(ToolCall("remember", {"fact": "Likes the sea."}),)), Reply(text="Done."))
@@ -163,7 +145,7 @@ def test_the_client_that_a_tool_finds(guarded_stack: Stack, openai_fake: OpenAIS
 
 
 def test_a_tool_asks_another_agent(guarded_stack: Stack, openai_fake: OpenAIServer) -> None:
-    client = guarded_stack.client(api_key="geheim")
+    client = guarded_stack.client(api_key=PASSWORD)
     tool = client.tools.upsert(source_code=DELEGATE)
     other = client.agents.create(model=MODEL, memory_blocks=BLOCKS, include_base_tools=False)
     agent = client.agents.create(model=MODEL, memory_blocks=BLOCKS, tool_ids=[tool.id])
@@ -177,10 +159,10 @@ def test_a_tool_asks_another_agent(guarded_stack: Stack, openai_fake: OpenAIServ
 
 
 def test_a_secret_that_never_enters_the_sandbox(
-    trusting: Stack, openai_fake: OpenAIServer, authority: tuple[Authority, Path]
+    open_stack: Stack, openai_fake: OpenAIServer, authority: Authority
 ) -> None:
-    client = trusting.client()
-    with https(authority[0].context("localhost")) as port:
+    client = open_stack.client()
+    with https(authority.context("localhost")) as port:
         network = {"secrets": {"KEY": {"hosts": [f"localhost:{port}"]}}}
         tool = client.tools.upsert(source_code=FETCH, extra_body={"network": network})
         secrets = {"KEY": "sk-secret-value", "PLAIN": "in-the-open"}

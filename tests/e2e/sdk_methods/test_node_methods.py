@@ -20,6 +20,8 @@ FOLDER = Path(__file__).parents[1] / "npm"
 METHODS = methods()
 
 pytestmark = [
+    # The first of them waits for Node, and maybe for Loci.
+    pytest.mark.timeout(420),
     pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed"),
     pytest.mark.skipif(not (FOLDER / "node_modules").is_dir(), reason="needs: npm ci --prefix tests/e2e/npm"),
 ]
@@ -32,7 +34,7 @@ def told(open_stack: Stack, providers: Providers) -> Any:
     try:
         with McpServer().in_thread() as mcp, connected(open_stack.url, "node", connectionName="Laptop") as device:
             command = ["node", "methods.mjs", open_stack.url, mcp.url, device.device_id, device.connection_id]
-            ran = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=110, check=False)
+            ran = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=300, check=False)
     finally:
         providers.openai.reset()
     assert ran.returncode == 0, ran.stderr

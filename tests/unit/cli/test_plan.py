@@ -14,7 +14,7 @@ from cli.names import SERVICES
 from cli.plan import environment
 from cli.ready import ready_text
 from cli.settings import RunSettings
-from tests.e2e.stack import free_port
+from tests.e2e.stack import own_port
 
 SECRETS = {
     "LETTA_SERVER_PASSWORD": "pw",
@@ -104,9 +104,10 @@ def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:
 
 
 def test_the_port_is_held_once_it_listens() -> None:
-    settings = RunSettings.from_environment({"LOCI_PORT": str(free_port())})
-    with ports.listen(settings), pytest.raises(CliError, match="is in use"):
-        ports.listen(settings)
+    with own_port() as port:
+        settings = RunSettings.from_environment({"LOCI_PORT": str(port)})
+        with ports.listen(settings), pytest.raises(CliError, match="is in use"):
+            ports.listen(settings)
 
 
 def test_an_address_of_another_machine_is_named() -> None:
