@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from uuid import UUID
 
@@ -60,18 +61,22 @@ def gated(words: Sequence[str], gate: asyncio.Event) -> Script:
     return tell
 
 
-def paced(words: Sequence[str], heard: Callable[[], int], gate: asyncio.Event) -> Script:
-    """A model that says the next word when somebody has heard more, and ends when the gate is open."""
+def paced(words: Sequence[str], heard: Sequence[Event], gate: asyncio.Event) -> Script:
+    """A model that says a word when all before it were heard, and ends when the gate is open."""
 
     async def tell(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         for word in words:
-            before = heard()
+            count = len(heard) + 1
             yield PartDelta(0, "text", word)
-            await until(lambda before=before: heard() > before, SECONDS)  # type: ignore[misc]
+            await until(partial(_has, heard, count), SECONDS)
         await gate.wait()
         yield text("".join(words))
 
     return tell
+
+
+def _has(heard: Sequence[Event], count: int) -> bool:
+    return len(heard) >= count
 
 
 def numbered(count: int) -> list[str]:
@@ -140,8 +145,8 @@ async def read(replica: Replica, run_id: UUID, after: int = 0, *, wants_context:
 class Listener:
     """A reader in a task; `events` is what it has got."""
 
-    def __init__(self, replica: Replica, run_id: UUID) -> None:
-        self.events: list[Event] = []
+    def __init__(self, replica: Replica, run_id: UUID, events: list[Event] | None = None) -> None:
+        self.events = [] if events is None else events
         self._task = asyncio.create_task(self._listen(replica, run_id))
 
     async def _listen(self, replica: Replica, run_id: UUID) -> None:
@@ -181,11 +186,10 @@ async def until_rows(world: World, run_id: UUID, least: int) -> None:
 
 
 async def until_stored(world: World, events: Sequence[Event]) -> None:
-    """Waits until the last of some deltas is stored."""
-    last = max(event.sequence for event in events if isinstance(event, Delta))
+    """Waits until the deltas of a stream's first message are stored."""
+    whole = next(event for event in events if isinstance(event, MessagePiece))
     query = "SELECT max(last_sequence) >= $2 FROM agent.run_frames WHERE run_id = $1"
-    run_id = end(list(events)).run.id
-    await answered(lambda: world.pool.fetchval(query, run_id, last))
+    await answered(lambda: world.pool.fetchval(query, whole.message.run_id, whole.sequence - 1))
 
 
 # Who drives ----------------------------------------------------------------------------------------------
@@ -283,9 +287,9 @@ async def test_foreground_runs_are_not_stored_unless_they_are_read_elsewhere(wor
     gate = asyncio.Event()
     async with world.replica() as here, world.replica() as elsewhere:
         here.models.replies = [gated(numbered(5), gate)]
-        accepted, reader = await here.worker.accept(world.request(), stream=True)
-        assert reader is not None
-        assert isinstance(await anext(aiter(reader)), Delta)
+        accepted, _ = await here.worker.accept(world.request(), stream=True)
+        beside = Listener(here, accepted.run_id)
+        await beside.hears()
         assert not here.worker._publisher._recorder.records(accepted.run_id)
         assert await rows(world, accepted.run_id) == 0
         reading = Listener(elsewhere, accepted.run_id)
@@ -293,6 +297,7 @@ async def test_foreground_runs_are_not_stored_unless_they_are_read_elsewhere(wor
         await reading.hears()
         gate.set()
         events = await reading.end()
+        await beside.end()
     assert [type(event) for event in events[:1]] == [Delta]
     assert joined(events) == "0 1 2 3 4 "
 
@@ -373,13 +378,13 @@ async def test_erasing_a_run_erases_its_stream(world: World) -> None:
 
 
 async def test_every_replica_reads_the_same_text(world: World) -> None:
-    words, gate = numbered(8), asyncio.Event()
+    words, gate, told = numbered(8), asyncio.Event(), list[Event]()
     async with world.replica() as first, world.replica(capacity=0) as second:
         # It is shown as it comes, elsewhere too: each word waits until the one before was read there.
-        first.models.replies = [paced(words, lambda: len(elsewhere.events), gate)]
+        first.models.replies = [paced(words, told, gate)]
         gate.set()
         run_id = await begin(second, world.request(background=True))
-        here, elsewhere = Listener(first, run_id), Listener(second, run_id)
+        here, elsewhere = Listener(first, run_id), Listener(second, run_id, told)
         streams = [await here.end(), await elsewhere.end(), await read(second, run_id)]
     for events in streams:
         assert joined(events) == "".join(words)
@@ -422,11 +427,10 @@ async def test_a_reader_that_got_a_text_whole_gets_the_call_after_it(world: Worl
 
     async with world.replica() as first, world.replica(capacity=0) as second:
         first.tools.actions = {"note": note}
-        first.models.replies = [tell, gated(["Done."], gate := asyncio.Event())]
+        first.models.replies = [tell, text("Done.")]
         run_id = await begin(first, world.request(background=True))
-        gate.set()
-        events = await read(second, run_id)
-        await until_stored(world, await read(first, run_id))
+        events = await read(first, run_id)
+        await until_stored(world, events)
         said, call = [event for event in await read(second, run_id) if isinstance(event, MessagePiece)][:2]
         rest = await read(second, run_id, said.sequence, wants_context=True)
     assert end(events).run.status is RunStatus.COMPLETED
@@ -484,13 +488,13 @@ async def test_a_reader_that_comes_in_the_middle_gets_the_beginning_and_the_rest
 
 @pytest.mark.parametrize("accepting", ["first", "second"])
 async def test_the_stream_goes_on_when_its_driver_is_lost(world: World, accepting: str) -> None:
-    words = numbered(80)
+    words, heard = numbered(80), list[Event]()
     async with world.replica() as lost:
-        lost.models.replies = [paced(words[:4], lambda: len(reading.events), asyncio.Event())]
+        lost.models.replies = [paced(words[:4], heard, asyncio.Event())]
         async with world.replica(capacity=0) as reader:
             run_id = await begin(lost if accepting == "first" else reader, world.request(background=True))
-            reading = Listener(reader, run_id)
-            await until(lambda: len(reading.events) == 4, SECONDS)
+            reading = Listener(reader, run_id, heard)
+            await until(lambda: len(heard) == 4, SECONDS)
             await lost.die()
             async with world.replica() as heir:
                 heir.models.replies = [telling(words, pause=0.002)]
