@@ -21,6 +21,7 @@ from services.agent.core.messages import Call, Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import TurnRequest
 from services.agent.streams.recorder import hour_of
+from services.common.database import connect
 from services.common.errors import FailedPrecondition, Unavailable
 from services.common.ids import uuid7
 from tests.integration.agent.world import (
@@ -612,14 +613,13 @@ async def test_many_notices_go_in_few_messages(world: World) -> None:
 
 @pytest.mark.usefixtures("by_notice_alone")
 async def test_notices_come_again_after_a_lost_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, connections = asyncio.Event(), []
+    gate, connections = asyncio.Event(), list[object]()
 
-    async def connect(url: str, **options: object) -> object:
-        connections.append(await connects(url, **options))
+    async def noted(url: str, **options: object) -> object:
+        connections.append(await connect(url, **options))
         return connections[-1]
 
-    connects = notices.connect
-    monkeypatch.setattr(notices, "connect", connect)
+    monkeypatch.setattr(notices, "connect", noted)
     async with world.replica() as first, world.replica(capacity=0) as second:
         await world.pool.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -356,7 +356,7 @@ def deaths() -> Iterator[ParameterSet]:
             yield pytest.param(name, point, side, marks=marks, id=f"{name}-{point}-{side}")
 
 
-@pytest.mark.parametrize(("name", "point", "side"), deaths())
+@pytest.mark.parametrize(("name", "point", "side"), list(deaths()))
 async def test_death(world: World, name: str, point: int, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario, checkpoints = SCENARIOS[name], Checkpoints(point, after=side == "after")
     async with stage(world, scenario, checkpoints, monkeypatch) as (client, heir, receipts):

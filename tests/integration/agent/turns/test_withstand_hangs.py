@@ -220,7 +220,8 @@ def held_time_limits(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> dict[UUID, tuple[float, Callable[[], object]]]:
     """The seconds of each run that begins, and what happens when they are over; the test says when."""
-    loop, held = asyncio.get_running_loop(), {}
+    loop = asyncio.get_running_loop()
+    held: dict[UUID, tuple[float, Callable[[], object]]] = {}
     call_later = loop.call_later
 
     def hold(delay: float, callback: Callable[..., object], *arguments: Any, **options: Any) -> asyncio.TimerHandle:
