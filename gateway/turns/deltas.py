@@ -108,6 +108,14 @@ class Deltas:
                 return []
         return [message(source)]
 
+    def are_ahead(self, source: message_pb2.Message) -> bool:
+        """Returns whether pieces were passed on of what comes after a durable message in the same reply."""
+        sent = self._sent.get(_key(source))
+        if sent is None or message_type(source) == "tool_return_message":
+            return False
+        # What is durable is taken out by `whole`.
+        return bool(sent.texts or sent.calls)
+
     def _remaining_text(self, source: message_pb2.Message, text_sent: str, signed: bool) -> list[Rest]:
         text = _text(source)
         signature = source.reasoning_message.HasField("signature") and not signed

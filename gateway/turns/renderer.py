@@ -44,11 +44,14 @@ class EventRenderer:
         self._pings = pings
         self.numbered = numbered
         self._after = after
+        # The sequence of the last event after which a reader may go on.
+        self._told = after
         self.run_id = run_id
 
     def render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         """Returns the contents of one event; may be none."""
         contents = self._render(event)
+        self._told = max(self._told, self._sequence(event))
         return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else contents
 
     def _render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
@@ -73,7 +76,17 @@ class EventRenderer:
         """Returns the number of an event in its stream, or None; that of the ping that begins it is the first."""
         if not self.numbered or not (event.sequence or event.HasField("attached")):
             return None
-        return event.sequence + 1
+        return self._sequence(event) + 1
+
+    def _sequence(self, event: message_service_pb2.TurnEvent) -> int:
+        """Returns the sequence after which a reader of what was rendered of an event goes on.
+
+        Whoever goes on after a message knows nothing of those after it in the same reply. So a reader that was told
+        pieces of them goes on after these, and is told once more what they lacked.
+        """
+        if self._deltas and event.WhichOneof("event") == "message" and self._deltas.are_ahead(event.message):
+            return self._told
+        return event.sequence
 
     def interrupted(self) -> None:
         """Notes that the source was interrupted and goes on now."""

@@ -53,14 +53,21 @@ class ReaderPosition:
         return self._is_found
 
     def merged(self, frames: Iterable[Item], events: Iterable[Event]) -> list[Item]:
-        """Returns frames and events of facts in one order; a durable message replaces what is left of its deltas."""
+        """Returns frames and events of facts in one order; a durable message replaces what is left of its deltas.
+
+        A reader that has got a piece of a durable message whole got it in place of the deltas: it knows none of the
+        pieces after it, although their deltas have lower positions.
+        """
         frames, events = list(frames), list(events)
-        durable = {event.message.id for event in events if isinstance(event, MessagePiece)}
+        durable: dict[UUID, int] = {}
+        for event in events:
+            if isinstance(event, MessagePiece):
+                durable[event.message.id] = min(event.sequence, durable.get(event.message.id, event.sequence))
         abandoned = {(frame.step_id, frame.attempt) for frame in frames if isinstance(frame, Abandoned)} | self._void
         items: list[Item] = []
         for frame in frames:
-            if isinstance(frame, DeltaFrame) and frame.message_id in durable:
-                before = frame.between(self.position, self.after)
+            if isinstance(frame, DeltaFrame) and (first_piece := durable.get(frame.message_id)) is not None:
+                before = frame.between(self.position, self.after) if self.after < first_piece else None
                 items += [] if before is None else [before]
             else:
                 items.append(frame)

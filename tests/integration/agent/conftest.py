@@ -6,8 +6,28 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from services.agent.driving import lease_keeper
+from services.agent.postgres import sql
+from services.agent.streams import reading
 from tests.conftest import MigratedUrl
 from tests.integration.agent.world import World, world_on
+
+
+@pytest.fixture(autouse=True)
+def long_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No replica loses its lease because the machine is busy; see `Replica.die`."""
+    for name in ("TICK", "REAP", "PROMOTE"):
+        statement = getattr(sql, name)
+        assert sql.LEASE in statement
+        monkeypatch.setattr(sql, name, statement.replace(sql.LEASE, "interval '1 hour'"))
+
+
+@pytest.fixture
+def by_notice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks for himself: what a replica does not hear of it never learns in a test's time."""
+    monkeypatch.setattr(lease_keeper, "BEAT_SECONDS", 600.0)
+    monkeypatch.setattr(reading, "FIRST_POLL_SECONDS", 600.0)
+    monkeypatch.setattr(reading, "POLL_SECONDS", 600.0)
 
 
 @pytest.fixture(scope="module")

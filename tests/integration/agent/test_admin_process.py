@@ -22,7 +22,6 @@ from loci.agent.v1 import agent_service_pb2 as wire
 from loci.agent.v1.agent_service_pb2_grpc import AgentServiceStub
 from services.common.channel import make_channel
 from services.common.keys import key_id
-from services.common.migrate import migrate
 from tests.conftest import DatabaseUrl
 from tests.integration.agent.admin_world import AdminWorld, admin_world
 
@@ -57,7 +56,7 @@ async def test_migrate_then_serve_then_stop(environment: dict[str, str]) -> None
             await _serving(channel)
             assert "loci.agent.v1.AgentService" in await _services(channel)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await AgentServiceStub(channel).ListAgents(wire.ListAgentsRequest(), timeout=5)
+                await AgentServiceStub(channel).ListAgents(wire.ListAgentsRequest(), timeout=20)
             assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
     async with _channel(f"dns:///127.0.0.1:{port}") as channel:
         request = wire.ListAgentsRequest(omit_relations=True)
@@ -99,11 +98,9 @@ async def test_one_line_says_what_is_wrong(
 
 
 @pytest.fixture
-async def world(fresh_database_url: DatabaseUrl, tmp_path: Path) -> AsyncIterator[AdminWorld]:
+async def world(agent_url: str, tmp_path: Path) -> AsyncIterator[AdminWorld]:
     """The service with an external listener, in this process."""
-    url = fresh_database_url("agent")
-    await migrate(url, "services.agent")
-    async with admin_world(url, tmp_path, "secret", external=True) as made:
+    async with admin_world(agent_url, tmp_path, "secret", external=True) as made:
         yield made
 
 
@@ -126,7 +123,7 @@ async def _start(environment: dict[str, str], *arguments: str) -> Process:
 
 
 async def _ended(process: Process) -> tuple[int | None, str]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         _, complaints = await process.communicate()
     lines = [line for line in complaints.decode().splitlines() if '"level":"info"' not in line.replace(" ", "").lower()]
     return process.returncode, "\n".join(lines)

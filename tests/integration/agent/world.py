@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -38,7 +38,24 @@ from services.common.statement_counter import StatementCounter
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
 DAY = timedelta(days=1)
+# What a test waits for comes at once, or a fault of the product keeps it away for ever.
+SECONDS = 60.0
+T = TypeVar("T")
 Script = Callable[[ModelRequest], AsyncGenerator[PartDelta | Reply]]
+
+
+async def answered(ask: Callable[[], Awaitable[T | None]]) -> T:
+    """The first true answer of `ask`. Raises TimeoutError."""
+    async with asyncio.timeout(SECONDS):
+        while not (answer := await ask()):
+            await asyncio.sleep(0.01)
+    return answer
+
+
+async def until_locked_out(pool: asyncpg.Pool) -> None:
+    """Waits until somebody waits for a lock of somebody else."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    await answered(lambda: pool.fetchval(query))
 
 
 def says(*parts: Part, finish: str = "stop") -> Reply:
@@ -185,17 +202,30 @@ class Replica:
         """Takes a turn and waits for its end."""
         accepted, subscription = await self.worker.accept(request, stream=stream)
         follow = self.reader.follow(request.organization_id, accepted.run_id, subscription=subscription)
-        async with asyncio.timeout(20), aclosing(follow) as events:
+        async with asyncio.timeout(SECONDS), aclosing(follow) as events:
             return [event async for event in events]
 
     async def die(self) -> None:
-        """Ends like a killed process: without a word to the database."""
+        """Ends like a killed process: without a word to the database. Its lease is over at once."""
         tasks = [
             task for task in (*self.tasks, *self.lease_keeper._tasks, *self.worker._driven.values()) if task is not None
         ]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        long_ago = "UPDATE agent.workers SET beat_at = now() - interval '1 day' WHERE id = $1"
+        await self.journal._pool.execute(long_ago, self.journal.worker_id)
+
+    async def settles(self) -> None:
+        """Waits until what a replica does once, when it begins to beat, is done."""
+        await answered(self._has_settled)
+
+    async def _has_settled(self) -> bool:
+        return self.lease_keeper._seen is not None and len(self.lease_keeper._tasks) == 2
+
+    def is_watched(self, run_id: UUID) -> bool:
+        """Whether it knows that somebody reads the run elsewhere."""
+        return run_id in self.worker._publisher._watched
 
 
 class World:
@@ -299,6 +329,11 @@ class World:
         request = self.request(said or "", **options)
         message = Message(uuid7(), "approval", answers, datetime.now(UTC), request.run_id)
         return replace(request, messages=(message,) if said is None else (message, *request.messages))
+
+    async def until_waiting(self, count: int) -> None:
+        """Waits until so many requests are in the agent's line."""
+        query = "SELECT count(*) = $2 FROM agent.conversation_line WHERE conversation_id = $1"
+        await answered(lambda: self.pool.fetchval(query, self.agent_id, count))
 
     async def history(self) -> list[tuple[str, str]]:
         """Role and text of all stored messages, oldest first."""

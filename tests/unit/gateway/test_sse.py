@@ -168,6 +168,21 @@ def test_numbered_chunks_carry_their_events_sequence() -> None:
     assert read(SseRenderer().frames(event(7, message=text("a")))[0])["seq_id"] is None
 
 
+def test_what_comes_after_pieces_of_the_next_message_has_their_number() -> None:
+    """Whoever goes on after a message's own number is told all of the next one."""
+    frames = SseRenderer(deltas=Deltas(), numbered=True)
+    frames.frames(event(1, delta=thought("hm")))
+    frames.frames(event(2, delta=text("a")))
+    [signature] = frames.frames(event(3, message=thought("hm", signature="s")))
+    assert signature.startswith(b"id: 3\n")
+    assert read(signature.removeprefix(b"id: 3\n"))["seq_id"] == 3
+    [rest] = frames.frames(event(4, message=text("ab")))
+    assert rest.startswith(b"id: 5\n")
+    assert read(rest.removeprefix(b"id: 5\n"))["content"] == "b"
+    [whole] = frames.frames(event(6, message=thought("so", number=2)))
+    assert whole.startswith(b"id: 7\n")
+
+
 def test_the_id_of_an_event_is_its_number_and_stands_at_its_last_chunk() -> None:
     frames = SseRenderer(deltas=Deltas(), numbered=True)
     attached = event(attached=message_service_pb2.RunAttached(run_id="run-1"))

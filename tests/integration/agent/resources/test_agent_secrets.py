@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loci.agent.v1 import agent_pb2
-from loci.agent.v1 import agent_service_pb2 as wire
-from services.common.errors import InvalidArgument, NotFound, Unavailable
+from services.common.errors import Internal, InvalidArgument, NotFound, Unavailable
 from services.common.ids import to_public, uuid7
 from tests.integration.agent.admin_world import AdminWorld, block
 
@@ -43,10 +41,9 @@ async def test_refused_ones_leave_nothing(world: AdminWorld) -> None:
 
 
 async def test_those_without_an_agent_are_swept(world: AdminWorld) -> None:
-    world.peers.failures["CreateAgentMemory"] = [Unavailable("gone") for _ in range(99)]
-    request = wire.CreateAgentRequest(agent=agent_pb2.Agent(secrets={"KEY": "x"}), blocks=[block("human")])
-    with pytest.raises(Unavailable):
-        await world.call(lambda request, timeout: world.agents.CreateAgent(request, timeout=0.5), request)
+    world.peers.failures["CreateAgentMemory"] = [Unavailable("gone"), Internal("a fault")]
+    with pytest.raises(Internal):
+        await world.create(secrets={"KEY": "x"}, blocks=[block("human")])
     assert len(world.peers.secrets) == 1
     await world.deliver()
     assert world.peers.secrets == {}

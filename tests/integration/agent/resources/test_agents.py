@@ -16,6 +16,7 @@ from services.agent.resources.agents.model.instructions import BLOCK_DESCRIPTION
 from services.agent.resources.agents.statements import MANY
 from services.common.errors import (
     AlreadyExists,
+    Internal,
     InvalidArgument,
     NotFound,
     Unavailable,
@@ -142,12 +143,11 @@ async def test_what_cannot_be_created_leaves_nothing(
 
 async def test_parts_without_an_agent_are_swept(world: AdminWorld) -> None:
     agent_id = to_public("agent", uuid7())
-    world.peers.failures["CreateAgentMemory"] = [Unavailable("gone", reason="DISK_FULL") for _ in range(99)]
-    with pytest.raises(Unavailable):
-        await world.call(
-            lambda request, timeout: world.agents.CreateAgent(request, timeout=0.5),
-            wire.CreateAgentRequest(agent_id=agent_id, blocks=[block("human")]),
-        )
+    # Tried again, until it is not known whether there are any.
+    world.peers.failures["CreateAgentMemory"] = [Unavailable("gone", reason="DISK_FULL"), Internal("a fault")]
+    with pytest.raises(Internal):
+        await world.create(agent_id=agent_id, blocks=[block("human")])
+    assert world.peers.asked["CreateAgentMemory"] == 2
     order = await world.pool.fetchrow(
         "SELECT kind, not_before - now() > interval '59 minutes' AS later FROM agent.outbox"
     )

@@ -22,6 +22,7 @@ from services.common.ids import from_public, to_public, uuid7
 from services.common.statement_counter import StatementCounter
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, block
 from tests.integration.agent.travel_world import TravelWorld, travel_world
+from tests.integration.agent.world import until_locked_out
 
 NOTHING = "Nothing yet."
 
@@ -328,7 +329,7 @@ async def test_a_turn_that_waits_for_a_rewind_sees_what_it_left(world: TravelWor
 
     async def slowly(_: Any) -> list[Any]:
         turn.append(asyncio.create_task(world.say(agent_id, "What now?")))
-        await asyncio.sleep(0.3)
+        await until_locked_out(world.world.pool)
         return []
 
     new = NewRewind(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -24,7 +25,18 @@ from services.agent.resources.conversations.store import PostgresConversations
 from services.common.engine import make_engine
 from services.common.errors import Aborted, InvalidArgument
 from services.common.ids import uuid7
-from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, end, text, world_on
+from tests.integration.agent.world import (
+    ORGANIZATION,
+    SECONDS,
+    Replica,
+    World,
+    answered,
+    calls,
+    end,
+    text,
+    world_on,
+)
+from tests.polling import until
 
 DELETE = {"type": "requires_approval", "tool_name": "delete"}
 SHOW = ClientTool("show", "Shows a file.", {"type": "object", "properties": {}})
@@ -78,7 +90,7 @@ async def asking(world: World, replica: Replica, *names: str, **request: Any) ->
 
 async def follow(replica: Replica, run_id: UUID) -> list[Event]:
     """A run's events to its end."""
-    async with asyncio.timeout(20), aclosing(replica.reader.follow(ORGANIZATION, run_id)) as events:
+    async with asyncio.timeout(SECONDS), aclosing(replica.reader.follow(ORGANIZATION, run_id)) as events:
         return [event async for event in events]
 
 
@@ -255,10 +267,11 @@ async def test_the_second_of_two_answers_attaches_while_the_first_is_carried_out
         await asking(world, replica, "delete", "delete")
         replica.models.replies = [text("Gone.")]
         both = (Decision("call_0", approve=True), Decision("call_1", reason="no"))
-        first = asyncio.create_task(replica.send(world.answer(*both)))
+        answer = world.answer(*both)
+        first = asyncio.create_task(replica.send(answer))
         await started.wait()
         second = asyncio.create_task(other.send(world.answer(*both)))
-        await asyncio.sleep(0.3)
+        await until(lambda: other.reader._hub.is_read(answer.run_id))
         go.set()
         events, again = await first, await second
     assert end(again).run.id == end(events).run.id
@@ -329,11 +342,11 @@ async def test_a_message_is_refused_at_once_while_calls_wait(world: World) -> No
 async def test_a_message_that_finds_calls_waiting_at_the_head_of_the_line_ends_and_the_next_goes_on(
     world: World,
 ) -> None:
-    asked = asyncio.Event()
+    asked, go = asyncio.Event(), asyncio.Event()
 
     async def slow(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         asked.set()
-        await asyncio.sleep(0.5)
+        await go.wait()
         yield calls("delete")
 
     async with world.replica() as replica:
@@ -341,9 +354,10 @@ async def test_a_message_that_finds_calls_waiting_at_the_head_of_the_line_ends_a
         replica.models.replies = [slow]
         sending = [asyncio.create_task(replica.send(world.request("Tidy up.")))]
         await asked.wait()
-        for said in ("one", "two"):
+        for waiting, said in enumerate(("one", "two"), start=1):
             sending.append(asyncio.create_task(replica.send(world.request(said))))
-            await asyncio.sleep(0.05)
+            await world.until_waiting(waiting)
+        go.set()
         first, *others = await asyncio.gather(*sending)
         for events in others:
             failure = end(events).failure
@@ -359,11 +373,11 @@ async def test_a_message_that_finds_calls_waiting_at_the_head_of_the_line_ends_a
 
 async def test_an_answer_overtakes_messages_that_wait(world: World) -> None:
     """A message comes into line while a partial answer is carried out; the rest of the answer passes it."""
-    asked = asyncio.Event()
+    asked, go = asyncio.Event(), asyncio.Event()
 
     async def slow(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         asked.set()
-        await asyncio.sleep(0.6)
+        await go.wait()
         yield calls("delete")
 
     ran: list[str] = []
@@ -373,8 +387,10 @@ async def test_an_answer_overtakes_messages_that_wait(world: World) -> None:
         first = asyncio.create_task(replica.send(world.request("Tidy up.")))
         await asked.wait()
         second = asyncio.create_task(replica.send(world.request("Hello?")))
-        await asyncio.sleep(0.1)
+        await world.until_waiting(1)
         third = asyncio.create_task(replica.send(world.answer(Decision(approve=True))))
+        await world.until_waiting(2)
+        go.set()
         results = await asyncio.gather(first, third, second)
     assert list(map(reason, results)) == [StopReason.REQUIRES_APPROVAL, StopReason.END_TURN, StopReason.END_TURN]
     assert [message.role for message in await stored(world)] == [
@@ -419,7 +435,7 @@ async def test_an_owner_that_dies_between_answer_and_tools_is_followed_by_anothe
     async def hang(call: Call) -> str:
         receipts[call.key] = "done by the first"
         started.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return "never"
 
     async def attach(call: Call) -> str:
@@ -446,7 +462,7 @@ async def test_an_answer_whose_run_is_cancelled_is_not_carried_out_later(world: 
     async def hang(call: Call) -> str:
         ran.append(call.key)
         started.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return "never"
 
     async with world.replica() as replica:
@@ -558,19 +574,27 @@ def limited(seconds: float, answer: str = "deny", tool: str = "delete") -> dict[
     return {"type": "requires_approval", "tool_name": tool, "timeout_seconds": seconds, "on_timeout": answer}
 
 
+async def waited(world: World, seconds: float) -> None:
+    """The agent's calls have waited for so much longer."""
+    span = timedelta(seconds=seconds)
+    said = "UPDATE agent.messages SET created_at = created_at - $2::interval WHERE agent_id = $1"
+    due = "UPDATE agent.conversation_heads SET approval_due = approval_due - $2::interval WHERE conversation_id = $1"
+    async with world.pool.acquire() as connection, connection.transaction():
+        for statement in (said, due):
+            await connection.execute(statement, world.agent_id, span)
+
+
 async def after_time_out(replica: Replica, asked: UUID) -> Ended:
     """The end of the run that answers for the client after another."""
     run_id = uuid5(asked, "timeout")
-    async with asyncio.timeout(10):
-        while await replica.journal._pool.fetchval("SELECT 1 FROM agent.runs WHERE id = $1", run_id) is None:
-            await asyncio.sleep(0.05)
+    await answered(lambda: replica.journal._pool.fetchval("SELECT 1 FROM agent.runs WHERE id = $1", run_id))
     return end(await follow(replica, run_id))
 
 
 @pytest.mark.parametrize("answer", ["deny", "approve"])
 async def test_a_rule_answers_when_nobody_does(world: World, answer: str) -> None:
     ran: list[str] = []
-    await world.add_agent(tool_rules=[limited(0.3, answer)])
+    await world.add_agent(tool_rules=[limited(60, answer)])
     async with world.replica() as replica, world.replica() as other:
         for each in (replica, other):
             each.tools.actions = recorded(ran)
@@ -578,6 +602,7 @@ async def test_a_rule_answers_when_nobody_does(world: World, answer: str) -> Non
         replica.models.replies.insert(0, calls("look", "delete"))
         asked = end(await replica.send(world.request("Tidy up.", client_tools=[SHOW]))).run.id
         assert (await head(world))["approval_due"] is not None
+        await waited(world, 61)
         ended = await after_time_out(other, asked)
         asked_of = [request for each in (replica, other) for request in each.models.requests][-1]
     assert (ended.run.stop_reason, ended.run.background) == (StopReason.END_TURN, True)
@@ -586,20 +611,22 @@ async def test_a_rule_answers_when_nobody_does(world: World, answer: str) -> Non
     (said,) = await stored(world, "approval")
     (decision,) = said.parts
     assert isinstance(decision, Decision)
-    assert (decision.approve, "Nobody answered within 0.3 s" in decision.reason) == (answer == "approve", True)
+    assert (decision.approve, "Nobody answered within 60 s" in decision.reason) == (answer == "approve", True)
     assert await world.pool.fetchval("SELECT count(*) FROM agent.runs WHERE agent_id = $1", world.agent_id) == 2
     assert (await head(world))["approval_due"] is None
 
 
 async def test_calls_without_a_time_out_wait_on_and_those_with_a_longer_one_for_theirs(world: World) -> None:
     ran: list[str] = []
-    rules = [limited(0.2), limited(1.2, "approve", "look"), {"type": "requires_approval", "tool_name": "burn"}]
+    rules = [limited(60), limited(600, "approve", "look"), {"type": "requires_approval", "tool_name": "burn"}]
     await world.add_agent(tool_rules=rules)
     async with world.replica() as replica:
         replica.tools.actions = recorded(ran, ("delete", "look", "burn"))
         asked = await asking(world, replica, "delete", "look", "burn")
+        await waited(world, 61)
         ended = await after_time_out(replica, asked)
         assert ended.run.stop_reason is StopReason.REQUIRES_APPROVAL
+        await waited(world, 540)
         second = await after_time_out(replica, ended.run.id)
         assert second.run.stop_reason is StopReason.REQUIRES_APPROVAL
         row = await head(world)
@@ -634,11 +661,11 @@ async def test_of_a_default_answer_and_the_users_the_first_counts(world: World) 
 
 
 async def test_a_default_answer_survives_the_replica_that_began_it(world: World) -> None:
-    await world.add_agent(tool_rules=[limited(0.1)])
+    await world.add_agent(tool_rules=[limited(60)])
     async with world.replica() as first:
         first.tools.actions = recorded([])
         asked = await asking(world, first)
-    await asyncio.sleep(0.2)
+    await waited(world, 61)
     # Its replica is gone; one that never beats begins the run and is lost with it.
     ((_, (run_id, home)),) = await answer_overdue(world.pool, uuid7())
     assert (run_id, home) == (uuid5(asked, "timeout"), None)
@@ -682,17 +709,19 @@ async def test_what_waits_goes_on_waiting_while_the_window_is_compacted(world: W
     ],
 )
 async def test_what_a_newer_release_wrote_holds_up_nobody(world: World, newer: str) -> None:
-    rule = [limited(0.1)]
+    rule = [limited(60)]
     await world.add_agent(tool_rules=rule)
     async with world.replica() as first:
         first.tools.actions = recorded([])
         of_tomorrow = await asking(world, first)
         await world.pool.execute(newer, of_tomorrow)
+    await waited(world, 61)
     unreadable = world.agent_id
     await world.add_agent(tool_rules=rule)
     async with world.replica() as replica:
         replica.tools.actions = recorded([])
         asked = await asking(world, replica)
+        await waited(world, 61)
         assert (await after_time_out(replica, asked)).run.stop_reason is StopReason.END_TURN
         await world.add_agent()
         in_background = world.request("Hello", background=True)
@@ -704,11 +733,11 @@ async def test_what_a_newer_release_wrote_holds_up_nobody(world: World, newer: s
 
 
 async def test_a_default_answer_whose_run_was_given_up_is_given_again(world: World) -> None:
-    await world.add_agent(tool_rules=[limited(0.1)])
+    await world.add_agent(tool_rules=[limited(60)])
     async with world.replica() as first:
         first.tools.actions = recorded([])
         asked = await asking(world, first)
-    await asyncio.sleep(0.2)
+    await waited(world, 61)
     leases = PostgresLeases(world.pool, uuid7())
     ((_, (run_id, _)),) = await leases.answer_overdue()
     (row,) = await leases.claim(1, ORGANIZATION) or []
@@ -725,13 +754,14 @@ async def test_a_default_answer_whose_run_was_given_up_is_given_again(world: Wor
 
 
 async def test_what_waits_in_a_deleted_conversation_is_left_alone(world: World) -> None:
-    await world.add_agent(tool_rules=[limited(0.1)])
+    await world.add_agent(tool_rules=[limited(60)])
     async with world.replica() as first:
         first.tools.actions = recorded([])
         await asking(world, first)
         await world.pool.execute("UPDATE agent.agents SET deleted_at = now() WHERE id = $1", world.agent_id)
-        await asyncio.sleep(1.0)
-        assert (await head(world))["approval_due"] is None
+        await waited(world, 61)
+        over = "SELECT approval_due IS NULL FROM agent.conversation_heads WHERE conversation_id = $1"
+        await answered(lambda: world.pool.fetchval(over, world.agent_id))
         assert await world.pool.fetchval("SELECT count(*) FROM agent.runs WHERE agent_id = $1", world.agent_id) == 1
 
 
@@ -748,7 +778,8 @@ async def test_looking_for_what_is_due_costs_nothing_however_many_conversations_
         )
         await connection.execute(
             f"{heads} (organization_id, conversation_id, log_id, approval_due)"
-            " SELECT $1, id, gen_random_uuid(), CASE WHEN random() < 0.5 THEN now() + interval '1 hour' END"
+            " SELECT $1, id, gen_random_uuid(),"
+            " CASE WHEN row_number() OVER () % 2 = 0 THEN now() + interval '1 hour' END"
             " FROM agent.conversations WHERE agent_id = $2 AND id <> agent_id",
             ORGANIZATION,
             world.agent_id,

@@ -12,7 +12,8 @@ from services.agent.core.messages import Call
 from services.common.context import CallContext
 from services.common.errors import DeadlineExceeded, FailedPrecondition, LociError
 from services.common.ids import to_public, uuid7
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, text
+from tests.integration.agent.world import ORGANIZATION, SECONDS, World, calls, end, text
+from tests.polling import until
 
 
 async def test_an_agent_whose_tool_writes_to_it(world: World) -> None:
@@ -32,7 +33,7 @@ async def test_an_agent_whose_tool_writes_to_it(world: World) -> None:
     async with world.replica() as replica:
         replica.tools.actions = {"ask": ask}
         replica.models.replies = [calls("ask"), text("Done."), text("Later.")]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             await replica.send(request)
             while ("assistant", "Later.") not in await world.history():
                 await asyncio.sleep(0.02)
@@ -66,7 +67,7 @@ async def test_two_agents_whose_tools_write_to_each_other(world: World) -> None:
 
         replica.tools.actions = {"ask": ask}
         replica.models.replies = [calls("ask"), calls("ask")]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             await asyncio.gather(replica.send(first), replica.send(second))
     assert sorted(outcomes.values()) == ["RUN_CHAIN_INVALID", "answered"]
 
@@ -82,10 +83,9 @@ async def test_a_busy_agent_outside_of_the_chain_is_waited_for(world: World) -> 
         replica.tools.actions = {"wait": wait}
         replica.models.replies = [calls("wait"), text("One."), text("Two.")]
         running = asyncio.create_task(replica.send(world.request("one")))
-        while not replica.models.requests:
-            await asyncio.sleep(0.01)
+        await until(lambda: replica.models.requests)
         nested = asyncio.create_task(replica.send(replace(world.request("two"), ancestors=(uuid7(),))))
-        await asyncio.sleep(0.1)
+        await world.until_waiting(1)
         assert not nested.done()
         gate.set()
         await asyncio.gather(running, nested)
@@ -102,11 +102,11 @@ async def test_a_chain_has_an_end(world: World) -> None:
 
 def test_a_nested_run_ends_with_those_that_wait() -> None:
     outer, waiting = uuid7(), uuid7()
-    context = CallContext(ORGANIZATION, ORGANIZATION, "run", ("agent",), outer, (waiting,), time.time() + 5)
+    context = CallContext(ORGANIZATION, ORGANIZATION, "run", ("agent",), outer, (waiting,), time.time() + 500)
     message = message_pb2.InputMessage(content=[message_pb2.ContentPart(text="?")])
     wire = message_service_pb2.TurnRequest(agent_id=to_public("agent", uuid7()), messages=[message])
     request = turn_request(wire, context, longest_seconds=600)
     assert request.ancestors == (waiting, outer)
-    assert 4 < request.seconds <= 5
+    assert 400 < request.seconds <= 500
     with pytest.raises(DeadlineExceeded):
         turn_request(wire, replace(context, deadline=time.time() - 1), longest_seconds=600)

@@ -19,7 +19,8 @@ from services.agent.core.window.sizes import estimate
 from services.agent.resources.learned_windows.store import PostgresLearnedWindows
 from services.common.errors import OutOfRange, Unavailable
 from services.common.ids import uuid7
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, recall_on, text, world_on
+from tests.integration.agent.world import ORGANIZATION, SECONDS, World, calls, end, recall_on, text, world_on
+from tests.polling import until
 
 OVERFLOW = OutOfRange("too long", reason="LLM_CONTEXT_OVERFLOW", metadata={"limit": "16000", "requested": "20000"})
 WINDOW = 32_000
@@ -238,20 +239,18 @@ async def test_a_compaction_in_the_middle_of_a_run_survives_its_owner(world: Wor
 
             async def hang(request: ModelRequest):  # type: ignore[no-untyped-def]
                 hung.set()
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
                 yield text("never")
 
             step = calls("work")
             first.models.replies = [Reply(step.parts, Usage(int(WINDOW * 0.95), 5), "tool_calls"), hang]
             second.models.replies = [text("I went on.")]
             run = asyncio.create_task(first.send(world.request("work")))
-            await asyncio.wait_for(hung.wait(), 10)
+            await asyncio.wait_for(hung.wait(), SECONDS)
             await first.die()
             run.cancel()
             await asyncio.gather(run, return_exceptions=True)
-        async with asyncio.timeout(15):
-            while not second.models.requests:
-                await asyncio.sleep(0.05)
+        await until(lambda: second.models.requests, SECONDS)
         history = second.models.requests[-1].history
     assert history[0].role == "summary"
     assert [message.role for message in history[-3:]] == ["user", "assistant", "tool"]
@@ -286,20 +285,18 @@ async def test_each_compaction_of_a_run_is_collected_whoever_owns_it(world: Worl
 
             async def hang(request: ModelRequest):  # type: ignore[no-untyped-def]
                 hung.set()
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
                 yield text("never")
 
             first.models.replies = [busy(), hang]
             second.models.replies = [busy(), speech]
             request = world.request("work")
             run = asyncio.create_task(first.send(request))
-            await asyncio.wait_for(hung.wait(), 10)
+            await asyncio.wait_for(hung.wait(), SECONDS)
             await first.die()
             run.cancel()
             await asyncio.gather(run, return_exceptions=True)
-        async with asyncio.timeout(15):
-            while len(second.models.requests) < 2:
-                await asyncio.sleep(0.05)
+        await until(lambda: len(second.models.requests) == 2, SECONDS)
     assert [summary for _, summary in collected] == ["Summary 1.", "Summary 2."]
     assert len({key for key, _ in collected}) == 2
     assert all(key.startswith(f"{request.run_id}/summary/") for key, _ in collected)

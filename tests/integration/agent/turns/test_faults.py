@@ -132,7 +132,7 @@ async def test_cancel_does_not_need_the_tool_runner(world: World, monkeypatch: p
 
     async def hang(call: Call) -> str:
         started.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return "never"
 
     async def down(call_key: str) -> None:

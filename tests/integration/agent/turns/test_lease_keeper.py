@@ -12,12 +12,12 @@ from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnershipLost
 from services.agent.driving.lease_keeper import MOST_OWNERS
 from services.common.ids import uuid7
-from tests.integration.agent.world import ORGANIZATION, World, end, text
+from tests.integration.agent.world import ORGANIZATION, SECONDS, World, end, text
 
 
 async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
     """A model that never answers."""
-    await asyncio.sleep(60)
+    await asyncio.Event().wait()
     yield text("never")
 
 
@@ -56,7 +56,7 @@ async def test_a_run_whose_owner_is_in_no_table_is_found(world: World) -> None:
     await world.pool.execute("DELETE FROM agent.run_queue")
     await world.pool.execute("UPDATE agent.runs SET worker_id = $2 WHERE id = $1", request.run_id, uuid7())
     async with world.replica() as replica:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             follow = replica.reader.follow(ORGANIZATION, request.run_id)
             events = [event async for event in follow]
     assert end(events).run.status is RunStatus.COMPLETED
@@ -75,7 +75,7 @@ async def test_a_run_that_cannot_be_loaded_harms_no_other_and_ends(world: World)
     await world.pool.execute("UPDATE agent.facts SET schema_version = 99 WHERE run_id = $1", poisoned.run_id)
     await world.pool.execute("UPDATE agent.runs SET fence = $2 WHERE id = $1", poisoned.run_id, MOST_OWNERS - 1)
     async with world.replica() as replica:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(SECONDS):
             events = [event async for event in replica.reader.follow(ORGANIZATION, sound.run_id)]
             assert end(events).run.status is RunStatus.COMPLETED
             ended = [event async for event in replica.reader.follow(ORGANIZATION, poisoned.run_id)]
@@ -97,7 +97,7 @@ async def test_a_reader_that_has_seen_the_end_gets_it_again(world: World) -> Non
     async with world.replica() as replica:
         events = await replica.send(world.request())
         follow = replica.reader.follow(ORGANIZATION, end(events).run.id, after=events[-1].sequence)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(SECONDS):
             again = [event async for event in follow]
     assert [type(event) for event in again] == [Ended]
 
@@ -135,7 +135,7 @@ async def test_all_runs_of_a_conversation_are_cancelled(world: World) -> None:
         runs = [(request.run_id, world.agent_id) for request in requests]
         assert len(await replica.worker.cancel(ORGANIZATION, runs)) == 4
         for request in requests:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS):
                 events = [event async for event in replica.reader.follow(ORGANIZATION, request.run_id)]
             assert end(events).run.status is RunStatus.CANCELLED
 

@@ -12,7 +12,7 @@ from services.agent.core.messages import Call
 from services.agent.core.ports import BlockView, MemoryView, ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnedRun
 from services.common.ids import uuid7
-from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, text
+from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, calls, text
 
 # A reply after which the window is compacted.
 FULL = replace(calls("quick"), usage=Usage(31_000, 5))
@@ -28,14 +28,14 @@ async def resumed(world: World, replica: Replica, *replies: object) -> tuple[Own
 
     async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         hangs.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         yield text("never")
 
     replica.tools.actions, replica.models.replies = {"quick": quick}, [*replies, hang]
     request = world.request("Go on.")
     accepted, _ = await replica.worker.accept(request, stream=False)
     assert accepted.owned is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         await hangs.wait()
     await replica.die()
     leases = PostgresLeases(world.pool, uuid7())

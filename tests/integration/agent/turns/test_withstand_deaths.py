@@ -7,14 +7,15 @@ replica that is left, and read on where they were.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
 from typing import Any
 from uuid import UUID
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from services.agent.core.events import Ended, Event, MessagePiece
 from services.agent.core.facts import Options, Usage
@@ -27,7 +28,7 @@ from services.agent.driving.lease_keeper import CAPACITY
 from services.agent.postgres.rows import message_from_row
 from services.common.errors import OutOfRange
 from services.common.ids import uuid7
-from tests.integration.agent.world import ORGANIZATION, Replica, World, calls, end, text, world_on
+from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, calls, end, text, world_on
 
 WINDOW = 32_000
 FULL = Usage(int(WINDOW * 0.95), 5)
@@ -86,6 +87,7 @@ class Client:
         self._replicas = [victim, heir]
         self._checkpoints = checkpoints
         self._killed = asyncio.Event()
+        self._line_was_there = False
         # What the reader of each run saw, through both owners.
         self.seen: dict[UUID, list[Event]] = {}
 
@@ -122,6 +124,20 @@ class Client:
         while not self._checkpoints.dead.is_set() and not await self.world.pool.fetchval(query, run_id):
             await asyncio.sleep(0.005)
 
+    def after_line(self, brain: "Brain", length: int) -> "Brain":
+        """A model that says nothing before so many others are in line, unless the victim is dead."""
+        query = "SELECT count(*) FROM agent.conversation_line WHERE conversation_id = $1"
+
+        async def think(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+            while not (self._line_was_there or self._checkpoints.dead.is_set()):
+                self._line_was_there = await self.world.pool.fetchval(query, self.world.agent_id) >= length
+                await asyncio.sleep(0.005)
+            async with aclosing(brain(request)) as events:
+                async for event in events:
+                    yield event
+
+        return think
+
     async def kill(self) -> None:
         """Kills the victim when its time has come, and lets the heir take over."""
         await bury(self.world, self._replicas[0], self._checkpoints)
@@ -133,8 +149,6 @@ async def bury(world: World, replica: Replica, checkpoints: Checkpoints) -> None
     """Kills a replica when its time has come; its lease is over at once."""
     await checkpoints.dead.wait()
     await replica.die()
-    long_ago = "UPDATE agent.workers SET beat_at = now() - interval '1 minute' WHERE id = $1"
-    await world.pool.execute(long_ago, replica.journal.worker_id)
 
 
 Brain = Callable[[ModelRequest], AsyncGenerator[PartDelta | Reply]]
@@ -155,6 +169,8 @@ class Scenario:
     agent: dict[str, Any] = field(default_factory=dict)
     # Long messages that are there before.
     before: int = 0
+    # Requests that come into line before the model answers the first.
+    line: int = 0
 
 
 def by_step(*replies: Reply) -> Brain:
@@ -183,10 +199,9 @@ async def short_of_memory(request: ModelRequest) -> AsyncGenerator[PartDelta | R
 
 
 async def echo(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
-    """Says what it hears; the first time, when others have come into line."""
+    """Says what it hears."""
     [part] = request.history[-1].parts
     assert isinstance(part, Text)
-    await asyncio.sleep(0.15 if part.text == "1" else 0.0)
     yield text(f"re {part.text}")
 
 
@@ -276,7 +291,7 @@ SCENARIOS = {
         acted=("1/0", "2/0"),
         agent={"agent_type": "memgpt_agent"},
     ),
-    "a line": Scenario(three_in_line, echo, points=10, log="user assistant user assistant user assistant"),
+    "a line": Scenario(three_in_line, echo, points=10, log="user assistant user assistant user assistant", line=2),
     "in the background": Scenario(
         in_background,
         by_step(calls("work"), text("Done.")),
@@ -306,17 +321,18 @@ async def stage(
     async with world.replica() as heir, world.replica() as victim:
         for number in range(scenario.before):
             await heir.send(world.request(f"message {number} " + "word " * 1_200))
+        client = Client(world, victim, heir, checkpoints)
+        brain = client.after_line(scenario.brain, scenario.line) if scenario.line else scenario.brain
         for replica in (heir, victim):
             replica.tools.actions = dict.fromkeys(scenario.tools, act)
             replica.tools.parallel = frozenset(scenario.parallel)
-            replica.models.replies = [scenario.brain] * 50
+            replica.models.replies = [brain] * 50
         # What anyone may drive, the victim drives while it lives.
         heir.lease_keeper._capacity = 0
         checkpoints.guard(monkeypatch, victim)
-        client = Client(world, victim, heir, checkpoints)
         killer = asyncio.create_task(client.kill())
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(SECONDS):
                 yield client, heir, receipts
         finally:
             killer.cancel()
@@ -332,10 +348,15 @@ async def test_undisturbed(world: World, name: str, monkeypatch: pytest.MonkeyPa
         await check(scenario, client, receipts)
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
-@pytest.mark.parametrize(
-    ("name", "point"), [(name, point) for name in SCENARIOS for point in range(1, SCENARIOS[name].points + 1)]
-)
+def deaths() -> Iterator[ParameterSet]:
+    """All points of all scenarios, from both sides; one of each is enough where there is little time."""
+    for name, scenario in SCENARIOS.items():
+        for point, side in product(range(1, scenario.points + 1), ("before", "after")):
+            marks = () if (point, side) == (2, "after") else pytest.mark.long
+            yield pytest.param(name, point, side, marks=marks, id=f"{name}-{point}-{side}")
+
+
+@pytest.mark.parametrize(("name", "point", "side"), list(deaths()))
 async def test_death(world: World, name: str, point: int, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario, checkpoints = SCENARIOS[name], Checkpoints(point, after=side == "after")
     async with stage(world, scenario, checkpoints, monkeypatch) as (client, heir, receipts):
@@ -346,8 +367,17 @@ async def test_death(world: World, name: str, point: int, side: str, monkeypatch
         assert end(await heir.send(world.request("And then?"))).failure is None
 
 
-@pytest.mark.parametrize("side", ["before", "after"])
-@pytest.mark.parametrize("point", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("point", "side"),
+    [
+        pytest.param(3, "before"),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in product((2, 3, 4), ("before", "after"))
+            if each != (3, "before")
+        ),
+    ],
+)
 async def test_the_heir_dies_too(world: World, point: int, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first owner is lost with a tool's return, the second where it loads the run or stores the next fact."""
     scenario, checkpoints = SCENARIOS["three steps"], Checkpoints(3)

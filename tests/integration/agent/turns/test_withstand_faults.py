@@ -8,15 +8,17 @@ import asyncpg
 import pytest
 
 from services.agent.core.fact_log import NewerRelease
-from services.agent.core.facts import ClientTool, RunStatus, StopReason, Usage
+from services.agent.core.facts import ClientTool, Failure, RunStatus, StopReason, Usage
 from services.agent.core.messages import Call, Decision, Return, Text
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import ModelRequest, PartDelta, PeerLost, Reply, ToolInfo
+from services.agent.core.turn import CANCELLED, OVERDUE
 from services.agent.core.window.context import UNANSWERED
 from services.agent.driving.faults import is_transient
 from services.agent.driving.worker import MOST_FAULTS
 from services.common.errors import Internal, Unavailable
-from tests.integration.agent.world import ORGANIZATION, World, calls, end, shown, text
+from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, calls, end, shown, text
+from tests.polling import until
 
 
 @pytest.mark.parametrize(
@@ -45,11 +47,9 @@ async def test_a_fault_is_met_twice_and_the_next_in_line_goes_on(world: World) -
     async with world.replica() as replica:
         replica.models.replies = [RuntimeError("a fault")] * MOST_FAULTS + [text("Here.")]
         first, second = asyncio.create_task(replica.send(world.request("one"))), world.request("two")
-        while not replica.models.requests:
-            await asyncio.sleep(0.01)
-        async with asyncio.timeout(5):
-            assert end(await replica.send(second)).run.status is RunStatus.COMPLETED
-            ended = end(await first)
+        await until(lambda: replica.models.requests, SECONDS)
+        assert end(await replica.send(second)).run.status is RunStatus.COMPLETED
+        ended = end(await first)
         assert len(replica.models.requests) == MOST_FAULTS + 1
         assert not replica.worker._dropped
     assert (ended.run.status, ended.run.stop_reason) == (RunStatus.FAILED, StopReason.ERROR)
@@ -61,8 +61,7 @@ async def test_a_fault_is_met_twice_and_the_next_in_line_goes_on(world: World) -
 async def test_what_passes_is_tried_again(world: World) -> None:
     async with world.replica() as replica:
         replica.models.replies = [ConnectionResetError()] * (MOST_FAULTS + 1) + [text("Here.")]
-        async with asyncio.timeout(15):
-            assert end(await replica.send(world.request())).run.status is RunStatus.COMPLETED
+        assert end(await replica.send(world.request())).run.status is RunStatus.COMPLETED
 
 
 async def test_a_run_whose_settings_nobody_understands_ends(world: World) -> None:
@@ -73,7 +72,7 @@ async def test_a_run_whose_settings_nobody_understands_ends(world: World) -> Non
         request = world.request()
         with pytest.raises((KeyError, ValueError)):
             await replica.send(request)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             ended = end([each async for each in replica.reader.follow(request.organization_id, request.run_id)])
         assert ended.failure is not None
         assert ended.failure.reason == "RUN_GIVEN_UP"
@@ -107,8 +106,16 @@ async def test_tools_that_are_not_to_be_had_when_an_answer_comes(world: World, m
     ]
 
 
-@pytest.mark.parametrize("seconds", [1.5, 60.0])
-async def test_what_has_returned_outlives_an_interruption(world: World, seconds: float) -> None:
+async def interrupt(world: World, replica: Replica, run_id: UUID, by: Failure) -> None:
+    """Ends a run as its user does, or its time limit, which is not waited for."""
+    if by is CANCELLED:
+        await replica.worker.cancel(ORGANIZATION, [(run_id, world.agent_id)])
+    else:
+        assert replica.worker.interrupt(run_id, by)
+
+
+@pytest.mark.parametrize("by", [CANCELLED, OVERDUE], ids=["a cancel", "its time limit"])
+async def test_what_has_returned_outlives_an_interruption(world: World, by: Failure) -> None:
     hangs = asyncio.Event()
 
     async def quick(call: Call) -> str:
@@ -116,20 +123,19 @@ async def test_what_has_returned_outlives_an_interruption(world: World, seconds:
 
     async def hang(call: Call) -> str:
         hangs.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return "never"
 
     async with world.replica() as replica:
         replica.tools.actions, replica.tools.parallel = {"quick": quick, "hang": hang}, frozenset({"quick", "hang"})
         replica.models.replies = [calls("quick", "hang", "quick")]
-        request = world.request(seconds=seconds)
+        request = world.request()
         sending = asyncio.create_task(replica.send(request))
-        await hangs.wait()
-        if seconds > 2:
-            await replica.worker.cancel(ORGANIZATION, [(request.run_id, world.agent_id)])
+        await asyncio.wait_for(hangs.wait(), SECONDS)
+        await interrupt(world, replica, request.run_id, by)
         events = await sending
         assert shown(events) == ["assistant", "tool"]
-        assert end(events).run.status is (RunStatus.CANCELLED if seconds > 2 else RunStatus.FAILED)
+        assert end(events).run.status is (RunStatus.CANCELLED if by is CANCELLED else RunStatus.FAILED)
         assert replica.tools.cancelled
         await replica.send(world.request("And now?"))
         returns = [
@@ -137,17 +143,17 @@ async def test_what_has_returned_outlives_an_interruption(world: World, seconds:
         ]
     assert [part.text for part in returns] == ["It is done.", UNANSWERED, "It is done."]
     status = await world.pool.fetch("SELECT status FROM agent.steps WHERE run_id = $1", request.run_id)
-    assert status == [("cancelled" if seconds > 2 else "failed",)]
+    assert status == [("cancelled" if by is CANCELLED else "failed",)]
 
 
-@pytest.mark.parametrize("seconds", [1.5, 60.0])
-async def test_a_model_call_that_is_cut_short_is_a_step(world: World, seconds: float) -> None:
+@pytest.mark.parametrize("by", [CANCELLED, OVERDUE], ids=["a cancel", "its time limit"])
+async def test_a_model_call_that_is_cut_short_is_a_step(world: World, by: Failure) -> None:
     hangs = asyncio.Event()
 
     async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
         yield PartDelta(0, "content", "It be")
         hangs.set()
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     async def quick(call: Call) -> str:
         return "It is done."
@@ -155,11 +161,10 @@ async def test_a_model_call_that_is_cut_short_is_a_step(world: World, seconds: f
     async with world.replica() as replica:
         replica.tools.actions = {"quick": quick}
         replica.models.replies = [calls("quick"), hang]
-        request = world.request(seconds=seconds)
+        request = world.request()
         sending = asyncio.create_task(replica.send(request))
-        await hangs.wait()
-        if seconds > 2:
-            await replica.worker.cancel(ORGANIZATION, [(request.run_id, world.agent_id)])
+        await asyncio.wait_for(hangs.wait(), SECONDS)
+        await interrupt(world, replica, request.run_id, by)
         ended = end(await sending)
     first, second = await world.pool.fetch(
         "SELECT * FROM agent.steps WHERE run_id = $1 ORDER BY number", request.run_id
@@ -169,7 +174,7 @@ async def test_a_model_call_that_is_cut_short_is_a_step(world: World, seconds: f
         2, 1, {}, first["prompt_hash"],
     )  # fmt: skip
     assert {"llm_request_ns", "ttft_ns"} == second["metrics"].keys()
-    if seconds > 2:
+    if by is CANCELLED:
         assert (second["status"], second["stop_reason"], second["error"]) == ("cancelled", "cancelled", None)
     else:
         assert (second["status"], second["stop_reason"]) == ("failed", "error")

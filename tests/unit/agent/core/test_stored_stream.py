@@ -181,6 +181,26 @@ def test_context_comes_as_it_is_stored_and_only_once() -> None:
     assert read(place, [*first, *second], []) == [(3, "c"), (4, "d")]
 
 
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        # In the text, at its end, and in the call: what is known of it comes first.
+        (1, [(1, "a"), (5, "<MessagePiece>"), (6, "<MessagePiece>")]),
+        (2, [(2, "ab"), (5, "<MessagePiece>"), (6, "<MessagePiece>")]),
+        (3, [(2, "ab"), (3, "<Delta>"), (5, "<MessagePiece>"), (6, "<MessagePiece>")]),
+        # It got the text whole, and nothing of the call, whose deltas have lower positions.
+        (5, [(6, "<MessagePiece>")]),
+        (6, []),
+    ],
+)
+def test_a_reader_that_left_between_two_pieces_gets_the_second_whole(after: int, told: list[tuple[int, str]]) -> None:
+    call = [delta(3 + place, Call("", "c1", "roll", more), otid="o-1") for place, more in enumerate(("", "{}"))]
+    frames = tail_of(*texts(1, "a", "b"), *call).copy()
+    message = Message(MESSAGE, "assistant", (Text("ab"), Call("", "c1", "roll", "{}")), datetime.now(UTC), RUN, STEP)
+    pieces = [MessagePiece(5 + place, message, f"o-{place}", (part,)) for place, part in enumerate(message.parts)]
+    assert read(ReaderPosition(after, wants_context=True, known_from=0), frames, pieces) == told
+
+
 def test_a_reader_is_told_of_an_abandoned_attempt_once() -> None:
     void = Abandoned(3, STEP, MESSAGE, 1)
     frames = tail_of(*texts(1, "a", "b"), void, *texts(4, "c", message_id=OTHER)).copy()
