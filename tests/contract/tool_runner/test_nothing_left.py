@@ -107,6 +107,8 @@ async def test_docker_containers_end_when_their_launcher_is_killed(
     await docker_sandbox.run(Job("def tool():\n    return 1", "tool", {}))
     running = await _begun(docker_sandbox)
     (launcher,) = _children(os.getpid(), "sandboxes.launcher")
+    # One that the engine is still making for it would be there only after the next has removed the others.
+    await until(lambda: len(containers(engine_environment)) == 1 + DockerSettings(image=IMAGE).warm)
     os.kill(launcher, signal.SIGKILL)
     result = await running
     assert result.error is not None

@@ -25,14 +25,19 @@ from tests.integration.gateway.test_turns import HELLO, MESSAGES, frames
 SERVICES = ("AGENT", "MEMORY", "LLM_GATEWAY", "TOOL_RUNNER")
 
 
-async def start(*, inherited: tuple[int, ...] = (), **variables: str) -> Process:
+async def start(inherited: int | None = None, /, **variables: str) -> Process:
     """A gateway with these settings besides the required ones; an empty value takes one away."""
     settings = {f"LOCI_{name}_ADDR": "unix:///nowhere.sock" for name in SERVICES}
     key = new_private_key()
     settings |= {"LOCI_CONTEXT_SIGNING_KEY": key, "LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(key), **variables}
     environment = {**os.environ, **settings}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", stderr=PIPE, env=environment, pass_fds=inherited
+        sys.executable,
+        "-m",
+        "gateway",
+        stderr=PIPE,
+        env=environment,
+        pass_fds=() if inherited is None else (inherited,),
     )
 
 
@@ -72,7 +77,7 @@ async def test_it_stops_when_told(number: signal.Signals) -> None:
     # Whoever connects before the gateway has started waits in the line of the socket that it inherits.
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port, inherited = listening.getsockname()[1], listening.fileno()
-        process = await start(inherited=(inherited,), LOCI_LISTEN_FD=str(inherited))
+        process = await start(inherited, LOCI_LISTEN_FD=str(inherited))
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
         assert (await http.get("/v1/health")).status_code == 200
     process.send_signal(number)
