@@ -30,7 +30,7 @@ WORKERS ?= 2
 TALLY ?=
 SUITE = LOCI_TEST_WORKERS=$(WORKERS) $(BIN)/python -m tests.suite $(if $(TALLY),--tally $(TALLY))
 # What a change leaves stale elsewhere: documents, tables and schemas that are made of code, and rules for all of it.
-ARTEFACTS = tests/contract/gateway tests/contract/memory tests/contract/test_*.py tests/unit/common/test_lazy_imports.py
+ARTEFACTS = tests/contract/gateway tests/contract/memory tests/contract/test_*.py tests/integration/common/test_lazy_imports.py
 
 # Rules share .venv.
 .NOTPARALLEL:

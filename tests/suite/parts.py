@@ -33,8 +33,8 @@ def _e2e(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/e2e/test_{name}.py" for name in names)
 
 
-def _unit(*names: str) -> tuple[str, ...]:
-    return tuple(f"tests/unit/{name}" for name in names)
+def _integration(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/integration/{name}" for name in names)
 
 
 # What every test of a whole Loci stands on.
@@ -83,12 +83,12 @@ PARTS = (
     ),
     Part(
         "cli",
-        tests=("tests/integration/cli/", "tests/unit/cli/test_process.py"),
+        tests=("tests/integration/cli/",),
         subjects=("cli/", "services/*/__main__.py", "services/*/migrations/", "requirements/run.lock"),
     ),
     Part(
         "processes",
-        tests=_unit(
+        tests=_integration(
             "fakes/",
             "llm_gateway/test_templates.py",
             "tool_runner/test_mcp_client.py",
