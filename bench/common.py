@@ -14,7 +14,7 @@ from cli.secrets import SIGNING_KEY, passwords
 from services.common.context import Signer
 from services.common.keys import signer_from
 from services.common.settings import Env
-from tests.e2e.stack import ROOT, Stack, free_port, is_listening, running
+from tests.e2e.stack import ROOT, Stack, is_listening, own_port, running
 from tests.polling import wait_until
 
 
@@ -51,16 +51,16 @@ def context_signer(home: Home) -> Signer:
 @contextmanager
 def fake_provider(*, record: bool = False) -> Iterator[int]:
     """A fake OpenAI in a process of its own; its port. `record`: it keeps what it is sent."""
-    port = free_port()
-    command = [sys.executable, "-m", "tests.fakes.openai_server", "--port", str(port)]
-    command += [] if record else ["--no-record"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    try:
-        wait_until(lambda: is_listening(port))
-        yield port
-    finally:
-        process.terminate()
-        process.wait(10)
+    with own_port() as port:
+        command = [sys.executable, "-m", "tests.fakes.openai_server", "--port", str(port)]
+        command += [] if record else ["--no-record"]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: is_listening(port))
+            yield port
+        finally:
+            process.terminate()
+            process.wait(10)
 
 
 @contextmanager

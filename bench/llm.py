@@ -28,7 +28,7 @@ from loci.llm.v1 import chat_pb2, chat_service_pb2
 from loci.llm.v1.chat_service_pb2_grpc import ChatServiceStub
 from services.common.channel import make_channel
 from services.common.context import CallContext, use_context
-from tests.e2e.stack import Stack, free_port
+from tests.e2e.stack import Stack, own_port
 from tests.polling import wait_until
 
 RATE, SECONDS = 200, 10.0
@@ -243,8 +243,7 @@ async def streams(report: Report, gateway: Gateway, raw: Http, process: psutil.P
 @contextmanager
 def litellm(program: str, fake_port: int) -> Any:
     """A LiteLLM proxy before the same fake; its port."""
-    port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
+    with own_port() as port, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"
         config.write_text(
             f"model_list:\n  - model_name: {MODEL}\n    litellm_params:\n      model: openai/{MODEL}\n"

@@ -51,7 +51,7 @@ class EventRenderer:
     def render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
         """Returns the contents of one event; may be none."""
         contents = self._render(event)
-        self._told = max(self._told, self._sequence(event))
+        self._told = max(self._told, self._place(event))
         return [] if 0 < event.sequence <= self._after and event.WhichOneof("event") != "end" else contents
 
     def _render(self, event: message_service_pb2.TurnEvent) -> list[Rest]:
@@ -76,9 +76,9 @@ class EventRenderer:
         """Returns the number of an event in its stream, or None; that of the ping that begins it is the first."""
         if not self.numbered or not (event.sequence or event.HasField("attached")):
             return None
-        return self._sequence(event) + 1
+        return self._place(event) + 1
 
-    def _sequence(self, event: message_service_pb2.TurnEvent) -> int:
+    def _place(self, event: message_service_pb2.TurnEvent) -> int:
         """Returns the sequence after which a reader of what was rendered of an event goes on.
 
         Whoever goes on after a message knows nothing of those after it in the same reply. So a reader that was told
