@@ -30,7 +30,7 @@ class Writer:
                 Ending(
                     report.nodeid,
                     report.outcome,
-                    report.when or "",
+                    report.when,
                     reason(report),
                     timing,
                     seconds,

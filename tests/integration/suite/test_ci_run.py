@@ -68,8 +68,15 @@ class Run:
         settings |= {"PATH": f"{self.fakes / 'bin'}:{os.environ['PATH']}", "FAKES": str(self.fakes)}
         settings |= {"TMPDIR": str(self.temporary), "LOCI_CI_PAUSE": "0", **environment}
         command = ["bash", str(self.tree / ".ci/run"), *arguments]
-        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.run(command, env=settings, start_new_session=True, check=False, **output)
+        return subprocess.run(
+            command,
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            check=False,
+        )
 
 
 @pytest.fixture
