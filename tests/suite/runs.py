@@ -106,6 +106,8 @@ class Suite:
                 outcome.failed.append((test, ending.reason))
         if code not in _ORDINARY:
             outcome.failed.append((f"pytest ({name})", f"it ended with exit code {code}; its last lines say why"))
+        elif not results.complete:
+            outcome.failed.append((f"pytest ({name})", "it ended before its tests did"))
         elif code == 1 and not results.failed:
             outcome.failed.append((f"pytest ({name})", "it says that a test failed, and none is known"))
 
