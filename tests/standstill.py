@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_timeout  # type: ignore[import-untyped]
+import pytest_timeout
 from _pytest.runner import runtestprotocol
 
 from tests.suite.endings import WAITED
