@@ -35,7 +35,11 @@ help: ## Show this list.
 
 .PHONY: run
 run: setup protos ## Start everything on this machine: http://localhost:8283 (LOCI_PORT, LOCI_HOME, ...). Ctrl-C stops it.
-	@exec $(BIN)/python -m cli run
+	@nice -n 10 $(BIN)/python scripts/ade.py build & exec $(BIN)/python -m cli run
+
+.PHONY: ade
+ade: setup ## Build the page at / (make run does it by itself): with the Node that is there, else with one from a wheel.
+	@$(BIN)/python scripts/ade.py build
 
 .PHONY: test
 test: setup-dev protos $(NODE_TESTS:%=%/node_modules/.package-lock.json) ## Run every test that this machine can; a table at the end says what it could not. ARGS go to pytest (WORKERS=0: in one process).
@@ -51,6 +55,7 @@ check: setup-dev protos node_modules/.package-lock.json ## Lint, formatting, typ
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/ade.py check
 	@if [ -x $(BUF) ]; then $(BUF) lint && $(BUF) format --diff --exit-code && $(BUF) breaking --against '$(AGAINST)'; \
 	  else echo "not checked: buf lint, format and breaking (needs Node; run: npm ci)"; fi
 
@@ -144,4 +149,4 @@ lock: ## Resolve pyproject.toml anew into requirements/*.lock (needs uv; LOCKFLA
 	lock pyproject.toml $$(extras $(RUN_EXTRAS)) --group protos $$same -o requirements/run.lock; \
 	lock pyproject.toml $$same -o requirements/common.lock; \
 	for extra in $(RUN_EXTRAS) $(SDK_EXTRAS); do lock pyproject.toml --extra $$extra $$same -o requirements/$$extra.lock; done; \
-	for group in protos sandbox; do lock --group $$group $$same -o requirements/$$group.lock; done
+	for group in node protos sandbox; do lock --group $$group $$same -o requirements/$$group.lock; done

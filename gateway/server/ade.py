@@ -63,7 +63,7 @@ class Page:
             return RedirectResponse(f"{self._base}/", 308)
         file = self._folder / "index.html"
         if not file.is_file():
-            return PlainTextResponse(self._excuse(), 503, HEADERS | {"cache-control": "no-store"})
+            return PlainTextResponse(self._excuse(), 503, HEADERS | {"cache-control": "no-store", "refresh": "5"})
         return FileResponse(file, headers=HEADERS | _ASK_AGAIN, media_type="text/html")
 
     async def asset(self, request: Request) -> Response:
