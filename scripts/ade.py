@@ -24,7 +24,7 @@ OWN_NODE = ADE / ".node"
 STAMP = "sources.sha256"
 # What Vite asks for.
 OLDEST = ((20, 19), (22, 12))
-NOT_SOURCES = {"node_modules", "dist", "dist.new", ".node", STATE.name, LOG.name, ".lock"}
+NOT_SOURCES = {"node_modules", "dist", "dist.new", "dist.old", ".node", STATE.name, LOG.name, ".lock"}
 
 
 class BuildError(Exception):

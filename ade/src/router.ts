@@ -22,6 +22,7 @@ export function navigate(to: string, options?: { replace?: boolean }): void {
 }
 
 export const useHashLocation: BaseLocationHook = () => [useSyncExternalStore(subscribe, () => split()[0]), navigate];
+useHashLocation.hrefs = href;
 
 export const useHashSearch: BaseSearchHook = () => useSyncExternalStore(subscribe, () => split()[1]);
 

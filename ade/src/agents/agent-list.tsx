@@ -35,6 +35,7 @@ export function AgentList({ rows, more }: Props) {
       <div className="agent-row agent-head muted small" aria-hidden>
         <span>Name</span><span>Model</span><span>Tags</span><span>Last answer</span><span />
       </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- arrows move between the links within */}
       <div className="scroller" ref={scroller} onKeyDown={(event) => step(event, scroller.current)}>
         <ul className="agent-rows" style={{ height: list.getTotalSize() }}>
           {items.map((item) => {

@@ -1,4 +1,4 @@
-import { ChevronLeft, MessagesSquare } from "lucide-react";
+import { ChevronLeft, PanelLeft } from "lucide-react";
 import { useState } from "react";
 import { Link } from "wouter";
 import { AgentMenu } from "../agents/agent-menu";
@@ -9,11 +9,18 @@ import { ErrorBoundary } from "../shell/error-boundary";
 import { IconButton } from "../ui/icon-button";
 import { ProblemBox } from "../ui/problem-box";
 import { Chat } from "./chat";
+import { MemoryPane } from "../memory/memory-pane";
 import { Conversations } from "./conversations";
-import type { Place } from "./place";
+import { chatPath, type Place } from "./place";
 
-/** One agent: its conversations, and the one that is open. */
-export function AgentPage({ agentId, conversationId }: Place) {
+export type Tab = "conversations" | "memory";
+const TABS: [Tab, string][] = [
+  ["conversations", "Chats"],
+  ["memory", "Memory"],
+];
+
+/** One agent: its conversations or its memory, and beside them the conversation that is open. */
+export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }) {
   const agent = useAgent(agentId);
   const [isListOpen, setListOpen] = useState(false);
   if (agent.isError) {
@@ -23,29 +30,50 @@ export function AgentPage({ agentId, conversationId }: Place) {
       </main>
     );
   }
-  const name = agent.data?.name ?? "";
+  const agentName = agent.data?.name ?? "";
   return (
-    <main className={`agent-page ${isListOpen ? "list-open" : ""}`}>
-      <title>{`${name || "Agent"} · Loci`}</title>
+    <main className={`agent-page ${tab === "memory" ? "wide-side" : ""} ${isListOpen ? "list-open" : ""}`}>
+      <title>{`${agentName || "Agent"} · Loci`}</title>
       <header className="bar agent-bar">
         <Link href="/agents" className="icon-button narrow-only" aria-label="All agents" title="All agents">
           <ChevronLeft aria-hidden size={18} />
         </Link>
-        <h1 className="cut">{name}</h1>
+        <h1 className="cut">{agentName}</h1>
         <span className="muted cut model">{agent.data?.model}</span>
         <span className="spacer" />
         <IconButton
           className="narrow-only"
-          label="Conversations"
-          icon={MessagesSquare}
+          label="Chats and memory"
+          icon={PanelLeft}
           aria-expanded={isListOpen}
           onClick={() => setListOpen(!isListOpen)}
         />
         {agent.data && <AgentMenu agent={agent.data} onDelete={() => navigate("/agents")} />}
       </header>
-      <aside className="side" aria-label="Conversations">
+      <aside className="side" aria-label="Beside the chat">
         <ErrorBoundary>
-          <Conversations place={{ agentId, conversationId }} onChoose={() => setListOpen(false)} />
+          <div className="side-tabs" role="tablist" aria-label="Beside the chat">
+            {TABS.map(([name, label]) => (
+              <button
+                key={name}
+                type="button"
+                role="tab"
+                id={`tab-${name}`}
+                aria-selected={tab === name}
+                aria-controls="side-panel"
+                onClick={() => navigate(chatPath({ agentId, conversationId }) + (name === "memory" ? "/memory" : ""))}
+              >
+                {label}
+              </button>
+            ))}
+          </div>
+          <div role="tabpanel" id="side-panel" aria-labelledby={`tab-${tab}`}>
+            {tab === "memory" ? (
+              <MemoryPane agentId={agentId} />
+            ) : (
+              <Conversations place={{ agentId, conversationId }} onChoose={() => setListOpen(false)} />
+            )}
+          </div>
         </ErrorBoundary>
       </aside>
       <ErrorBoundary>

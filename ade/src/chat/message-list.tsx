@@ -1,6 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown } from "lucide-react";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Part } from "./parts";
 import { PartView } from "./part-view";
 import { RunEnd } from "./run-end";
@@ -37,14 +37,19 @@ export function MessageList({ chat, older, again }: Props) {
   const first = items[0]?.index ?? 0;
   const isReady = chat.status === "ready";
   const hasParts = parts.length > 0;
+  const [isPlaced, setPlaced] = useState(false);
   useEffect(() => {
-    if (isReady && hasParts) list.scrollToEnd();
+    if (!isReady || !hasParts) return;
+    list.scrollToEnd();
+    // Before, the oldest part that is loaded is the first in view.
+    const timer = setTimeout(setPlaced, 100, true);
+    return () => clearTimeout(timer);
     // At the beginning alone.
     // oxlint-disable-next-line react/exhaustive-deps
   }, [isReady, hasParts]);
   useEffect(() => {
-    if (isReady && hasParts && first < EARLY) void older();
-  }, [first, isReady, hasParts, older, parts]);
+    if (isPlaced && first < EARLY) void older();
+  }, [first, isPlaced, older, parts]);
   useEffect(() => {
     const end = (event: KeyboardEvent): void => {
       const isTyping = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
@@ -54,6 +59,9 @@ export function MessageList({ chat, older, again }: Props) {
     return () => removeEventListener("keydown", end);
   }, [list]);
   const live = new Set(chat.turns.map((turn) => turn.runId));
+  // An answer to a call that waited begins another run.
+  const isLive = (part: Part): boolean =>
+    live.has(part.runId) || (part.kind === "tool" && part.decision !== null && live.size > 0);
   const isAway = hasParts && list.scrollElement !== null && !list.isAtEnd(120);
 
   return (
@@ -74,7 +82,7 @@ export function MessageList({ chat, older, again }: Props) {
                 className="message-row"
                 style={{ transform: `translateY(${item.start}px)` }}
               >
-                <PartView part={part} isLive={live.has(part.runId)} />
+                <PartView part={part} isLive={isLive(part)} />
                 {ending && <RunEnd ending={ending} again={() => again(part.runId)} />}
               </div>
             );
@@ -94,10 +102,11 @@ export function MessageList({ chat, older, again }: Props) {
 /** Reads an answer aloud when it is whole, not in pieces. */
 function Announcer({ parts, isLive }: { parts: readonly Part[]; isLive: boolean }) {
   const last = parts.at(-1);
-  const wasLive = useRef(false);
+  const wasLive = useRef(isLive);
+  const [text, setText] = useState("");
   useEffect(() => {
+    if (wasLive.current && !isLive && last?.kind === "assistant") setText(last.text);
     wasLive.current = isLive;
-  });
-  const text = !isLive && wasLive.current && last?.kind === "assistant" ? last.text : "";
+  }, [isLive, last]);
   return <div className="hidden-text" aria-live="polite">{text}</div>;
 }

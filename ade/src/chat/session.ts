@@ -53,7 +53,7 @@ export class Session {
 
   constructor(readonly place: Place) {
     this.channel.addEventListener("message", (event: MessageEvent<string>) => {
-      if (event.data === this.key) void this.join();
+      if (event.data === this.key) void this.join(true);
     });
   }
 
@@ -194,13 +194,13 @@ export class Session {
         end: () => void this.end(turn, text),
       },
     );
-    this.show({ turns: [...this.snapshot.turns, turn], refusal: null });
-    this.refold();
+    this.setTurns([...this.snapshot.turns, turn]);
+    this.show({ refusal: null });
     void turn.follow();
   }
 
   /** Follows runs that others began. */
-  private join = async (): Promise<void> => {
+  private join = async (isNews = false): Promise<void> => {
     let runs: backend.RunInfo[];
     try {
       runs = await backend.activeRuns(this.place);
@@ -212,13 +212,12 @@ export class Session {
     if (this.snapshot.turns.some((turn) => turn.phase === "sending")) return;
     const news = runs.filter((run) => !known.has(run.id));
     if (!news.length) {
-      if (this.snapshot.waiting.length && !this.snapshot.turns.length) await this.refresh();
+      if (isNews || (this.snapshot.waiting.length && !this.snapshot.turns.length)) await this.refresh();
       return;
     }
     await this.refresh();
     const turns = news.map((run) => this.joined(run.id));
-    this.show({ turns: [...this.snapshot.turns, ...turns] });
-    this.refold();
+    this.setTurns([...this.snapshot.turns, ...turns]);
     turns.forEach((turn) => void turn.follow());
   };
 
@@ -269,8 +268,13 @@ export class Session {
   }
 
   private drop(turn: Turn): void {
-    this.show({ turns: this.snapshot.turns.filter((each) => each !== turn) });
+    this.setTurns(this.snapshot.turns.filter((each) => each !== turn));
+  }
+
+  private setTurns(turns: readonly Turn[]): void {
+    this.snapshot = { ...this.snapshot, turns };
     this.refold();
+    this.show({ turns });
   }
 
   private async refresh(): Promise<void> {
@@ -334,6 +338,11 @@ export class Session {
     return this.thread.parts.filter(isWaiting).filter((call) => !live.has(call.runId));
   }
 
+  close(): void {
+    this.channel.close();
+    this.snapshot.turns.forEach((turn) => turn.rest());
+  }
+
   /** Closes connections while the page is hidden, and opens them again. */
   rest(isHidden: boolean): void {
     for (const turn of this.snapshot.turns) {
@@ -355,6 +364,7 @@ export function sessionOf(place: Place): Session {
 
 /** Forgets all conversations, as when another key is used. */
 export function forgetSessions(): void {
+  sessions.forEach((session) => session.close());
   sessions.clear();
 }
 

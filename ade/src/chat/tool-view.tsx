@@ -20,7 +20,7 @@ function statusOf(call: ToolPart, isLive: boolean): Status {
   if (call.decision?.approve === false) return "denied";
   if (call.result) return call.result.ok ? "ok" : "failed";
   if (isWaiting(call)) return "waiting";
-  return isLive || call.decision ? "running" : "unknown";
+  return isLive ? "running" : "unknown";
 }
 
 /** A call of a tool: its arguments and its result, as they come. */

@@ -1,7 +1,8 @@
 import { Redirect, Route, Switch, useLocation } from "wouter";
 import { AgentsPage } from "../agents/agents-page";
 import { NewAgentPage } from "../agents/new-agent-page";
-import { AgentPage } from "../chat/agent-page";
+import { AgentPage, type Tab } from "../chat/agent-page";
+import { BlockPage } from "../memory/block-page";
 import { ErrorBoundary } from "./error-boundary";
 import { Rail } from "./rail";
 
@@ -16,13 +17,21 @@ export function Screens() {
           <Route path="/agents" component={AgentsPage} />
           <Route path="/agents/new" component={NewAgentPage} />
           <Route path="/agents/:id/*?">
-            {({ id, "*": rest }) => <AgentPage key={id} agentId={id} conversationId={conversationOf(rest)} />}
+            {({ id, "*": rest }) => <AgentPage key={id} agentId={id} conversationId={conversationOf(rest)} tab={tabOf(rest)} />}
+          </Route>
+          <Route path="/blocks/:id/v/:versions">
+            {({ id, versions }) => <BlockPage blockId={id} versions={versions} />}
           </Route>
           <Route><Redirect to="/agents" replace /></Route>
         </Switch>
       </ErrorBoundary>
     </div>
   );
+}
+
+/** Returns which of the tabs beside the chat an address names. */
+function tabOf(rest: string | undefined): Tab {
+  return rest?.endsWith("memory") ? "memory" : "conversations";
 }
 
 /** Returns the conversation in the rest of an address; null for the default one. */

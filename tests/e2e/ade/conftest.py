@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from tests.e2e.ade.screen import Screen
 from tests.e2e.stack import ROOT, Stack
 
-SHOTS = Path(__file__).parent / "screenshots"
 # Containers have no user namespaces, and small /dev/shm.
 _ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
 _WIDE = {"width": 1280, "height": 800}
@@ -75,7 +74,9 @@ def another_tab(context: BrowserContext, stack: Stack) -> Callable[[], Screen]:
 def agent(client: Any) -> Iterator[Any]:
     """An agent of the demo model."""
     made = client.agents.create(
-        name="Ada", model="loci/demo", memory_blocks=[{"label": "human", "value": ""}, {"label": "persona", "value": ""}]
+        name="Ada of the page",
+        model="loci/demo",
+        memory_blocks=[{"label": "human", "value": ""}, {"label": "persona", "value": ""}],
     )
     yield made
     client.agents.delete(made.id)

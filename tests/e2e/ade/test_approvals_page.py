@@ -72,4 +72,4 @@ def test_the_list_says_who_waits(screen: Screen, asking: Any) -> None:
     screen.send("my name is Ada")
     expect(screen.parts("approval")).to_be_visible()
     screen.page.get_by_role("link", name="Agents").click()
-    expect(screen.page.locator("li.agent-row", has_text="Ada")).to_contain_text("Needs you")
+    expect(screen.page.locator("li.agent-row", has_text="Ada of the page")).to_contain_text("Needs you")
