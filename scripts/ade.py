@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds and checks the page in ade/, with the Node of this machine or one from a wheel: scripts/ade.py build|check|test
+"""Builds and checks the page in ade/, with a Node of this machine or of a wheel: scripts/ade.py build|check|test
 
 build puts the page into ade/dist, unless that was made of the same sources. The gateway serves it from there, and
 meanwhile shows what is in ade/build-state. Needs the standard library alone.
@@ -44,7 +44,9 @@ def main() -> int:
             else:
                 environment = node_environment()
                 install(environment)
-                return subprocess.run(["npm", "run", "--silent", task], cwd=ADE, env=environment, check=False).returncode
+                return subprocess.run(
+                    ["npm", "run", "--silent", task], cwd=ADE, env=environment, check=False
+                ).returncode
     except KeyboardInterrupt:
         return 130
     except BuildError as error:
@@ -69,7 +71,10 @@ def build() -> None:
         STATE.unlink(missing_ok=True)
         raise
     except BuildError as error:
-        say(f"Loci runs, and this page could not be built: {error}\nTry: make ade\nThe documents of the API are at /docs.\n")
+        say(
+            f"Loci runs, and this page could not be built: {error}\n"
+            "Try: make ade\nThe documents of the API are at /docs.\n"
+        )
         raise
     (NEW / STAMP).write_text(stamp)
     replace(DIST, NEW)

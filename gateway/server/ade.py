@@ -35,7 +35,9 @@ HEADERS = {
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
 _ASK_AGAIN = {"cache-control": "no-cache"}
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-_NOT_BUILT = "Loci runs, and this page is not built. Try: make ade\nThe API is at {base}/v1/, its documents are at {base}/docs.\n"
+_NOT_BUILT = """Loci runs, and this page is not built. Try: make ade
+The API is at {base}/v1/, its documents are at {base}/docs.
+"""
 # Beside the built folder: what a build that goes on, or failed, has to say.
 _STATE = "build-state"
 

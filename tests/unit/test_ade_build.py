@@ -50,16 +50,25 @@ def build(tree: Path, npm_does: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-WORKS = 'mkdir -p node_modules; touch node_modules/.package-lock.json\nif [ "$1" = run ]; then mkdir -p "$ADE_OUT"; cp src/main.ts "$ADE_OUT/index.html"; fi'
+WORKS = """
+mkdir -p node_modules
+touch node_modules/.package-lock.json
+if [ "$1" = run ]; then
+  mkdir -p "$ADE_OUT"
+  cp src/main.ts "$ADE_OUT/index.html"
+fi
+"""
 
 
 def test_it_is_built_once_for_the_same_sources(tree: Path) -> None:
     page, calls = tree / "ade" / "dist" / "index.html", tree / "ade" / "npm-calls"
-    assert build(tree, WORKS).returncode == 0 and page.read_text() == "1"
+    assert build(tree, WORKS).returncode == 0
+    assert page.read_text() == "1"
     made = calls.read_text()
     calls.unlink()
     assert made.split() == ["ci", "run"]
-    assert build(tree, WORKS).returncode == 0 and not calls.exists()
+    assert build(tree, WORKS).returncode == 0
+    assert not calls.exists()
     assert not (tree / "ade" / "build-state").exists()
 
 
@@ -76,7 +85,10 @@ def test_a_build_that_fails_says_why_and_leaves_the_page(tree: Path) -> None:
     (tree / "ade" / "npm-calls").unlink()
     (tree / "ade" / "src" / "main.ts").write_text("2")
     failed = build(tree, "echo no such package; exit 1")
-    assert failed.returncode == 1 and "no such package" in failed.stderr
+    assert failed.returncode == 1
+    assert "no such package" in failed.stderr
     assert (tree / "ade" / "dist" / "index.html").read_text() == "1"
     state = (tree / "ade" / "build-state").read_text()
-    assert "could not be built" in state and "no such package" in state and "make ade" in state
+    assert "could not be built" in state
+    assert "no such package" in state
+    assert "make ade" in state

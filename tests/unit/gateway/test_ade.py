@@ -33,8 +33,10 @@ def build(folder: Path) -> None:
 
 def test_without_a_build_it_says_how_to_make_one(client: TestClient) -> None:
     answer = client.get("/")
-    assert answer.status_code == 503 and "make ade" in answer.text
-    assert answer.headers["content-type"].startswith("text/plain") and answer.headers["refresh"] == "5"
+    assert answer.status_code == 503
+    assert "make ade" in answer.text
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.headers["refresh"] == "5"
 
 
 def test_what_the_build_says_is_passed_on(client: TestClient, folder: Path) -> None:
@@ -54,9 +56,11 @@ def test_a_build_is_served_as_soon_as_it_is_there(client: TestClient, folder: Pa
 def test_assets(client: TestClient, folder: Path) -> None:
     build(folder)
     packed = client.get("/assets/a-1.js", headers={"accept-encoding": "gzip"})
-    assert packed.headers["content-encoding"] == "gzip" and packed.headers["vary"] == "accept-encoding"
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.headers["vary"] == "accept-encoding"
     plain = client.get("/assets/a-1.js", headers={"accept-encoding": "identity"})
-    assert plain.text == "plain" and plain.headers["content-type"].startswith("text/javascript")
+    assert plain.text == "plain"
+    assert plain.headers["content-type"].startswith("text/javascript")
     assert "immutable" in plain.headers["cache-control"]
     assert client.get("/assets/b-1.css").text == "b {}"
 
