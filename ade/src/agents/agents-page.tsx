@@ -5,7 +5,7 @@ import { problemOf } from "../api/errors";
 import { navigate } from "../router";
 import { useCaller, useRefusal } from "../shell/access-gate";
 import { ProblemBox } from "../ui/problem-box";
-import { isDoomed } from "./actions";
+import { useDoomed } from "./actions";
 import { AgentList } from "./agent-list";
 import { useAgents, useTags } from "./queries";
 
@@ -18,7 +18,8 @@ export function AgentsPage() {
   const agents = useAgents(caller, useDeferredValue(text.trim()), tag);
   const refusal = useRefusal("write");
   useEffect(() => remember(text.trim(), tag), [text, tag]);
-  const rows = (agents.data?.pages.flat() ?? []).filter((agent) => !isDoomed(agent.id));
+  const doomed = useDoomed();
+  const rows = (agents.data?.pages.flat() ?? []).filter((agent) => !doomed.has(agent.id));
 
   return (
     <main className="page agents">

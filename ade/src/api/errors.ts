@@ -25,6 +25,10 @@ export function problemOf(error: unknown): Problem {
 }
 
 function sentenceOf(body: { detail?: unknown; message?: unknown } | undefined): string | null {
+  // Events of streams have both: a sentence, and the particulars.
+  if (typeof body?.message === "string" && typeof body.detail === "string" && !body.detail.startsWith(body.message)) {
+    return `${body.message} (${body.detail})`;
+  }
   const detail = body?.detail ?? body?.message;
   if (typeof detail === "string") return detail;
   if (detail && typeof detail === "object" && "message" in detail) return String(detail.message);

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { AgentMenu } from "../agents/agent-menu";
 import { useAgent } from "../agents/queries";
+import { ArchivePane } from "../archive/archive-pane";
 import { problemOf } from "../api/errors";
 import { navigate } from "../router";
 import { ErrorBoundary } from "../shell/error-boundary";
@@ -13,16 +14,17 @@ import { MemoryPane } from "../memory/memory-pane";
 import { Conversations } from "./conversations";
 import { chatPath, type Place } from "./place";
 
-export type Tab = "conversations" | "memory";
+export type Tab = "conversations" | "memory" | "archive";
 const TABS: [Tab, string][] = [
   ["conversations", "Chats"],
   ["memory", "Memory"],
+  ["archive", "Archive"],
 ];
 
 /** One agent: its conversations or its memory, and beside them the conversation that is open. */
 export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }) {
   const agent = useAgent(agentId);
-  const [isListOpen, setListOpen] = useState(false);
+  const [isListOpen, setListOpen] = useState(tab !== "conversations");
   if (agent.isError) {
     return (
       <main className="centre">
@@ -32,7 +34,7 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
   }
   const agentName = agent.data?.name ?? "";
   return (
-    <main className={`agent-page ${tab === "memory" ? "wide-side" : ""} ${isListOpen ? "list-open" : ""}`}>
+    <main className={`agent-page ${tab === "conversations" ? "" : "wide-side"} ${isListOpen ? "list-open" : ""}`}>
       <title>{`${agentName || "Agent"} · Loci`}</title>
       <header className="bar agent-bar">
         <Link href="/agents" className="icon-button narrow-only" aria-label="All agents" title="All agents">
@@ -61,16 +63,16 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
                 id={`tab-${name}`}
                 aria-selected={tab === name}
                 aria-controls="side-panel"
-                onClick={() => navigate(chatPath({ agentId, conversationId }) + (name === "memory" ? "/memory" : ""))}
+                onClick={() => navigate(chatPath({ agentId, conversationId }) + (name === "conversations" ? "" : `/${name}`))}
               >
                 {label}
               </button>
             ))}
           </div>
           <div role="tabpanel" id="side-panel" aria-labelledby={`tab-${tab}`}>
-            {tab === "memory" ? (
-              <MemoryPane agentId={agentId} />
-            ) : (
+            {tab === "memory" && <MemoryPane agentId={agentId} />}
+            {tab === "archive" && <ArchivePane agentId={agentId} />}
+            {tab === "conversations" && (
               <Conversations place={{ agentId, conversationId }} onChoose={() => setListOpen(false)} />
             )}
           </div>

@@ -30,7 +30,8 @@ export function Composer({ session, isBusy }: { session: Session; isBusy: boolea
   const send = (): void => {
     // Asked of the session, not of what is drawn: two clicks may come before the next frame.
     const isSending = session.getSnapshot().turns.some((turn) => turn.phase === "sending");
-    if (isEmpty || isSending || refusal || !draftOf(session.key).trim() === !pictures.length) return;
+    const isTaken = !draftOf(session.key).trim() && !pictures.length;
+    if (isEmpty || isTaken || isSending || refusal) return;
     session.send(contentWith(text, pictures), text);
     setPictures([]);
   };

@@ -68,7 +68,7 @@ export function MessageList({ chat, older, again }: Props) {
     <div className="messages-box">
       <div className="messages scroller" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label="Messages">
         {chat.status === "loading" && <p className="empty">Loading ...</p>}
-        {isReady && !hasParts && <p className="empty">Nothing was said yet. Write the first message below.</p>}
+        {isReady && parts.every((part) => part.kind === "note") && <p className="empty">Nothing was said yet. Write the first message below.</p>}
         <div className="message-rows" style={{ height: list.getTotalSize() }}>
           {items.map((item) => {
             const part = parts[item.index];

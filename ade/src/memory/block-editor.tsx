@@ -120,11 +120,11 @@ export function BlockEditor({ block, agentId }: { block: Block; agentId: string 
 function Conflict({ theirs, take, keep }: { theirs: Version; take: () => void; keep: () => void }) {
   return (
     <div className="conflict" role="alert">
-      <p><strong>It was changed meanwhile</strong> (version {theirs.version}). Yours is above, theirs is here:</p>
+      <p><strong>It was changed meanwhile</strong> (version {theirs.version}). Yours is above; theirs is here. Keep yours to save over it.</p>
       <pre className="plain" tabIndex={0}>{theirs.value || "(empty)"}</pre>
       <div className="block-end">
         <button type="button" onClick={take}>Take theirs</button>
-        <button type="button" onClick={keep}>Keep mine, to save over it</button>
+        <button type="button" onClick={keep}>Keep mine</button>
       </div>
     </div>
   );

@@ -31,7 +31,8 @@ export function Screens() {
 
 /** Returns which of the tabs beside the chat an address names. */
 function tabOf(rest: string | undefined): Tab {
-  return rest?.endsWith("memory") ? "memory" : "conversations";
+  const name = rest?.split("/").at(-1);
+  return name === "memory" || name === "archive" ? name : "conversations";
 }
 
 /** Returns the conversation in the rest of an address; null for the default one. */

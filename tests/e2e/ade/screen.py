@@ -33,7 +33,7 @@ class Screen:
 
     def check_silence(self) -> None:
         """Raises AssertionError where the console said something, or another origin was asked."""
-        assert self.problems == []
+        assert not self.problems, self.problems
 
     def send(self, text: str) -> None:
         """Writes a message and presses Enter."""
@@ -66,7 +66,8 @@ class Screen:
                 self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
                 self.page.wait_for_timeout(100)  # for the frame, and the observers of sizes
                 self.page.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
-                assert self.faults() == [], f"{name} at {width}, {scheme}"
+                faults = self.faults()
+                assert not faults, f"{name} at {width}, {scheme}: {faults}"
                 assert self.overflow() <= 0, f"{name} at {width} is cut off at the right"
         self.page.set_viewport_size({"width": 1280, "height": 800})
         self.page.emulate_media(color_scheme="light", reduced_motion="reduce")

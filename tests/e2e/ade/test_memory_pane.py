@@ -91,3 +91,25 @@ def test_a_difference_has_an_address(screen: Screen, block: Any, client: Any) ->
     expect(screen.page.locator(".removed")).to_have_text("-Name: Ada")
     expect(screen.page.locator(".added")).to_have_text(["+Name: Eve", "+Age: 7"])
     screen.shoot("diff")
+
+
+def test_the_archive(screen: Screen, agent: Any, client: Any) -> None:
+    screen.open(f"/agents/{agent.id}/archive")
+    panel = screen.page.get_by_role("tabpanel")
+    expect(panel).to_contain_text("Nothing is here yet")
+    for text, tags in (("Ada likes green tea", "taste, tea"), ("The roof leaks", "")):
+        panel.get_by_role("button", name="Add a passage").click()
+        panel.get_by_label("Text of the passage").fill(text)
+        panel.get_by_label("Tags of the passage").fill(tags)
+        panel.get_by_role("button", name="Add", exact=True).click()
+        expect(panel.locator(".passage", has_text=text)).to_be_visible()
+    assert {each.text for each in client.agents.passages.list(agent.id)} == {"Ada likes green tea", "The roof leaks"}
+    panel.get_by_label("Search the archive").fill("green tea")
+    expect(panel.locator(".passage").first).to_contain_text("Ada likes green tea")
+    expect(panel.locator(".passage").first).to_contain_text("score")
+    screen.shoot("archive")
+    panel.get_by_label("Search the archive").fill("")
+    panel.locator(".passage", has_text="roof").get_by_role("button", name="Delete this passage").click()
+    expect(panel.locator(".passage")).to_have_count(1)
+    screen.page.get_by_role("button", name="Undo").click()
+    expect(panel.locator(".passage", has_text="roof")).to_be_visible()
