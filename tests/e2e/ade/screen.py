@@ -63,7 +63,7 @@ class Screen:
         for width, height in ((1280, 800), (390, 844)):
             self.page.set_viewport_size({"width": width, "height": height})
             for scheme in ("light", "dark"):
-                self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+                self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 self.page.wait_for_timeout(100)  # for the frame, and the observers of sizes
                 self.page.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
                 faults = self.faults()

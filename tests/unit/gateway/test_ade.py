@@ -1,5 +1,6 @@
 """The page at /: files of a build, and sentences where there is none."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def build(folder: Path) -> None:
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text("<html>")
     (folder / "assets" / "a-1.js").write_text("plain")
-    (folder / "assets" / "a-1.js.gz").write_text("packed")
+    (folder / "assets" / "a-1.js.gz").write_bytes(gzip.compress(b"packed"))
     (folder / "assets" / "b-1.css").write_text("b {}")
     (folder / "secret.js").write_text("no")
 
@@ -56,6 +57,7 @@ def test_a_build_is_served_as_soon_as_it_is_there(client: TestClient, folder: Pa
 def test_assets(client: TestClient, folder: Path) -> None:
     build(folder)
     packed = client.get("/assets/a-1.js", headers={"accept-encoding": "gzip"})
+    assert packed.text == "packed"
     assert packed.headers["content-encoding"] == "gzip"
     assert packed.headers["vary"] == "accept-encoding"
     plain = client.get("/assets/a-1.js", headers={"accept-encoding": "identity"})
@@ -65,7 +67,7 @@ def test_assets(client: TestClient, folder: Path) -> None:
     assert client.get("/assets/b-1.css").text == "b {}"
 
 
-@pytest.mark.parametrize("name", ["c.js", "a-1.js.gz", "..%2fsecret.js", "%2e%2e/secret.js", "..", ".hidden.js"])
+@pytest.mark.parametrize("name", ["c.js", "a-1.js.gz", "..%2fsecret.js", "%2e%2e/secret.js", "%2e%2e", ".hidden.js"])
 def test_nothing_else_is_served(client: TestClient, folder: Path, name: str) -> None:
     build(folder)
     (folder / "assets" / ".hidden.js").write_text("no")
