@@ -47,7 +47,7 @@ export function ArchivePane({ agentId }: { agentId: string }) {
             <p className="plain">{passage.text}</p>
             <div className="block-end">
               {passage.score !== null && <span className="muted small">score {passage.score.toPrecision(3)}</span>}
-              {passage.tags.map((tag) => <span className="tag" key={tag}>{tag}</span>)}
+              {passage.tags?.map((tag) => <span className="tag" key={tag}>{tag}</span>)}
               <span className="muted small">{ago(passage.created_at)}</span>
               <span className="spacer" />
               {refusal === null && <IconButton label="Delete this passage" icon={Trash2} onClick={() => void drop(passage)} />}

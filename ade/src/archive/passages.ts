@@ -5,7 +5,7 @@ import { api } from "../api/client";
 export interface Passage {
   id: string;
   text: string;
-  tags: string[];
+  tags: string[] | null;
   created_at: string | null;
   score: number | null;
 }
@@ -48,8 +48,8 @@ async function search(agentId: string, query: string): Promise<Passages> {
   };
 }
 
-export function insert(agentId: string, text: string, tags: string[]): Promise<unknown> {
-  return api().agents.passages.create(agentId, { text, ...(tags.length && { tags }) }, { maxRetries: 0 });
+export function insert(agentId: string, text: string, tags: string[] | null): Promise<unknown> {
+  return api().agents.passages.create(agentId, { text, ...(tags?.length && { tags }) }, { maxRetries: 0 });
 }
 
 export function remove(agentId: string, passageId: string): Promise<unknown> {

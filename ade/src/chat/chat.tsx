@@ -4,7 +4,7 @@ import { ApprovalCard } from "./approval-card";
 import { Composer } from "./composer";
 import { MessageList } from "./message-list";
 import { type Place, routeId } from "./place";
-import { sessionOf } from "./session";
+import { sessionOf } from "./sessions";
 import { TurnLine } from "./turn-line";
 
 /** A conversation: what was said, what goes on, and where to write. */

@@ -1,10 +1,12 @@
 import { isStatus, problemOf, type Problem } from "../api/errors";
 import { uuid } from "../api/ids";
+import { lock } from "../shell/lock";
 import * as backend from "./backend";
 import { accepted, giveBack, takeDraft } from "./drafts";
+import { History } from "./history";
 import { isWaiting, type Part, type ToolPart } from "./parts";
 import { type Place, routeId } from "./place";
-import { EMPTY, entryKey, extend, type Thread } from "./thread";
+import { EMPTY, extend, type Thread } from "./thread";
 import { type Ending, Turn } from "./turn";
 import type { WireContent, WireMessage } from "./wire";
 
@@ -16,22 +18,18 @@ export interface Snapshot {
   turns: readonly Turn[];
   waiting: readonly ToolPart[];
   endings: ReadonlyMap<string, Ending>;
-  hasOlder: boolean;
   /** Why the last message was not taken; its text is in the editor again. */
   refusal: Problem | null;
   /** Changes whenever the approval wants the focus. */
   attention: number;
 }
 
-// What a run was sent: its stream does not repeat it.
-const INPUTS = new Set(["user_message", "approval_response_message", "system_message"]);
 const POLL_MILLISECONDS = 10_000;
-const HIDDEN_MILLISECONDS = 30_000;
 const PENDING = /waiting for approval|PENDING_APPROVAL/;
 
 /** One conversation, which goes on while nobody looks at it. */
 export class Session {
-  private history: WireMessage[] = [];
+  private history = new History(backend.PAGE);
   private thread: Thread = EMPTY;
   private pieces: WireMessage[] = [];
   private frame = 0;
@@ -43,7 +41,6 @@ export class Session {
     turns: [],
     waiting: [],
     endings: new Map(),
-    hasOlder: false,
     refusal: null,
     attention: 0,
   };
@@ -76,25 +73,24 @@ export class Session {
   /** Loads what is stored, and joins the run that goes on, if any. */
   load = async (): Promise<void> => {
     try {
-      const newest = await backend.page(this.place);
-      this.merge(newest);
+      this.history.merge(await backend.page(this.place));
+      this.refold();
       this.show({ status: "ready", problem: null });
       await this.join();
     } catch (error) {
+      if (isStatus(error, 401)) lock();
       if (this.snapshot.status !== "ready") this.show({ status: "failed", problem: problemOf(error) });
     }
   };
 
   loadOlder = async (): Promise<void> => {
-    const first = this.history[0]?.id;
-    if (this.isLoadingOlder || !first || !this.snapshot.hasOlder) return;
+    const first = this.history.oldest;
+    if (this.isLoadingOlder || !first || !this.history.hasOlder) return;
     this.isLoadingOlder = true;
     try {
-      const older = await backend.page(this.place, first);
-      const known = new Set(this.history.map(entryKey));
-      this.history = [...older.filter((message) => !known.has(entryKey(message))), ...this.history];
+      this.history.prepend(await backend.page(this.place, first));
       this.refold();
-      this.show({ hasOlder: older.length >= backend.PAGE });
+      this.show({});
     } catch {
       // Scrolling asks again.
     } finally {
@@ -110,9 +106,7 @@ export class Session {
 
   /** Sends the message of a run that failed as a new one. */
   sendAgain = (runId: string): void => {
-    const failed = this.history.findLast(
-      (message) => message.message_type === "user_message" && message.run_id === runId,
-    );
+    const failed = this.history.sentTo(runId);
     if (failed?.content) this.begin(failed.content, typeof failed.content === "string" ? failed.content : "");
   };
 
@@ -245,6 +239,8 @@ export class Session {
       // Nothing was stored: what was typed goes back.
       this.drop(turn);
       if (text) giveBack(this.key, text);
+      // The key is no longer known: the text waits in the editor.
+      if (problem.status === 401) lock();
       this.show({ refusal: problem, attention: this.snapshot.attention + (PENDING.test(problem.sentence) ? 1 : 0) });
       await this.refresh();
       return;
@@ -252,19 +248,12 @@ export class Session {
     await this.refresh();
     const endings = new Map(this.snapshot.endings);
     if (ending && turn.runId) endings.set(turn.runId, ending);
-    this.keepUnstored(turn);
+    // What a turn that was cut short said is shown until the page is loaded again.
+    if (ending?.reason === "cancelled" || problem) this.history.keep(turn);
     this.show({ endings });
     this.drop(turn);
     this.channel.postMessage(this.key);
     if (ending?.reason === "requires_approval") this.show({ attention: this.snapshot.attention + 1 });
-  }
-
-  /** What a turn that was cut short said is shown until the page is loaded again, stored or not. */
-  private keepUnstored(turn: Turn): void {
-    if (turn.ending?.reason !== "cancelled" && !turn.ending?.problem) return;
-    const stored = new Set(this.history.map(entryKey));
-    this.history = [...this.history, ...turn.chunks.filter((message) => !stored.has(entryKey(message)))];
-    if (turn.input && !stored.has(entryKey(turn.input))) this.history.push({ ...turn.input, run_id: turn.runId });
   }
 
   private drop(turn: Turn): void {
@@ -279,24 +268,12 @@ export class Session {
 
   private async refresh(): Promise<void> {
     try {
-      this.merge(await backend.page(this.place));
+      this.history.merge(await backend.page(this.place));
+      this.refold();
+      this.show({});
     } catch (error) {
       if (isStatus(error, 401, 403, 404)) this.show({ status: "failed", problem: problemOf(error) });
     }
-  }
-
-  /** Puts the newest page in the place of what is known of it. */
-  private merge(newest: WireMessage[]): void {
-    const keys = new Set(newest.map(entryKey));
-    const first = newest[0] && entryKey(newest[0]);
-    const at = this.history.findIndex((message) => entryKey(message) === first);
-    // Without an overlap there is a gap: what was loaded before is loaded again on demand.
-    const older = at < 0 ? [] : this.history.slice(0, at);
-    const kept = at < 0 ? [] : this.history.slice(at).filter((message) => message.seq_id && !keys.has(entryKey(message)));
-    const hasOlder = at < 0 ? newest.length >= backend.PAGE : this.snapshot.hasOlder;
-    this.history = [...older, ...newest, ...kept];
-    this.refold();
-    this.show({ hasOlder });
   }
 
   private hear = (message: WireMessage): void => {
@@ -311,18 +288,9 @@ export class Session {
     this.show({});
   };
 
-  /** Makes the thread anew: what is stored but of runs that are followed, then these. */
   private refold(): void {
-    const live = new Set(this.snapshot.turns.map((turn) => turn.runId).filter(Boolean));
-    const stored = this.history.filter(
-      (message) => INPUTS.has(message.message_type ?? "") || !live.has(message.run_id ?? ""),
-    );
-    const known = new Set(stored.map((message) => message.otid));
-    const turns = this.snapshot.turns.flatMap((turn) =>
-      turn.input && !known.has(turn.input.otid) ? [turn.input, ...turn.chunks] : turn.chunks,
-    );
     this.pieces = [];
-    this.thread = extend(EMPTY, [...stored, ...turns]);
+    this.thread = this.history.fold(this.snapshot.turns);
   }
 
   private show(change: Partial<Snapshot>): void {
@@ -352,26 +320,3 @@ export class Session {
     if (!isHidden && this.listeners.size) void this.join();
   }
 }
-
-const sessions = new Map<string, Session>();
-
-export function sessionOf(place: Place): Session {
-  const key = routeId(place);
-  let session = sessions.get(key);
-  if (!session) sessions.set(key, (session = new Session(place)));
-  return session;
-}
-
-/** Forgets all conversations, as when another key is used. */
-export function forgetSessions(): void {
-  sessions.forEach((session) => session.close());
-  sessions.clear();
-}
-
-let timer = 0;
-document.addEventListener("visibilitychange", () => {
-  clearTimeout(timer);
-  const rest = (isHidden: boolean): void => sessions.forEach((session) => session.rest(isHidden));
-  if (document.hidden) timer = window.setTimeout(rest, HIDDEN_MILLISECONDS, true);
-  else rest(false);
-});

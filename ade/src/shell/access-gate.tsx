@@ -3,7 +3,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useS
 import { type Caller, renewClient, type Right, whoAmI } from "../api/client";
 import { isStatus, problemOf, type Problem } from "../api/errors";
 import { currentKey, keepKey, keyOfAnotherTab } from "../api/key";
-import { forgetSessions } from "../chat/session";
+import { forgetSessions } from "../chat/sessions";
 import { ProblemBox } from "../ui/problem-box";
 import { useLocks } from "./lock";
 import { Login } from "./login";

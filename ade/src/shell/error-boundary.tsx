@@ -18,9 +18,9 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, State> {
     if (!error) return this.props.children;
     const problem = { sentence: error.message, trace: null, status: null };
     return (
-      <main className="centre">
+      <div className="centre">
         <ProblemBox title="This part of the page failed" problem={problem} retry={() => this.setState({ error: null })} />
-      </main>
+      </div>
     );
   }
 }

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import letta_client
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -180,3 +181,29 @@ def test_who_only_reads(browser: Browser, stack: Stack, client: Any, agent: Any)
     send = page.get_by_role("button", name="The role read-only may not do this.").last
     expect(send).to_have_attribute("aria-disabled", "true")
     page.context.close()
+
+
+def test_a_key_that_ends_loses_nothing(browser: Browser, stack: Stack, client: Any, agent: Any) -> None:
+    made = client.post("/v1/api-keys", body={"name": "short", "role": "developer"}, cast_to=object)
+    page = browser.new_page()
+    page.add_init_script(f"sessionStorage.getItem('loci.key') ?? sessionStorage.setItem('loci.key', {made['key']!r})")
+    screen = Screen(page, stack).open(f"/agents/{agent.id}")
+    expect(screen.composer).to_be_focused()
+    client.delete(f"/v1/api-keys/{made['id']}", cast_to=object)
+    other = stack.client(api_key=made["key"])
+    wait_until(lambda: _is_refused(other))
+    screen.send("this is long to type")
+    expect(page.get_by_label("API key or password")).to_be_visible()
+    again = client.post("/v1/api-keys", body={"name": "next", "role": "developer"}, cast_to=object)["key"]
+    page.get_by_label("API key or password").fill(again)
+    page.keyboard.press("Enter")
+    expect(screen.composer).to_have_value("this is long to type")
+    page.context.close()
+
+
+def _is_refused(client: Any) -> bool:
+    try:
+        client.agents.list(limit=1)
+    except letta_client.AuthenticationError:
+        return True
+    return False

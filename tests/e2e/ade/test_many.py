@@ -100,7 +100,7 @@ def test_a_thousand_agents(wide: Screen) -> None:
 
 
 def test_five_thousand_messages(wide: Screen, crowded: Stack) -> None:
-    [agent] = crowded.client().agents.list(name="Long life").items
+    [agent] = crowded.client().agents.list(query_text="Long life").items
     wide.open(f"/agents/{agent.id}")
     messages = wide.page.get_by_role("log")
     expect(wide.page.get_by_text(f"Sentence {MESSAGES - 1}.").first).to_be_in_viewport()
