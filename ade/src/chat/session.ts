@@ -201,19 +201,22 @@ export class Session {
     } catch {
       return; // The next poll asks again.
     }
-    const known = new Set(this.snapshot.turns.map((turn) => turn.runId));
-    // One that is being sent has no id yet, and may be among them.
-    if (this.snapshot.turns.some((turn) => turn.phase === "sending")) return;
-    const news = runs.filter((run) => !known.has(run.id));
-    if (!news.length) {
-      if (isNews || (this.snapshot.waiting.length && !this.snapshot.turns.length)) await this.refresh();
-      return;
-    }
+    const isIdle = this.snapshot.waiting.length > 0 && !this.snapshot.turns.length;
+    if (!isNews && !isIdle && !this.unfollowed(runs).length) return;
     await this.refresh();
-    const turns = news.map((run) => this.joined(run.id));
+    // Asked anew: another call of this may have come first.
+    const turns = this.unfollowed(runs).map((run) => this.joined(run.id));
+    if (!turns.length) return;
     this.setTurns([...this.snapshot.turns, ...turns]);
     turns.forEach((turn) => void turn.follow());
   };
+
+  private unfollowed(runs: backend.RunInfo[]): backend.RunInfo[] {
+    const { turns, endings } = this.snapshot;
+    // One that is being sent has no id yet, and may be among them.
+    if (turns.some((turn) => !turn.runId)) return [];
+    return runs.filter((run) => !endings.has(run.id) && turns.every((turn) => turn.runId !== run.id));
+  }
 
   private joined(runId: string): Turn {
     const turn: Turn = new Turn(
@@ -245,11 +248,11 @@ export class Session {
       await this.refresh();
       return;
     }
-    await this.refresh();
+    const isStored = await this.refresh();
     const endings = new Map(this.snapshot.endings);
     if (ending && turn.runId) endings.set(turn.runId, ending);
     // What a turn that was cut short said is shown until the page is loaded again.
-    if (ending?.reason === "cancelled" || problem) this.history.keep(turn);
+    if (!isStored || ending?.reason === "cancelled" || problem) this.history.keep(turn);
     this.show({ endings });
     this.drop(turn);
     this.channel.postMessage(this.key);
@@ -266,13 +269,17 @@ export class Session {
     this.show({ turns });
   }
 
-  private async refresh(): Promise<void> {
+  /** Returns whether the newest page could be had. */
+  private async refresh(): Promise<boolean> {
     try {
       this.history.merge(await backend.page(this.place));
       this.refold();
       this.show({});
+      return true;
     } catch (error) {
-      if (isStatus(error, 401, 403, 404)) this.show({ status: "failed", problem: problemOf(error) });
+      if (isStatus(error, 401)) lock();
+      if (isStatus(error, 403, 404)) this.show({ status: "failed", problem: problemOf(error) });
+      return false;
     }
   }
 
