@@ -11,13 +11,14 @@ class ReplyReader:
     """Reads the reply to one call into `builder`.
 
     `ended`: nothing of interest follows in the stream. `failure`: the HTTP status and the body of an error that came as
-    a reply or an event, None without one.
+    a reply or an event, None without one. `is_broken`: the vendor said that it broke off.
     """
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self.builder = builder
         self.ended = False
         self.failure: tuple[int, Any] | None = None
+        self.is_broken = False
 
     @property
     def is_complete(self) -> bool:
@@ -38,6 +39,12 @@ class ReplyReader:
     def take_event(self, event: Mapping[str, Any]) -> Iterable[Delta]:
         """Reads one event of a stream; returns what it adds."""
         raise NotImplementedError
+
+    def take_done(self) -> None:
+        """Reads the mark that ends a stream of servers that imitate OpenAI's. Most say before why the reply ended; with
+        the mark alone it is complete, too."""
+        if self.builder.finish is None and not self.is_broken:
+            self.builder.finish = FinishReason.UNKNOWN
 
     def next_body(self) -> bytes:
         """Returns the body of the request that goes on with a reply; empty where the reply needs no other."""

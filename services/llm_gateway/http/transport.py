@@ -11,8 +11,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 import httpx2
-import orjson
 
+from services.common.core.json_text import parse_json, parse_pieces
 from services.llm_gateway.core.errors import LlmError
 from services.llm_gateway.core.refusals import Caller
 from services.llm_gateway.core.trace import Trace
@@ -144,8 +144,8 @@ class Transport:
         if trace is not None:
             trace.events.append(data)
         try:
-            value = orjson.loads(data)
-        except orjson.JSONDecodeError:
+            value = parse_pieces(data)
+        except ValueError:
             value = None
         if not isinstance(value, dict):
             raise self.errors.malformed("sent an event that is not a JSON object", handle)
@@ -211,8 +211,8 @@ class Transport:
 
     def _decode(self, response: httpx2.Response, content: bytes, handle: str) -> Any:
         try:
-            return orjson.loads(content)
-        except orjson.JSONDecodeError:
+            return parse_json(content)
+        except ValueError:
             raise self.errors.not_the_api(response, handle) from None
 
 

@@ -24,7 +24,8 @@ from services.llm_gateway.core.chat import (
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.sse import SseParser
 from services.llm_gateway.vendors.openai.details import settle
-from services.llm_gateway.vendors.openai.replies import take_chunk, take_whole
+from services.llm_gateway.vendors.openai.profiles import PLAIN
+from services.llm_gateway.vendors.openai.replies import Reader
 from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_compatible import CompatibleServer
 from tests.fakes.openai_server import request_view
@@ -152,16 +153,23 @@ replies = st.builds(
 @given(reply=replies, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_a_stream_cut_anywhere_is_the_whole_reply(vendor: str, reply: Reply, sizes: list[int]) -> None:
     whole, streamed = ReplyBuilder(), ReplyBuilder()
-    take_whole(whole, orjson.loads(planned(vendor, reply, stream=False).body))
+    at_once, in_pieces = reader_of(whole), reader_of(streamed)
+    at_once.take_whole(orjson.loads(planned(vendor, reply, stream=False).body))
+    list(at_once.close())
     frames = planned(vendor, reply, stream=True).frames
     assert frames is not None
     parser = SseParser()
     for piece in pieces(b"".join(frames), sizes):
         for event in parser.feed(piece):
             if event.data != b"[DONE]":
-                list(take_chunk(streamed, orjson.loads(event.data)))
+                list(in_pieces.take_event(orjson.loads(event.data)))
+    list(in_pieces.close())
     assert message_of(streamed) == message_of(whole)
     assert (streamed.finish, streamed.usage) == (whole.finish, whole.usage)
+
+
+def reader_of(builder: ReplyBuilder) -> Reader:
+    return Reader(builder, request(handle="h", tools=[tool("f")]), PLAIN)
 
 
 def planned(vendor: str, reply: Reply, *, stream: bool) -> Any:
@@ -192,7 +200,9 @@ def test_details_go_back_as_they_came() -> None:
     summary = {"type": "reasoning.summary", "summary": "in short", "format": "openai-responses-v1", "index": 2}
     details = [{**text, "signature": "sig"}, sealed, summary]
     builder = ReplyBuilder()
-    take_whole(builder, {"choices": [{"message": {"reasoning_details": details, "reasoning": "two and two"}}]})
+    reader_of(builder).take_whole(
+        {"choices": [{"message": {"reasoning_details": details, "reasoning": "two and two"}}]}
+    )
     parts = message_of(builder)
     assert [type(part) for part in parts] == [Reasoning, RedactedReasoning, Reasoning]
     asked = request(Message(Role.USER, [Text("x")]), Message(Role.ASSISTANT, [*parts, Text("4")]))

@@ -60,6 +60,11 @@ class Reader(ReplyReader):
         """See ReplyReader.is_complete."""
         return self.ended
 
+    def take_done(self) -> None:
+        """See ReplyReader.take_done."""
+        super().take_done()
+        self.ended = True
+
     def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
         """See ReplyReader.take_whole."""
         return list(self._take_end(reply))
