@@ -1,5 +1,6 @@
 """Texts and JSON of clients, models and tools, made storable for Postgres. Pure."""
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,12 @@ from services.common.core.json_text import parse_json, well_formed
 def storable(text: str) -> str:
     """Returns the text without NUL characters (as the reference) and with U+FFFD for a lonely half of a character."""
     return well_formed(text.replace("\0", ""))
+
+
+def storable_name(text: str) -> str:
+    """Returns a name, tag or label as it is stored and looked for: composed (NFC), as most programs write it."""
+    text = storable(text)
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def storable_json(value: Any) -> Any:

@@ -217,6 +217,7 @@ def generation_message(generation: Generation) -> chat_pb2.Generation:
             chat_pb2.FailedTry(handle=failed.handle, reason=failed.reason, message=failed.message)
             for failed in generation.failed_tries
         ],
+        tool_problems=[chat_pb2.ToolProblem(name=name, problem=why) for name, why in generation.tool_problems],
     )
 
 

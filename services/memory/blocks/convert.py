@@ -6,7 +6,7 @@ from typing import Any
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.codec import Codec
-from services.common.core.storable import storable
+from services.common.core.storable import storable_name
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
 from services.memory import wire
@@ -37,7 +37,7 @@ def block_key(key: block_service_pb.BlockKey) -> BlockKey:
         case "block_id":
             return BlockById(wire.block_id(key.block_id))
         case "agent_label":
-            label = storable(key.agent_label.label)
+            label = storable_name(key.agent_label.label)
             return BlockByLabel(wire.agent_id(key.agent_label.agent_id), label)
         case _:
             raise InvalidArgument("the key names no block: set block_id or agent_label", reason="BLOCK_INVALID")
