@@ -27,6 +27,8 @@ _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _LONGEST_NAME = 64
 _CHOICES = ("anyOf", "oneOf")
 _MORE = ("allOf", "if", "then", "else", "not", "enum", "const", "dependentRequired", "dependentSchemas")
+# Their values are no schemas.
+_VALUES = frozenset({"enum", "const", "default", "examples", "required", "example"})
 _DEPTH = 8
 _LONGEST_NOTE = 2_000
 # JSON that is nested deeper is written by nobody here.
@@ -62,7 +64,7 @@ def tool_schema(parameters_json: str, *, narrow_names: bool) -> ToolSchema:
         schema = as_meant(given)
         if not isinstance(schema, Mapping) or not isinstance(given, Mapping | list):
             return ToolSchema(problem="its schema is no JSON object")
-        schema = _object(dict(schema))
+        schema = _with_items(_object(dict(schema)))
         names: Mapping[str, str] = {}
         if narrow_names:
             schema, names = _narrowed(schema)
@@ -179,6 +181,19 @@ def _described(schema: dict[str, Any], notes: Iterable[str]) -> dict[str, Any]:
     if text := " ".join(filter(None, (str(schema.get("description") or ""), *notes))):
         schema["description"] = text
     return schema
+
+
+def _with_items(schema: Any) -> Any:
+    """Returns the schema with `items` in every array: OpenAI and Google refuse one that does not speak of them."""
+    if isinstance(schema, list):
+        return [_with_items(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    inside = {name: value if name in _VALUES else _with_items(value) for name, value in schema.items()}
+    kind = schema.get("type")
+    if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in schema:
+        inside["items"] = {}
+    return inside
 
 
 def _narrowed(schema: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, str]]:

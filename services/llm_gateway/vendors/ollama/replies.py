@@ -24,7 +24,7 @@ class Reader(ReplyReader):
         super().__init__(builder)
         self._prompt_size = prompt_size
         self._text = TextThoughts(builder, OFF) if text is None else text
-        self._ids: set[str] = set()
+        self._calls: set[tuple[str, str, str]] = set()
 
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         """See ReplyReader.take_event."""
@@ -49,15 +49,16 @@ class Reader(ReplyReader):
         self.ended = builder.finish is not None
 
     def _take_call(self, call: Mapping[str, Any]) -> Iterator[Delta]:
-        """Every call comes whole; with an id it is told from one that comes again."""
+        """Every call comes whole; one with an id that comes again is not called again."""
         function, id = call.get("function") or {}, call.get("id") or ""
-        if id and id in self._ids:
+        said = (id, function.get("name") or "", _arguments(function.get("arguments")))
+        if id and said in self._calls:
             return
-        self._ids.add(id)
+        self._calls.add(said)
         yield from self._text.end()
         key = object()
-        yield self.builder.begin_call(key, id, function.get("name") or "")
-        yield self.builder.add_arguments(key, _arguments(function.get("arguments")))
+        yield self.builder.begin_call(key, *said[:2])
+        yield self.builder.add_arguments(key, said[2])
 
     def close(self) -> Iterable[Delta]:
         """See ReplyReader.close."""
