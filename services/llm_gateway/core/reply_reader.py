@@ -11,14 +11,15 @@ class ReplyReader:
     """Reads the reply to one call into `builder`.
 
     `ended`: nothing of interest follows in the stream. `failure`: the HTTP status and the body of an error that came as
-    a reply or an event, None without one. `is_broken`: the vendor said that it broke off.
+    a reply or an event, None without one. `began`: a reply of OpenAI's dialect began, `is_broken`: its vendor
+    said that it broke off.
     """
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self.builder = builder
         self.ended = False
         self.failure: tuple[int, Any] | None = None
-        self.is_broken = False
+        self.began = self.is_broken = False
 
     @property
     def is_complete(self) -> bool:
@@ -41,9 +42,9 @@ class ReplyReader:
         raise NotImplementedError
 
     def take_done(self) -> None:
-        """Reads the mark that ends a stream of servers that imitate OpenAI's. Most say before why the reply ended; with
-        the mark alone it is complete, too."""
-        if self.builder.finish is None and not self.is_broken:
+        """Reads the mark that ends streams of OpenAI's dialect. Most servers say before why a reply ended; one that began
+        is complete with the mark alone, too."""
+        if self.began and self.builder.finish is None and not self.is_broken:
             self.builder.finish = FinishReason.UNKNOWN
 
     def next_body(self) -> bytes:

@@ -83,9 +83,9 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
     kind = schema.get("type", "object")
     if kind != "object" and "object" not in (kind if isinstance(kind, list) else ()):
         raise _NoObject(f"its schema is of type {kind}, and arguments are an object")
-    if "type" in schema:
-        schema["type"] = "object"
-    if not isinstance(schema.get("properties", {}), Mapping):
+    schema["type"] = "object"
+    schema.setdefault("properties", {})
+    if not isinstance(schema["properties"], Mapping):
         raise _NoObject("the properties of its schema are no object")
     for name in ("$defs", "definitions"):
         if name in whole:
@@ -135,7 +135,7 @@ def _any_of(choices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _either(first: Any, second: Any) -> Any:
-    known = first.get("anyOf") if isinstance(first, Mapping) and first.keys() == {"anyOf"} else [first]
+    known = list(first["anyOf"]) if isinstance(first, Mapping) and first.keys() == {"anyOf"} else [first]
     return {"anyOf": known if second in known else [*known, second]}
 
 

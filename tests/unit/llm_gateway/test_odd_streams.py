@@ -85,7 +85,7 @@ class CutTransport(Transport):
         whole: dict[str, Any] = parse_pieces(b"".join(self._chunks))
         return whole
 
-    async def events(self, path: str, body: bytes, parser: Any, **options: Any) -> AsyncGenerator[Any, None]:  # type: ignore[override]
+    async def events(self, path: str, body: bytes, parser: Any, **options: Any) -> AsyncGenerator[Any, None]:
         for chunk in self._chunks:
             for event in parser.feed(chunk):
                 yield event

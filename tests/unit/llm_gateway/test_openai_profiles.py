@@ -81,7 +81,7 @@ def test_no_vendor_is_sent_what_it_refuses(vendor: str, choice: ToolMode | str) 
         user("Roll."),
         assistant(Reasoning("hm"), Reasoning("signed", SIGNED), call("call_of_another_vendor", "roll", n=6)),
         results(("call_of_another_vendor", "4")),
-        user("And?", Image("eA==", media_type="image/png")),
+        user("And?", Image("iVBORw==", media_type="image/png")),
     )
     for strict in (False, True):
         asked = request(*history, tools=[replace(TOOL, strict=strict)], tool_choice=choice, **EVERYTHING)
@@ -187,7 +187,7 @@ def test_tool_choice(vendor: str, reasons: bool, required: Any, named: Any, none
 
 
 def test_mistral_wants_the_model_to_speak_between_results_and_the_user() -> None:
-    seen = ToolResult("abcdefghi", [Text("a chart"), Image("eA==", media_type="image/png")])
+    seen = ToolResult("abcdefghi", [Text("a chart"), Image("iVBORw==", media_type="image/png")])
     asked = request(user("x"), assistant(call("abcdefghi", "roll")), Message(Role.TOOL, [seen]), user("And?"))
     roles = [message["role"] for message in sent("mistral", asked)["messages"]]
     assert roles == ["user", "assistant", "tool", "assistant", "user"]

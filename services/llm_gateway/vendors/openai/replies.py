@@ -70,6 +70,7 @@ class Reader(ReplyReader):
         if self._fails(event):
             return
         for choice in (event.get("choices") or ())[:1]:
+            self.began = True
             yield from self._take_message(choice.get("delta") or choice.get("message") or {}, whole=False)
             _take_token_details(self.builder, choice)
             if reason := choice.get("finish_reason"):
