@@ -37,6 +37,7 @@ from services.agent.core.window.budget import LEAST_ROOM, calibrate, overflow_in
 from services.agent.core.window.context import brings_pictures, fits, pinned_tokens, sendable, shortenings
 from services.agent.core.window.shrinking import with_clamped_returns, with_short_returns
 from services.agent.core.window.sizes import estimate, estimate_text
+from services.common.core.storable import storable
 from services.common.errors import LociError, Unavailable
 from services.common.ids import uuid7
 
@@ -88,7 +89,7 @@ class StepMeasures:
     """The measures of a step that its commit stores."""
 
     first_token_at: datetime | None = None
-    metrics: dict[str, int] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
     provider_trace: str | None = None
     # The step that an interruption cut short, 0 for none.
     cut_short: int = 0
@@ -245,6 +246,10 @@ class ModelCalls:
                     part = sanitize_reply(event) if isinstance(event, Reply) else event
                     if isinstance(part, Reply):
                         self._measured.provider_trace = part.trace
+                        if part.tool_problems:
+                            self._measured.metrics["tool_problems"] = [
+                                (storable(name), storable(why)) for name, why in part.tool_problems
+                            ]
                         sent = fixed + sum(map(estimate, request.history))
                         self._context.counted = TokenCounts(sent, part.usage.prompt_tokens)
                         self._context.seen = request.history

@@ -42,8 +42,8 @@ class ReplyReader:
         raise NotImplementedError
 
     def take_done(self) -> None:
-        """Reads the mark that ends streams of OpenAI's dialect. Most servers say before why a reply ended; one that began
-        is complete with the mark alone, too."""
+        """Reads the mark that ends streams of OpenAI's dialect. Most servers say before why a reply ended; one that
+        began is complete with the mark alone, too."""
         if self.began and self.builder.finish is None and not self.is_broken:
             self.builder.finish = FinishReason.UNKNOWN
 
