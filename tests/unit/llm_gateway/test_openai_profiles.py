@@ -22,7 +22,6 @@ from services.llm_gateway.core.chat import (
     ToolResult,
     Usage,
 )
-from services.llm_gateway.core.errors import LlmSchemaRefused
 from services.llm_gateway.core.models import ChatModel
 from services.llm_gateway.core.provider_types import TYPES
 from services.llm_gateway.vendors.openai.profiles import PLAIN, profile_of
@@ -274,16 +273,14 @@ def test_strict_is_for_each_tool_that_can_be_and_with_cerebras_for_all_or_none()
     assert alone[0]["function"]["strict"] is True
 
 
-def test_a_schema_that_is_too_large_to_be_strict_is_refused_with_the_limit() -> None:
+def test_a_tool_that_is_too_large_to_be_strict_is_offered_without() -> None:
     properties = {f"p{number}": {"type": "string"} for number in range(5_001)}
     large = replace(
         TOOL, parameters_json=orjson.dumps({"type": "object", "properties": properties}).decode(), strict=True
     )
-    with pytest.raises(
-        LlmSchemaRefused, match="tool roll is too large: it has 5,001 properties; strict mode takes 5,000"
-    ):
-        sent("openai", request(user("x"), tools=[large]))
-    assert sent("xai", request(user("x"), tools=[large]))["tools"]
+    (offered,) = sent("openai", request(user("x"), tools=[large]))["tools"]
+    assert "strict" not in offered["function"]
+    assert len(offered["function"]["parameters"]["properties"]) == 5_001
 
 
 def test_nulls_that_strict_mode_asked_for_do_not_reach_the_tool() -> None:
