@@ -1,6 +1,7 @@
 """Blocks: protobuf to plain values and back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from loci.memory.v1 import block_pb2
@@ -27,8 +28,15 @@ from services.memory.blocks.service import VersionKey
 _DRAFTS = wire.settings(BlockDraft, block_pb2.Block, "BLOCK_INVALID", leave=("id", "limit"))
 _SETTINGS = wire.settings(BlockSettings, block_pb2.Block, "BLOCK_INVALID")
 _VERSIONS = Codec(BlockVersion, block_pb2.BlockVersion, leave=("operation", "redo_version"))
-block_list = Codec(BlockList, block_service_pb.ListBlocksRequest).decode
+_block_lists = Codec(BlockList, block_service_pb.ListBlocksRequest)
 block_message = Codec(Block, block_pb2.Block).encode
+
+
+def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
+    """Returns which blocks to list, labels and tags as they are stored. Raises InvalidArgument."""
+    wanted: BlockList = _block_lists.decode(request)
+    labels = {name: storable_name(text) for name in ("label", "label_search") if (text := getattr(wanted, name))}
+    return replace(wanted, **labels, tags=tuple(map(storable_name, wanted.tags)))
 
 
 def block_key(key: block_service_pb.BlockKey) -> BlockKey:
