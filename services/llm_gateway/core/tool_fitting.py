@@ -42,7 +42,10 @@ _BY_NAME = re.compile(
     r" [`'\"]([a-zA-Z0-9_-]{1,64})[`'\"]",
     re.IGNORECASE,
 )
-_BY_NUMBER = re.compile(r"(?:function_declarations|functionDeclarations|\btools)(?:\.|\[)(\d+)\b")
+_BY_NUMBER = (
+    re.compile(r"(?:function_declarations|functionDeclarations)(?:\.|\[)(\d+)\b"),
+    re.compile(r"\btools(?:\.|\[)(\d+)\b"),
+)
 # Nothing else that begins so is about a schema.
 _OF_A_TOOL = re.compile(r"schema|propert|parameter|nesting|input_schema|description|function|tool", re.IGNORECASE)
 
@@ -140,9 +143,10 @@ def _named_in(message: str, tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
     """Yields the tools that a refusal names."""
     for match in _BY_NAME.finditer(message):
         yield from (tool for tool in tools if tool.name == match[1])
-    for match in _BY_NUMBER.finditer(message):
-        if int(match[1]) < len(tools):
-            yield tools[int(match[1])]
+    # Google's have a number in a list that has one.
+    match = next(filter(None, (pattern.search(message) for pattern in _BY_NUMBER)), None)
+    if match is not None and int(match[1]) < len(tools):
+        yield tools[int(match[1])]
 
 
 def _key(tool: ToolSpec, model: ChatModel) -> tuple[str, str, str, bytes]:

@@ -120,7 +120,7 @@ def _flat(schema: Mapping[str, Any], whole: Mapping[str, Any], depth: int) -> di
 def _any_of(choices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the object that holds every alternative. One that is no object cannot be called, and is left out."""
     objects = [one for one in choices if one.get("type", "object") in ("object", ["object", "null"])]
-    if choices and not objects:
+    if not objects:
         raise _NoObject("no alternative of its schema is an object")
     properties: dict[str, Any] = {}
     for one in objects:

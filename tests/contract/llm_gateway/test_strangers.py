@@ -16,7 +16,7 @@ from services.llm_gateway.vendors.anthropic.client import AnthropicProvider
 from services.llm_gateway.vendors.openai.client import OpenAIProvider
 from tests.fakes.anthropic_server import AnthropicServer
 from tests.fakes.openai_server import OpenAIServer
-from tests.fakes.script import Reply
+from tests.fakes.script import Reply, Rule
 from tests.fakes.script import ToolCall as ScriptedCall
 from tests.unit.llm_gateway.builders import config, request, user
 from tests.unit.llm_gateway.builders import tool as spec
@@ -146,9 +146,10 @@ async def test_the_bytes_say_what_a_picture_is(image: Mapping[str, Any]) -> None
 
 @pytest.mark.parametrize("form", ["no index", "one index", "base64"])
 async def test_embeddings_of_other_servers(form: str) -> None:
-    vectors = {"no index": [1.0, 2.0], "one index": [1.0, 2.0], "base64": "AACAPwAAAEA="}
+    vectors = {"no index": [1.0], "one index": [1.0], "base64": "AACAPw=="}
     item = {"embedding": vectors[form]} | ({"index": 0} if form == "one index" else {})
     async with compatible() as (world, fake):
-        fake.reply(Reply(raw_body=json.dumps({"data": [item, item]}), content_type="application/json"))
+        reply = Reply(raw_body=json.dumps({"data": [item, item]}), content_type="application/json")
+        fake.rules(Rule(reply, route="embeddings"))
         _, embeddings, _ = await world.calls.embed("openai/small", ["a", "b"], ANN, None)
-    assert [list(vector) for vector in embeddings.vectors] == [[1.0, 2.0], [1.0, 2.0]]
+    assert [list(vector) for vector in embeddings.vectors] == [[1.0], [1.0]]
