@@ -60,6 +60,8 @@ class FittedTools:
     problems: Mapping[str, str] = field(default_factory=dict)
     tools: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # The tools as they were, in the order in which they are sent.
+    given: Sequence[ToolSpec] = ()
 
     def restored(self, event: Event) -> Event:
         """Returns an event of the reply with the original names. Pieces of arguments stay as the model wrote them."""
@@ -101,6 +103,7 @@ class ToolFitting:
         new_names: dict[str, str] = {}
         originals: dict[str, Mapping[str, str]] = {}
         sent: set[str] = set()
+        given: list[ToolSpec] = []
         for tool in request.tools:
             schema = tool_schema(tool.parameters_json, narrow_names=_is_claude(model))
             problem = schema.problem or self._refused.get(_key(tool, model), "")
@@ -112,6 +115,7 @@ class ToolFitting:
                 problems[tool.name] = problem
                 continue
             sent.add(tool.name)
+            given.append(tool)
             name = _valid(tool.name, taken)
             if name != tool.name:
                 new_names[tool.name] = name
@@ -123,30 +127,29 @@ class ToolFitting:
             what = f"The tool {request.tool_choice} cannot be offered to {model.handle}"
             sentence = f"{what}: {problems[request.tool_choice]}. Change its schema, or choose another model."
             raise LlmSchemaRefused(sentence, provider=model.provider_name, handle=model.handle)
-        return _fitted(request, tools, problems, new_names, originals)
+        return replace(_fitted(request, tools, problems, new_names, originals), given=given)
 
     def leave_out(self, error: LlmError, fitted: FittedTools, model: ChatModel) -> bool:
         """Returns whether the error is a refusal of one tool, which is then left out from now on."""
         if not isinstance(error, LlmSchemaRefused | LlmBadRequest) or not _OF_A_TOOL.search(error.message):
             return False
-        sent = fitted.request.tools
-        for tool in _named_in(error.message, sent):
-            original = replace(tool, name=fitted.tools.get(tool.name, tool.name))
-            self._refused[_key(original, model)] = error.message
-            while len(self._refused) > _MOST_REFUSED:
-                self._refused.popitem(last=False)
-            return True
-        return False
+        place = next(_named_in(error.message, fitted.request.tools), None)
+        if place is None:
+            return False
+        self._refused[_key(fitted.given[place], model)] = error.message
+        while len(self._refused) > _MOST_REFUSED:
+            self._refused.popitem(last=False)
+        return True
 
 
-def _named_in(message: str, tools: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
-    """Yields the tools that a refusal names."""
+def _named_in(message: str, tools: Sequence[ToolSpec]) -> Iterator[int]:
+    """Yields the places of the tools that a refusal names."""
     for match in _BY_NAME.finditer(message):
-        yield from (tool for tool in tools if tool.name == match[1])
+        yield from (place for place, tool in enumerate(tools) if tool.name == match[1])
     # Google's have a number in a list that has one.
     match = next(filter(None, (pattern.search(message) for pattern in _BY_NUMBER)), None)
     if match is not None and int(match[1]) < len(tools):
-        yield tools[int(match[1])]
+        yield int(match[1])
 
 
 def _key(tool: ToolSpec, model: ChatModel) -> tuple[str, str, str, bytes]:

@@ -124,7 +124,7 @@ def _any_of(choices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         raise _NoObject("no alternative of its schema is an object")
     properties: dict[str, Any] = {}
     for one in objects:
-        for name, each in (one.get("properties") or {}).items():
+        for name, each in _properties(one).items():
             known = properties.get(name, each)
             properties[name] = each if known == each else _either(known, each)
     required = [name for name in _required(objects[0]) if all(name in _required(one) for one in objects)]
@@ -142,7 +142,7 @@ def _either(first: Any, second: Any) -> Any:
 def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the object that is both: properties and what is required are joined."""
     merged = {**first, **second}
-    properties = {**(first.get("properties") or {}), **(second.get("properties") or {})}
+    properties = {**_properties(first), **_properties(second)}
     required = list(dict.fromkeys([*_required(first), *_required(second)]))
     descriptions = dict.fromkeys(filter(None, (first.get("description"), second.get("description"))))
     if properties or "properties" in merged:
@@ -155,6 +155,13 @@ def _both(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
         # Each closed the object for the other's properties.
         merged["additionalProperties"] = False
     return merged
+
+
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    properties = schema.get("properties") or {}
+    if not isinstance(properties, Mapping):
+        raise _NoObject("the properties of its schema are no object")
+    return properties
 
 
 def _required(schema: Mapping[str, Any]) -> list[str]:

@@ -162,6 +162,10 @@ def test_a_tool_that_is_refused_is_left_out_from_then_on(message: str, is_of_it:
     again = fitting.fit(asked, GPT)
     assert ("second" in again.problems) is is_of_it
     assert "first" not in again.problems
+    # However it was sent.
+    long = request(tools=[spec("first", of()), spec("second", {"anyOf": [of(a={"type": "array"})]}, "word " * 400)])
+    assert fitting.leave_out(error, fitting.fit(long, GPT), GPT) is is_of_it
+    assert ("second" in fitting.fit(long, GPT).problems) is is_of_it
     # Another model takes it, and so may this one once it has changed.
     assert not fitting.fit(asked, CLAUDE).problems
     assert not fitting.fit(request(tools=[spec("second", of(b=B))]), GPT).problems
