@@ -106,7 +106,9 @@ class ToolFitting:
         given: list[ToolSpec] = []
         for tool in request.tools:
             schema = tool_schema(tool.parameters_json, narrow_names=_is_claude(model))
-            problem = schema.problem or self._refused.get(_key(tool, model), "")
+            problem = schema.problem
+            if not problem and self._refused:
+                problem = self._refused.get(_key(tool, model), "")
             if not problem and tool.name in sent:
                 problem = "another tool has its name"
             if not problem and len(tools) == MOST_TOOLS and model.provider_type in _OPENAIS:
@@ -123,7 +125,7 @@ class ToolFitting:
                 originals[name] = schema.names
             fitted = replace(tool, name=name, parameters_json=schema.text, strict=tool.strict and schema.is_exact)
             tools.append(_shortened(fitted) if model.provider_type in _OPENAIS else fitted)
-        if isinstance(request.tool_choice, str) and request.tool_choice in problems:
+        if isinstance(request.tool_choice, str) and request.tool_choice in problems.keys() - sent:
             what = f"The tool {request.tool_choice} cannot be offered to {model.handle}"
             sentence = f"{what}: {problems[request.tool_choice]}. Change its schema, or choose another model."
             raise LlmSchemaRefused(sentence, provider=model.provider_name, handle=model.handle)
