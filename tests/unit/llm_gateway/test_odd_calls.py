@@ -55,6 +55,7 @@ STREAMS: dict[str, tuple[list[Any], list[tuple[str, str, str]]]] = {
     "an index for each piece": ([[entry(0, "a", "f", "")], [entry(1, arguments='{"x"')], [entry(2, arguments=":1}")]], [("a", "f", X)]),
     "an index for each piece of a name": ([[entry(0, "a", "get_")], [entry(1, None, "city")], [entry(2, arguments=X)]], [("a", "get_city", X)]),
     "an id for each piece": ([[entry(0, "a", "f", "")], [entry(0, "b", None, '{"x"')], [entry(0, "c", None, ":1}")]], [("a", "f", X)]),
+    "an id and an index for each piece": ([[entry(0, "a", "f", "")], [entry(1, "b", None, '{"x"')], [entry(2, "c", None, ":1}")]], [("a", "f", X)]),
     "the head with each piece": ([[entry(0, "a", "f", '{"x"')], [entry(0, "a", "f", ":1}")], [entry(0, "a", "f", "")]], [("a", "f", X)]),
     "all of it once more": ([[entry(0, "a", "f", '{"x"')], [entry(0, arguments=":1}")], [entry(0, "a", "f", X)]], [("a", "f", X)]),
     "the arguments once more": ([[entry(0, "a", "f", X)], [entry(0, arguments=X)]], [("a", "f", X)]),

@@ -122,6 +122,8 @@ class CallReader:
 
     def _of_new_id(self, piece: _Piece, call: _Call | None) -> _Call:
         """Some give each piece an id of its own, or the id after the name."""
+        if call is None and piece.arguments and (last := self._last()) is not None and self._counts_on(piece, last):
+            return last
         if call is None or (call.is_whole and (call.id or not piece.says_the_same(call))):
             return self._open(piece)
         continues = not piece.name or not call.name or (not call.id and self._joined(call.name, piece.name) is not None)
