@@ -132,11 +132,17 @@ _ROUTERS = (
 # Headers of answers that pages of other origins may read.
 _EXPOSED = [
     TRACE_HEADER,
+    "content-disposition",
+    "etag",
+    "location",
     "retry-after",
+    "x-loci-without-vectors",
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
+    "x-search-mode",
     "x-should-retry",
+    "x-upload-result",
 ]
 
 
@@ -204,5 +210,7 @@ def build(
             allow_methods=["*"],
             allow_headers=["*"],
             expose_headers=_EXPOSED,
+            # A page of an allowed origin may be on the internet, and this server in the network at home.
+            allow_private_network=True,
         )
     return Gateway(served, app, peers, mcp)

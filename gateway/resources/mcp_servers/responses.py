@@ -10,8 +10,8 @@ from starlette.requests import Request
 from gateway.access.run_tokens import sees_secrets
 from gateway.peers import stream
 from gateway.rest.convert import Rest, from_json, moment
+from gateway.rest.event_frames import frame
 from gateway.rest.services import Services
-from gateway.turns.sse import frame
 from loci.tool.v1 import execution_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
 from services.common.errors import LociError
 from services.common.fields import enum_names

@@ -71,9 +71,9 @@ class Prompt:
 class Commit:
     """Facts to store in one transaction. `sequences` holds the first frame's position for each fact.
 
-    `metrics`: nanoseconds of the step that the facts touch, by name. `cut_short`: the step whose model call or tools an
-    interruption stopped, 0 for none. `provider_trace`: what was sent to the provider
-    and what it answered, where the request asked for it.
+    `metrics`: nanoseconds of the step that the facts touch, by name, and its `tool_problems`. `cut_short`: the step
+    whose model call or tools an interruption stopped, 0 for none. `provider_trace`: what was sent to the provider and
+    what it answered, where the request asked for it.
     """
 
     facts: tuple[Fact, ...]
@@ -82,7 +82,7 @@ class Commit:
     prompt: Prompt | None
     first_token_at: datetime | None = None
     trace_id: str = ""
-    metrics: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     provider_trace: str | None = None
     counted: TokenCounts = field(default_factory=TokenCounts)
     cut_short: int = 0

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from services.common.core.json_text import well_formed
+
 
 def storable(value: Any) -> Any:
     """Returns JSON data with its texts, names included, made storable."""
     match value:
         case str():
-            return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+            return well_formed(value.replace("\x00", "\ufffd"))
         case dict():
             return {storable(name): storable(part) for name, part in value.items()}
         case list():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
+from services.common.core.schema_forms import as_meant, unresolved_reference
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.storable import storable
 
@@ -80,15 +81,24 @@ def _problem_of(item: Any, name: str, offers: Mapping[str, ServerTool]) -> str:
         return f"its name is longer than {_MOST_PROBLEM} characters"
     if name in offers:
         return "the server lists another tool of this name"
-    schema = item.get("inputSchema", {})
+    if problem := _unwieldy(item.get("inputSchema")):
+        return problem
+    schema = _schema_of(item)
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         return "its inputSchema is not a JSON Schema of type object"
     if not isinstance(schema.get("properties", {}), dict):
         return "the properties of its inputSchema are not an object"
-    return _unwieldy(schema)
+    if reference := unresolved_reference(schema):
+        return f"its inputSchema refers to {reference[:100]}, which it does not define"
+    return ""
 
 
-def _unwieldy(schema: JsonObject) -> str:
+def _schema_of(item: JsonObject) -> Any:
+    schema = item.get("inputSchema")
+    return {} if schema is None else as_meant(schema)
+
+
+def _unwieldy(schema: Any) -> str:
     """Returns what makes a schema one that nobody can use; looked at without recursion."""
     left: list[tuple[Any, int]] = [(schema, 1)]
     nodes = 0
@@ -112,7 +122,7 @@ def _unwieldy(schema: JsonObject) -> str:
 
 
 def _offer(item: JsonObject, name: str) -> ServerTool:
-    parameters = {"type": "object", "properties": {}, **item.get("inputSchema", {})}
+    parameters = {"type": "object", "properties": {}, **_schema_of(item)}
     parameters.pop("$schema", None)
     described = item.get("description") or item.get("title") or ""
     annotations = item.get("annotations")

@@ -82,7 +82,9 @@ def _own_frames(error: BaseException, source: str) -> str:
 
 def frame(data: Any) -> bytes:
     """Returns 4 bytes of length and JSON. Escapes are few: an outcome is at most about twice its contents."""
-    body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
+    # A lonely half of a character, which UTF-8 has no place for, becomes U+FFFD.
+    text = json.dumps(data, ensure_ascii=False)
+    body = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
     return len(body).to_bytes(4, "big") + body
 
 
