@@ -14,6 +14,7 @@ from gateway.openapi.schemas import NULL, OBJECT, WHOLE, array
 from gateway.resources.sandbox_configs.schemas import VARIABLES
 from gateway.resources.tools import requests as bodies
 from gateway.resources.tools.generation import generate_tool_source
+from gateway.resources.tools.renames import rules_follow
 from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
 from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
 from gateway.rest import convert
@@ -191,12 +192,14 @@ async def list_environment_variables(tool_id: ToolId, loci: Loci) -> Response:
 @router.patch("/{tool_id}")
 @returns(CATALOGUED)
 async def update_tool(tool_id: ToolId, body: bodies.UpdateTool, loci: Loci) -> Response:
-    """Changes what the body names."""
+    """Changes what the body names. A schema with another name renames the tool, and rules of agents follow."""
     request = bodies.update_request(tool_id, body)
     if request is None:
         response = await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
         return await _answer(response.tool, body, loci)
-    return await _answer((await loci.peers.call(loci.peers.tools.UpdateTool, request)).tool, body, loci)
+    async with rules_follow(loci, request):
+        tool = (await loci.peers.call(loci.peers.tools.UpdateTool, request)).tool
+    return await _answer(tool, body, loci)
 
 
 @router.delete("/{tool_id}")

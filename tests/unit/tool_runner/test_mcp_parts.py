@@ -46,7 +46,7 @@ PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         ),
         ({"content": [{"type": "news", "x": 1}]}, '{"type": "news", "x": 1}'),
         ({"content": "no list"}, "no list"),
-        ({"content": [{"type": "text", "text": "\ud800\x00"}]}, "?\ufffd"),
+        ({"content": [{"type": "text", "text": "\ud800\x00"}]}, "\ufffd\ufffd"),
         (
             {"content": [PNG]},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
