@@ -12,7 +12,6 @@ from services.tool_runner.core.schemas.python import check_function, derive_sche
 from services.tool_runner.core.schemas.raw_arguments import complete, without_habits
 from services.tool_runner.core.schemas.rules import MAX_SOURCE_BYTES, check_schema
 
-
 IMPORTS = (
     "import datetime, uuid; from annotated_types import Ge, MinLen; from datetime import date, timedelta; "
     "from enum import Enum; from elsewhere import Thing, f, wrap, x; from pydantic import conint, constr"
