@@ -69,8 +69,10 @@ def _copy(found: dict[str, str]) -> Packages:
     folder = Path(tempfile.mkdtemp(prefix=f"{_COPY}{os.getpid()}-"))
     os.chmod(folder, 0o755)
     for name, path in found.items():
-        copy = shutil.copytree if os.path.isdir(path) else shutil.copy2
-        copy(path, folder / name)
+        if os.path.isdir(path):
+            shutil.copytree(path, folder / name)
+        else:
+            shutil.copy2(path, folder / name)
     for path, _, names in os.walk(folder):
         os.chmod(path, 0o755)
         for name in names:
