@@ -48,6 +48,7 @@ from services.tool_runner.sandbox_configs.servicer import SandboxConfigServicer
 from services.tool_runner.sandbox_configs.store import PostgresSandboxConfigs
 from services.tool_runner.sandbox_configs.vault import Vault
 from services.tool_runner.tools.list_store import PostgresToolLists
+from services.tool_runner.tools.missing_packages import MissingPackages
 from services.tool_runner.tools.ports import Lists, ToolStore
 from services.tool_runner.tools.search.ports import Embedder, SearchStore
 from services.tool_runner.tools.search.service import ToolSearch
@@ -143,9 +144,11 @@ def build(
     """Returns the service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
     limited, vault = SourceParser(), Vault(sealer)
     sandboxed = SandboxRunner(sandboxes, egress or Egress(EgressSettings()), layers, sessions=sessions)
+    environments = TenantEnvironments(stores.sandbox_configs, vault, sandbox_type)
+    missing = MissingPackages(sandboxes, environments)
     preparation = CallPreparation(
         stores.tools,
-        TenantEnvironments(stores.sandbox_configs, vault, sandbox_type),
+        environments,
         Inputs(stores.files),
         limited,
         limits or Limits(),
@@ -164,7 +167,7 @@ def build(
     server = make_server(
         listen,
         servicers=[
-            (add_ToolServiceServicer_to_server, ToolServicer(catalogue, stores.lists, search)),
+            (add_ToolServiceServicer_to_server, ToolServicer(catalogue, stores.lists, search, missing)),
             (
                 add_ExecutionServiceServicer_to_server,
                 ExecutionServicer(executor, stores.receipt_lists, Files(stores.files), catalogue),

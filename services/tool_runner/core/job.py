@@ -91,6 +91,8 @@ class Job:
     host_folders: tuple[str, ...] = ()
     # What the schema calls the arguments, in its order: JavaScript takes them by position. Empty: as they came.
     parameters: tuple[str, ...] = ()
+    # What the client said the arguments are, where it did: in Python their objects have attributes then.
+    schema: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

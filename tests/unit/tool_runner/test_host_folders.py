@@ -8,6 +8,7 @@ import pytest
 
 from services.tool_runner.core.job import Job, Language, Mode
 from services.tool_runner.sandboxes.bubblewrap import spec as bubblewrap
+from services.tool_runner.sandboxes.bubblewrap.packages import Packages
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime
 from services.tool_runner.sandboxes.host_folders import parse_host_folders
 from services.tool_runner.sandboxes.launcher.spec import container_config, read_request
@@ -63,7 +64,18 @@ def test_bubblewrap_binds_them_read_only_over_the_folders_in_memory(
         shape = Shape(Language.PYTHON, 1, 1, 1.0, 1, host_folders=folders)
         python = PythonRuntime("/usr/bin/python3", (), ())
         words = bubblewrap.command(
-            "bwrap", shape, 60_720, python=python, node=None, layer=None, files={}, seccomp=1, info=2, block=3, mark="m"
+            "bwrap",
+            shape,
+            60_720,
+            python=python,
+            packages=Packages(),
+            node=None,
+            layer=None,
+            files={},
+            seccomp=1,
+            info=2,
+            block=3,
+            mark="m",
         )
         return " ".join(words)
 

@@ -1,9 +1,10 @@
 """Agents counted, and their tags, with SQLAlchemy."""
 
+import json
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Text, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.resources.agents.ports import AgentList
@@ -24,6 +25,12 @@ class AgentCounts:
         query = present(organization_id).where(*conditions_of(filters)).with_only_columns(func.count())
         async with self._counting.connect() as connection:
             return int((await connection.execute(query)).scalar_one())
+
+    async def with_rules_of(self, organization_id: UUID, tool_id: UUID, name: str) -> Sequence[UUID]:
+        holds = func.strpos(cast(agents.c.tool_rules, Text), json.dumps(name)) > 0
+        query = present(organization_id, agents.c.id).where(agents.c.tool_ids.contains([tool_id]), holds)
+        async with self._counting.connect() as connection:
+            return (await connection.execute(query)).scalars().all()
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         tags = select(func.unnest(agents.c.tags).label("tag")).where(

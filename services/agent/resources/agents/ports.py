@@ -89,6 +89,10 @@ class AgentStore(Protocol):
         """Returns the tags of the tenant's agents that hold a text, each once, in the order of the page."""
         ...
 
+    async def with_rules_of(self, organization_id: UUID, tool_id: UUID, name: str) -> Sequence[UUID]:
+        """Returns the agents that have a tool attached and a rule that holds its name."""
+        ...
+
     async def update(
         self, organization_id: UUID, user_id: UUID, before: Agent, settings: AgentSettings
     ) -> Agent | None:

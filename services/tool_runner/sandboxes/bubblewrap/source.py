@@ -23,6 +23,7 @@ from services.tool_runner.layers.cache import unpack_layer
 from services.tool_runner.sandboxes.bubblewrap.cgroups import Cgroup, Cgroups, find_cgroups
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime, find_node
 from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
+from services.tool_runner.sandboxes.bubblewrap.packages import Packages, find_packages
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime, compile_files, find_runtimes
 from services.tool_runner.sandboxes.bubblewrap.spec import FIRST_UID, SANDBOXES, command
 from services.tool_runner.sandboxes.bubblewrap.worker import BubblewrapWorker, StartedBwrap
@@ -87,6 +88,7 @@ class BubblewrapSource:
         # In no order: the kernel counts processes by user, and another runner of this machine begins somewhere else.
         self._free_uids = random.sample(range(FIRST_UID, FIRST_UID + SANDBOXES), SANDBOXES)
         self._node: NodeRuntime | None = None
+        self._packages: Packages | None = None
         self._finding = asyncio.Lock()
 
     async def start(self, shape: Shape, tenant: str) -> BubblewrapWorker:
@@ -94,6 +96,9 @@ class BubblewrapSource:
         if shape.language is Language.NODE:
             async with self._finding:
                 self._node = self._node or await find_node()
+        elif self._packages is None:
+            async with self._finding:
+                self._packages = self._packages or await self._find_packages()
         layer = await _unpack(shape.layer) if shape.layer else None
         if not self._free_uids:
             raise SandboxUnavailable(f"{SANDBOXES} sandboxes are at work; try again")
@@ -120,6 +125,13 @@ class BubblewrapSource:
         node, self._node = self._node, None
         if node:
             await asyncio.to_thread(node.discard)
+        packages, self._packages = self._packages, None
+        if packages:
+            await asyncio.to_thread(packages.discard)
+
+    async def _find_packages(self) -> Packages:
+        is_same = self._place.python.version == sys.version_info[:2]
+        return await asyncio.to_thread(find_packages) if is_same else Packages()
 
     def _new_cgroup(self, shape: Shape) -> Cgroup | None:
         try:
@@ -140,6 +152,7 @@ class BubblewrapSource:
                 shape,
                 uid,
                 python=place.python,
+                packages=self._packages or Packages(),
                 node=self._node if shape.language is Language.NODE else None,
                 layer=layer,
                 files=files,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from services.tool_runner.core.job import Language, SandboxUnavailable
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime
+from services.tool_runner.sandboxes.bubblewrap.packages import Packages
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime
 from services.tool_runner.sandboxes.ports import Shape
 
@@ -17,6 +18,7 @@ FIRST_UID, SANDBOXES = 60_720, 256
 _INSIDE_UID = "65534"
 _HOME = "/opt/loci"
 _LAYER = f"{_HOME}/layer"
+_PACKAGES = f"{_HOME}/packages"
 _BIN = "/usr/local/bin"
 _STAGED = "/mnt"
 _ENVIRONMENT = {
@@ -36,6 +38,7 @@ def command(
     uid: int,
     *,
     python: PythonRuntime,
+    packages: Packages,
     node: NodeRuntime | None,
     layer: Path | None,
     files: Mapping[str, int],
@@ -60,7 +63,7 @@ def command(
         *(bwrap, *namespaces, *user, *life),
         *_environment(),
         *_programs(python, node),
-        *_own_files(files, layer),
+        *_own_files(files, packages, layer),
         *_folders(str(shape.disk), shape.host_folders),
         # Without site: what the host's packages do when Python starts is not for sandboxes; see `worker`.
         *(python.executable, "-I", "-S", f"{_HOME}/worker", *options),
@@ -100,8 +103,10 @@ def _programs(python: PythonRuntime, node: NodeRuntime | None) -> list[str]:
     return [*arguments, "--ro-bind-try", _CERTIFICATES, _CERTIFICATES, "--proc", "/proc", "--dev", "/dev"]
 
 
-def _own_files(files: Mapping[str, int], layer: Path | None) -> list[str]:
+def _own_files(files: Mapping[str, int], packages: Packages, layer: Path | None) -> list[str]:
     arguments: list[str] = []
+    for name, path in packages.paths:
+        arguments += ["--ro-bind", path, f"{_PACKAGES}/{name}"]
     for path, descriptor in files.items():
         arguments += ["--ro-bind-data", str(descriptor), f"{_HOME}/{path}"]
     return [*arguments, *(("--ro-bind", str(layer), _LAYER) if layer else ())]
