@@ -30,7 +30,8 @@ class AgentCounts:
         holds = func.strpos(cast(agents.c.tool_rules, Text), json.dumps(name)) > 0
         query = present(organization_id, agents.c.id).where(agents.c.tool_ids.contains([tool_id]), holds)
         async with self._counting.connect() as connection:
-            return (await connection.execute(query)).scalars().all()
+            found: Sequence[UUID] = (await connection.execute(query)).scalars().all()
+            return found
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         tags = select(func.unnest(agents.c.tags).label("tag")).where(
