@@ -34,7 +34,7 @@ async def test_a_block_with_other_line_ends_is_edited(memory: Memory) -> None:
 
 
 async def test_labels_are_one_in_whatever_form(memory: Memory) -> None:
-    agent = await memory.agent_with(**{"Caf\u00e9": "open"})
+    agent = await memory.agent_with(Café="open")
     key = block_pb.BlockKey(agent_label=block_pb.AgentLabel(agent_id=agent, label="Cafe\u0301"))
     update = block_pb.UpdateBlockRequest(key=key, block=block_pb2.Block(value="closed"))
     update.update_mask.paths.append("value")
