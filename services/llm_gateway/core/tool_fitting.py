@@ -149,9 +149,11 @@ def _named_in(message: str, tools: Sequence[ToolSpec]) -> Iterator[int]:
     for match in _BY_NAME.finditer(message):
         yield from (place for place, tool in enumerate(tools) if tool.name == match[1])
     # Google's have a number in a list that has one.
-    match = next(filter(None, (pattern.search(message) for pattern in _BY_NUMBER)), None)
-    if match is not None and int(match[1]) < len(tools):
-        yield int(match[1])
+    for pattern in _BY_NUMBER:
+        if (found := pattern.search(message)) is not None:
+            if int(found[1]) < len(tools):
+                yield int(found[1])
+            return
 
 
 def _key(tool: ToolSpec, model: ChatModel) -> tuple[str, str, str, bytes]:

@@ -35,7 +35,9 @@ block_message = Codec(Block, block_pb2.Block).encode
 def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
     """Returns which blocks to list, labels and tags as they are stored. Raises InvalidArgument."""
     wanted: BlockList = _block_lists.decode(request)
-    labels = {name: storable_name(text) for name in ("label", "label_search") if (text := getattr(wanted, name))}
+    labels: dict[str, Any] = {
+        name: storable_name(text) for name in ("label", "label_search") if (text := getattr(wanted, name))
+    }
     return replace(wanted, **labels, tags=tuple(map(storable_name, wanted.tags)))
 
 
