@@ -10,7 +10,7 @@ _BEGINNINGS = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": 
 def type_of(data: str) -> str:
     """Returns the type of a picture by its bytes; "" where they are none that anybody knows."""
     try:
-        begins = b64decode(data, validate=True)[:16]
+        begins = b64decode(data[:24], validate=True)
     except (Error, ValueError):
         return ""
     return next((kind for beginning, kind in _BEGINNINGS.items() if begins.startswith(beginning)), "")

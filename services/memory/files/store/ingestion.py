@@ -41,8 +41,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
 _PARSED = """
 UPDATE memory.files f
 SET status = CASE WHEN $6 > 0 THEN 3 ELSE 4 END, line_count = $4, char_count = $5, chunk_count = $6, ending = $8,
-    embedded_count = 0, upload_id = NULL, updated_at = now(), media_type = CASE
-        WHEN $9 = '' OR f.media_type LIKE '%charset=%' THEN f.media_type ELSE f.media_type || '; charset=' || $9 END
+    embedded_count = 0, upload_id = NULL, updated_at = now(),
+    media_type = f.media_type || CASE
+        WHEN $9::text = '' OR f.media_type LIKE '%charset=%' THEN '' ELSE '; charset=' || $9::text END
 WHERE f.organization_id = $1 AND f.id = $2 AND f.status = 2 AND f.upload_id = $3
     AND $7 = (SELECT count(*) FROM memory.file_pages p WHERE p.organization_id = $1 AND p.file_id = $2)
 RETURNING status
