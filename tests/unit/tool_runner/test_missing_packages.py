@@ -64,6 +64,13 @@ async def test_what_is_missing_is_said() -> None:
     assert world.jobs[0].arguments == {"names": ["pydantic", "requests", "yaml"]}
 
 
+async def test_it_is_asked_once() -> None:
+    world = World()
+    asked = MissingPackages(world, world)  # type: ignore[arg-type]
+    assert await asked.warnings(UUID(int=2), TOOL) == await asked.warnings(UUID(int=2), TOOL)
+    assert len(world.jobs) == 1
+
+
 @pytest.mark.parametrize(
     ("world", "tool"),
     [
