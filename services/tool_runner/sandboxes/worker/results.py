@@ -93,7 +93,7 @@ class _Tidy:
             return self.value(to_list(), inside)
         if isinstance(value, collections.abc.Mapping):
             return self._container(dict(value), inside)
-        kind = type(value)
+        kind: Any = type(value)
         if (kind.__str__, kind.__repr__) == (object.__str__, object.__repr__) and hasattr(value, "__dict__"):
             return self._container(vars(value), inside)
         return str(value)
