@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from letta_client import BadRequestError, ConflictError
+from letta_client import BadRequestError
 from pydantic import BaseModel
 
 from tests.e2e.helpers import BLOCKS
@@ -142,7 +142,7 @@ def test_rules_follow_a_renamed_tool(client: Any, openai_fake: OpenAIServer) -> 
     approval: dict[str, Any] = {"type": "requires_approval", "tool_name": "erase"}
     rules = [approval, {"type": "exit_loop", "tool_name": "erase"}]
     agent_id = agent_with(client, tool.id, other.id, tool_rules=rules)
-    with pytest.raises(ConflictError):
+    with pytest.raises(BadRequestError, match="already exists"):
         client.tools.update(tool.id, json_schema={**tool.json_schema, "name": "join_texts"})
     name = f"wipe_{uuid4().hex[:6]}"
     with pytest.raises(BadRequestError):
