@@ -166,9 +166,14 @@ def step(command: list[str], environment: dict[str, str]) -> None:
             raise BuildError(f"{command[0]}: {error.strerror}") from None
         if status:
             log.seek(0)
-            lines = [line.strip() for line in log if line.strip()]
-            last = lines[-1] if lines else f"status {status}"
-            raise BuildError(f"{' '.join(command[:2])}: {last} (more in ade/{LOG.name})")
+            raise BuildError(f"{' '.join(command[:2])}: {reason(log.read(), status)} (more in ade/{LOG.name})")
+
+
+def reason(said: str, status: int) -> str:
+    """Returns the line of a failed command's output that says why: npm puts its codes and advice around it."""
+    lines = [line.strip() for line in said.splitlines()]
+    errors = [line for line in lines if re.search(r"error\b.*\s\S+\s\S+", line) and "error code" not in line]
+    return next(iter(errors), None) or next(filter(None, reversed(lines)), f"status {status}")
 
 
 @contextmanager

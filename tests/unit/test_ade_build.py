@@ -92,3 +92,16 @@ def test_a_build_that_fails_says_why_and_leaves_the_page(tree: Path) -> None:
     assert "could not be built" in state
     assert "no such package" in state
     assert "make ade" in state
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("npm error code E404\nnpm error 404 Not Found - GET x\nnpm error A complete log is in y\n", "404 Not Found"),
+        ("building\nerror during build: no such file\n    at main\n", "error during build: no such file"),
+        ("one\ntwo\n\n", "two"),
+        ("", "status 7"),
+    ],
+)
+def test_the_line_that_says_why(said: str, why: str) -> None:
+    assert why in ade.reason(said, 7)
