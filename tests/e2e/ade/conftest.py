@@ -39,9 +39,9 @@ def built_page() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(built_page: Path) -> Iterator[Browser]:
-    """The browser of the session."""
+    """The browser of this folder; its event loop must not be that of other tests."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
         yield started

@@ -134,7 +134,7 @@ def test_after_a_standstill_a_test_has_all_of_its_time_again(tmp_path: Path) -> 
 def test_a_word_that_is_no_part_is_refused(tmp_path: Path) -> None:
     code, output, _ = run(tmp_path, "", "shrot")
     assert code == 2
-    assert "The parts are: all, cli, clients" in output
+    assert "The parts are: ade, all, cli, clients" in output
 
 
 def collected(*arguments: str) -> list[str]:
