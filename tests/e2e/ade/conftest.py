@@ -39,9 +39,9 @@ def built_page() -> Path:
     return folder
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser(built_page: Path) -> Iterator[Browser]:
-    """The browser of this folder; its event loop must not be that of other tests."""
+    """The browser of a module: its event loop runs in this thread, where other modules begin loops of their own."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=_ARGUMENTS)
         yield started
