@@ -6,12 +6,14 @@ from services.common import telemetry
 from services.common.channel import make_channel
 from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
+from services.common.own_connection import OwnConnection
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.tool_runner.bootstrap import AUDIENCE, build, build_mcp, gateway_embedder, postgres_stores
 from services.tool_runner.builtin.runner import BuiltinRunner
 from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
+from services.tool_runner.executions.lease import BEAT_PATIENCE
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.sandbox_configs.rules.configs import type_of
@@ -34,7 +36,8 @@ async def serve(env: Env) -> None:
     web = Web(settings.search, allow_private=settings.allow_private_urls)
     egress = Egress(settings.egress)
     layers = Layers(settings.layers, sandboxes, egress)
-    stores = postgres_stores(pool, settings.sealer)
+    beats = OwnConnection(database.url, patience=BEAT_PATIENCE, pgbouncer=database.pgbouncer)
+    stores = postgres_stores(pool, settings.sealer, beats)
     programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host_folders)
     mcp = build_mcp(settings.mcp, stores, programs)
     runner = build(
@@ -67,7 +70,7 @@ async def serve(env: Env) -> None:
         sandboxes.close,
         web.close,
     ]
-    closing += [runner.search.close, pool.close]
+    closing += [runner.search.close, beats.close, pool.close]
     if models is not None:
         closing.append(models.close)
     await serve_until_signal(runner.server, background=(prepare, runner.sweeper.run), on_stop=closing)

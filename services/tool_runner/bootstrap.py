@@ -17,6 +17,7 @@ from loci.tool.v1.tool_service_pb2_grpc import add_ToolServiceServicer_to_server
 from services.common.context import Verifier
 from services.common.embedder import GatewayEmbedder
 from services.common.encryption import Sealer
+from services.common.own_connection import OwnConnection
 from services.common.server import Server, make_server
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.job import Limits
@@ -94,8 +95,8 @@ class ToolRunner:
     search: ToolSearch
 
 
-def postgres_stores(pool: asyncpg.Pool, sealer: Sealer) -> Stores:
-    """Returns the stores on one pool."""
+def postgres_stores(pool: asyncpg.Pool, sealer: Sealer, beats: OwnConnection | None = None) -> Stores:
+    """Returns the stores on one pool; leases are beaten by `beats`, where that is given."""
     return Stores(
         tools=PostgresTools(pool),
         lists=PostgresToolLists(pool),
@@ -103,7 +104,7 @@ def postgres_stores(pool: asyncpg.Pool, sealer: Sealer) -> Stores:
         sandbox_configs=PostgresSandboxConfigs(pool),
         mcp_servers=PostgresMcpServers(pool, sealer),
         mcp_tokens=PostgresMcpTokens(pool, sealer),
-        receipts=PostgresReceipts(pool),
+        receipts=PostgresReceipts(pool, beats),
         receipt_lists=PostgresReceiptLists(pool),
         outputs=PostgresOutputs(pool),
         files=PostgresFiles(pool),

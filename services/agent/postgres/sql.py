@@ -421,19 +421,26 @@ SELECT EXISTS (SELECT FROM beat) AS alive,
                WHERE approval_due <= now() AND active_run_id IS NULL) AS overdue
 """
 
-# Runs of replicas that stopped beating go to the queue.
+# Runs of replicas that stopped beating go to the queue. A run whose row somebody holds, perhaps its frozen owner, stays
+# for the next look, and its owner's row with it: nobody waits here.
 REAP = f"""
 WITH dead AS (
     SELECT id FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE} FOR UPDATE SKIP LOCKED
+), free AS (
+    SELECT organization_id, id FROM agent.runs WHERE worker_id IN (SELECT id FROM dead) AND status = 'running'
+    FOR NO KEY UPDATE SKIP LOCKED
 ), orphan AS (
-    UPDATE agent.runs SET worker_id = NULL WHERE worker_id IN (SELECT id FROM dead) AND status = 'running'
-    RETURNING organization_id, id
+    UPDATE agent.runs r SET worker_id = NULL FROM free
+    WHERE r.organization_id = free.organization_id AND r.id = free.id
+    RETURNING r.organization_id, r.id
 ), queued AS (
     INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
 ), ready AS (
     INSERT INTO agent.ready_tenants (organization_id) SELECT DISTINCT organization_id FROM orphan ON CONFLICT DO NOTHING
 ), gone AS (
-    DELETE FROM agent.workers WHERE id IN (SELECT id FROM dead)
+    DELETE FROM agent.workers w WHERE w.id IN (SELECT id FROM dead) AND NOT EXISTS (
+        SELECT FROM agent.runs r WHERE r.worker_id = w.id AND r.status = 'running'
+            AND (r.organization_id, r.id) NOT IN (SELECT organization_id, id FROM free))
 )
 SELECT count(*) FROM orphan
 """
@@ -490,12 +497,16 @@ RETURNING {RUN_COLUMNS}
 
 # Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.
 REQUEUE_LOST = """
-WITH orphan AS (
-    UPDATE agent.runs r SET worker_id = NULL
+WITH free AS (
+    SELECT r.organization_id, r.id FROM agent.runs r
     WHERE r.status = 'running'
         AND (r.worker_id IS NULL OR NOT EXISTS (SELECT FROM agent.workers w WHERE w.id = r.worker_id))
         AND NOT EXISTS (
             SELECT FROM agent.run_queue q WHERE q.organization_id = r.organization_id AND q.run_id = r.id)
+    FOR NO KEY UPDATE OF r SKIP LOCKED
+), orphan AS (
+    UPDATE agent.runs r SET worker_id = NULL FROM free
+    WHERE r.organization_id = free.organization_id AND r.id = free.id
     RETURNING r.organization_id, r.id
 )
 INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING

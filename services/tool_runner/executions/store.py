@@ -9,6 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from services.common.core.statements import Statement
+from services.common.own_connection import OwnConnection
 from services.tool_runner.core.model import Ending, Receipt, State
 from services.tool_runner.database import DatabasePool
 from services.tool_runner.executions import rows
@@ -101,10 +102,11 @@ _RETIRE = f"DELETE FROM tool_runner.workers WHERE id = $1 OR beat_at < clock_tim
 
 
 class PostgresReceipts:
-    """`ports.ReceiptStore`."""
+    """`ports.ReceiptStore`. `beats`: what leases are beaten by; None: the pool."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, beats: OwnConnection | None = None) -> None:
         self._pool = DatabasePool(pool)
+        self._beats = self._pool if beats is None else DatabasePool(beats)
 
     async def reserve(self, call: CallId, reservation: Reservation) -> bool:
         values = {name: getattr(reservation, name) for name in _RESERVATION}
@@ -154,7 +156,7 @@ class PostgresReceipts:
         return int(await self._pool.fetchval(_PURGE, organization_id, agent_id))
 
     async def beat(self, owner_id: UUID) -> None:
-        await self._pool.execute(_BEAT, owner_id)
+        await self._beats.execute(_BEAT, owner_id)
 
     async def retire(self, owner_id: UUID) -> None:
         await self._pool.execute(_RETIRE, owner_id)
