@@ -9,7 +9,6 @@ Who was away for a lease judges nobody for another: after a pause of the databas
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
@@ -52,15 +51,7 @@ _log = logging.getLogger(__name__)
 class LeaseKeeper:
     """Owns runs for a worker. `start` before the first request, `stop` after the last."""
 
-    def __init__(
-        self,
-        leases: Leases,
-        worker: Worker,
-        notifier: Notifier,
-        *,
-        capacity: int = CAPACITY,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, leases: Leases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
         self._leases = leases
         self._worker = worker
         self._notifier = notifier
@@ -70,7 +61,6 @@ class LeaseKeeper:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._answering = False
         self._reaping = False
-        self._clock = clock
         self._beaten_at: float | None = None
         self._judges_from = -math.inf
         self._holds = True
@@ -120,14 +110,14 @@ class LeaseKeeper:
             await asyncio.sleep(BEAT_SECONDS)
 
     def _note_beat(self) -> None:
-        now = self._clock()
+        now = _now()
         if self._beaten_at is not None and now - self._beaten_at > LEASE_SECONDS:
             self._judges_from = now + LEASE_SECONDS
         self._beaten_at = now
         self._tell_lease(True)
 
     def _note_silence(self) -> None:
-        if self._beaten_at is not None and self._clock() - self._beaten_at > LEASE_SECONDS:
+        if self._beaten_at is not None and _now() - self._beaten_at > LEASE_SECONDS:
             self._tell_lease(False)
 
     def _tell_lease(self, holds: bool) -> None:
@@ -159,7 +149,7 @@ class LeaseKeeper:
         mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
         lost = [(tenant, run_id) for tenant, run_id in mine if not self._worker.drives(run_id)]
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
-        if seen.get("lost") and not self._reaping and self._clock() >= self._judges_from:
+        if seen.get("lost") and not self._reaping and _now() >= self._judges_from:
             self._spawn(self._reap())
         if seen.get("overdue") and not self._answering:
             self._spawn(self._answer_overdue())
@@ -277,3 +267,7 @@ class LeaseKeeper:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
