@@ -28,13 +28,13 @@ LEASE_SECONDS = 2.5
 # Runs taken from the queue at once, and while fewer than CAPACITY are driven here.
 CLAIMED_AT_ONCE = 16
 CAPACITY = 1_024
-# A run that was taken over this often is ended: it kills its owners.
+# A run that was taken over this often without getting anywhere is ended: it kills its owners.
 MOST_OWNERS = 20
 
 _GIVEN_UP = Failure(
     StopReason.ERROR,
     "internal_error",
-    f"The run was taken over {MOST_OWNERS} times and never ended, so it was given up. Send the message again.",
+    f"The run was taken over {MOST_OWNERS} times and got no further, so it was given up. Send the message again.",
     reason="RUN_GIVEN_UP",
 )
 _FAULTY = Failure(
@@ -233,7 +233,7 @@ class LeaseKeeper:
     async def _take(self, row: Mapping[str, Any]) -> None:
         """Drives a claimed run. One that cannot be loaded harms no other."""
         try:
-            if row["fence"] > MOST_OWNERS:
+            if row["claims"] > MOST_OWNERS:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)

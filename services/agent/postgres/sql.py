@@ -465,6 +465,11 @@ RETURNING organization_id
 """
 
 # ... then its oldest runs. $1 organization, $2 most, $3 worker
+# How often a run was claimed since it got anywhere: since its last fact, else since it was accepted.
+_CLAIMS = """r.fence - coalesce((
+    SELECT f.fence FROM agent.facts f WHERE f.organization_id = r.organization_id AND f.run_id = r.id
+    ORDER BY f.number DESC LIMIT 1), 0) AS claims"""
+
 CLAIM_QUEUED = f"""
 WITH picked AS (
     SELECT run_id FROM agent.run_queue WHERE organization_id = $1
@@ -475,7 +480,7 @@ WITH picked AS (
 )
 UPDATE agent.runs r SET worker_id = $3, fence = r.fence + 1
 FROM taken WHERE r.organization_id = $1 AND r.id = taken.run_id AND r.status = 'running'
-RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}
+RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}, {_CLAIMS}
 """
 
 # A tenant without rows is no longer ready. The second statement repairs what a race may have left. $1 organization
@@ -490,9 +495,9 @@ SELECT DISTINCT organization_id FROM agent.run_queue ON CONFLICT DO NOTHING
 
 # A run of this replica that nobody drives. $1 organization, $2 run, $3 worker
 RECLAIM = f"""
-UPDATE agent.runs SET fence = fence + 1
+UPDATE agent.runs r SET fence = fence + 1
 WHERE organization_id = $1 AND id = $2 AND worker_id = $3 AND status = 'running'
-RETURNING {RUN_COLUMNS}
+RETURNING {RUN_COLUMNS}, {_CLAIMS}
 """
 
 # Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.

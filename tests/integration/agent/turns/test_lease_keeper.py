@@ -177,3 +177,18 @@ async def test_reaping_waits_for_nobody(world: World) -> None:
 async def _owners(world: World) -> dict[object, object]:
     rows = await world.pool.fetch("SELECT id, worker_id FROM agent.runs WHERE status = 'running'")
     return {row["id"]: row["worker_id"] for row in rows}
+
+
+async def test_take_overs_count_since_the_last_fact(world: World) -> None:
+    """A long run outlives many replicas, as long as it gets on."""
+    request = world.request()
+    async with world.replica() as lost:
+        lost.models.replies = [hang]
+        await lost.worker.accept(request, stream=False)
+        await lost.die()
+    long_life = MOST_OWNERS * 5
+    await world.pool.execute("UPDATE agent.facts SET fence = $2 WHERE run_id = $1", request.run_id, long_life)
+    await world.pool.execute("UPDATE agent.runs SET fence = $2 WHERE id = $1", request.run_id, long_life)
+    async with world.replica() as replica, asyncio.timeout(SECONDS):
+        events = [event async for event in replica.reader.follow(ORGANIZATION, request.run_id)]
+    assert end(events).run.status is RunStatus.COMPLETED
