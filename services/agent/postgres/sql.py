@@ -464,12 +464,12 @@ UPDATE agent.ready_tenants SET served_at = clock_timestamp() WHERE organization_
 RETURNING organization_id
 """
 
-# ... then its oldest runs. $1 organization, $2 most, $3 worker
 # How often a run was claimed since it got anywhere: since its last fact, else since it was accepted.
 _CLAIMS = """r.fence - coalesce((
     SELECT f.fence FROM agent.facts f WHERE f.organization_id = r.organization_id AND f.run_id = r.id
     ORDER BY f.number DESC LIMIT 1), 0) AS claims"""
 
+# ... then its oldest runs. $1 organization, $2 most, $3 worker
 CLAIM_QUEUED = f"""
 WITH picked AS (
     SELECT run_id FROM agent.run_queue WHERE organization_id = $1
