@@ -22,6 +22,7 @@ class PostgresLine:
         self._server: asyncio.Server | None = None
         self._speaks = asyncio.Event()
         self._speaks.set()
+        self._swallows = False
         self._tasks: set[asyncio.Task[None]] = set()
         # Connections that were made by it.
         self.made = 0
@@ -39,8 +40,13 @@ class PostgresLine:
         """Holds back all that the server says, on lines that are there and on new ones."""
         self._speaks.clear()
 
+    def swallow(self) -> None:
+        """Loses what clients say from now on, on lines that are there."""
+        self._swallows = True
+
     def speak(self) -> None:
-        """Lets it through again."""
+        """Lets all through again."""
+        self._swallows = False
         self._speaks.set()
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,6 +66,8 @@ class PostgresLine:
             while data := await source.read(65_536):
                 if held:
                     await self._speaks.wait()
+                elif self._swallows:
+                    continue
                 to.write(data)
                 await to.drain()
         except ConnectionError:

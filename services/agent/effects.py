@@ -58,6 +58,7 @@ class RunEffects:
         self._context = context
         self._positions = Positions(owned.fence)
         self._measured = StepMeasures()
+        self._stored_facts = owned.facts
         self._site = CallSite(
             owned.organization_id,
             owned.agent_id,
@@ -119,8 +120,10 @@ class RunEffects:
                 measured.provider_trace,
                 self._context.counted,
                 measured.cut_short,
+                self._stored_facts,
             ),
         )
+        self._stored_facts += len(facts)
         measured.provider_trace = None
         measured.metrics.clear()
         events: list[Event] = []

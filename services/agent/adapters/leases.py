@@ -182,6 +182,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
         _owned_run(run, replace(turn, attempt=run["fence"])),
         prompt=None if prompt is None else Prompt(prompt["hash"], prompt["text"], {}, prompt["block_versions"]),
         prompt_versions=head["prompt_versions"],
+        facts=len(facts),
         # What the log had before the run's own messages, as when it began.
         recalled=head["next_seq"] - 1 - len(rows),
         counted=TokenCounts(head["estimated_tokens"], head["reported_tokens"]),

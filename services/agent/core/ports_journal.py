@@ -51,6 +51,8 @@ class OwnedRun:
     # The prompt that this run began with, when an owner before had compiled it.
     prompt: "Prompt | None" = None
     recalled: int = 0
+    # How many of its facts are stored.
+    facts: int = 1
     # Of the conversation's newest model call, to tell how far our estimates are off.
     counted: TokenCounts = field(default_factory=TokenCounts)
     # The turn before this one ended after the request had come, or may have: memory may be another since.
@@ -86,6 +88,8 @@ class Commit:
     provider_trace: str | None = None
     counted: TokenCounts = field(default_factory=TokenCounts)
     cut_short: int = 0
+    # How many facts the run has before these: so that a commit whose answer was lost can be made again.
+    before: int = 1
 
 
 @dataclass(frozen=True, slots=True)

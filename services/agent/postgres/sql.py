@@ -195,6 +195,8 @@ WITH run AS (
         status = coalesce(:status, status), stop_reason = :stop_reason, error = :error::jsonb,
         completed_at = CASE WHEN :status::text IS NULL THEN NULL ELSE clock_timestamp() END
     WHERE organization_id = :organization_id AND id = :run_id AND fence = :fence AND status = 'running'
+        -- So that the same commit changes nothing when it comes again.
+        AND facts = :facts_before
     RETURNING cancel_requested, facts - :fact_count AS before, started_at, completed_at
 ), head AS (
     UPDATE agent.conversation_heads h
@@ -239,6 +241,14 @@ WITH run AS (
 )
 SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM run LEFT JOIN head ON true
 """)
+
+# What became of a commit whose answer was lost: `facts` says how far the run is. $1 organization, $2 run
+COMMITTED = """
+SELECT r.fence, r.facts, r.status, r.cancel_requested, r.started_at, r.completed_at, h.waiting
+FROM agent.runs r
+JOIN agent.conversation_heads h ON h.organization_id = r.organization_id AND h.conversation_id = r.conversation_id
+WHERE r.organization_id = $1 AND r.id = $2
+"""
 
 # What waits for the client is given up: the message with the returns, as a part of the run that made the calls; that run
 # and those that answered in part (declined_ids) count as cancelled, whatever their facts say.
