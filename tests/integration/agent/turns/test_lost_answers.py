@@ -9,7 +9,8 @@ import pytest
 
 from services.agent.core.facts import RunStatus
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
-from tests.integration.agent.world import ORGANIZATION, SECONDS, World, end, text, world_on
+from services.common.database import open_pool
+from tests.integration.agent.world import SECONDS, text, world_on
 from tests.postgres_line import PostgresLine
 
 
@@ -21,7 +22,9 @@ async def line(agent_url: str) -> AsyncIterator[PostgresLine]:
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["stored", "never sent"])
-async def test_a_commit_whose_answer_is_lost_is_found_or_made_again(line: PostgresLine, arrives: bool) -> None:
+async def test_a_commit_whose_answer_is_lost_is_found_or_made_again(
+    line: PostgresLine, agent_url: str, arrives: bool
+) -> None:
     async with world_on(line.url, patience=0.5) as world:
         asked: list[ModelRequest] = []
 
@@ -32,16 +35,14 @@ async def test_a_commit_whose_answer_is_lost_is_found_or_made_again(line: Postgr
             yield text("Paid for.")
 
         request = world.request()
-        async with world.replica(replies=[reply]) as replica, asyncio.timeout(SECONDS):
+        ended = "SELECT status FROM agent.runs WHERE id = $1 AND completed_at IS NOT NULL"
+        async with world.replica(replies=[reply]) as replica, await open_pool(agent_url, size=1) as direct:
             await replica.worker.accept(request, stream=False)
-            events = [event async for event in replica.reader.follow(ORGANIZATION, request.run_id)]
-        assert end(events).run.status is RunStatus.COMPLETED
+            async with asyncio.timeout(SECONDS):
+                while (status := await direct.fetchval(ended, request.run_id)) is None:
+                    await asyncio.sleep(0.05)
+        assert status == RunStatus.COMPLETED
         assert len(asked) == 1
-        assert await _facts(world) == list(range(1, len(await _facts(world)) + 1))
-        said = await world.pool.fetch("SELECT content FROM agent.messages WHERE role = 'assistant'")
-        assert len(said) == 1
-
-
-async def _facts(world: World) -> list[int]:
-    rows = await world.pool.fetch("SELECT number FROM agent.facts ORDER BY number")
-    return [row["number"] for row in rows]
+        facts = await world.pool.fetch("SELECT number FROM agent.facts ORDER BY number")
+        assert [row["number"] for row in facts] == list(range(1, len(facts) + 1))
+        assert await world.pool.fetchval("SELECT count(*) FROM agent.messages WHERE role = 'assistant'") == 1
