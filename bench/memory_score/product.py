@@ -1,7 +1,7 @@
 """The memory service under the same questions: real gRPC, real Postgres, and an embedding that costs nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,12 +43,14 @@ class OneModel(ConceptModels):
 
 
 @asynccontextmanager
-async def memory_with(url: str, folder: Path, embedding: Embedding) -> AsyncIterator[Memory]:
+async def memory_with(
+    url: str, folder: Path, embedding: Embedding, vector_weights: Mapping[str, float]
+) -> AsyncIterator[Memory]:
     """A memory service on a migrated database whose embedding model is `embedding`."""
     models = OneModel(function=embedding)  # type: ignore[abstract] # the rest of that service is not called
     async with (
         embeddings(folder, models) as channel,
-        memory_service(url, folder, llm_channel=channel, models=models) as memory,
+        memory_service(url, folder, llm_channel=channel, models=models, vector_weights=vector_weights) as memory,
     ):
         yield memory
 

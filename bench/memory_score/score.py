@@ -19,9 +19,9 @@ async def score(url: str, folder: Path, seed: int, size: Size) -> dict[str, dict
     columns = {BASELINE: figures([baseline.answer(question) for question in history.questions])}
     models: dict[str, Embedding] = {"concepts": ConceptEmbedding(history.words).embed, "loci/hash": hashing.embed}
     for name, embedding in models.items():
-        async with memory_with(url, folder, embedding) as memory:
+        async with memory_with(url, folder, embedding, {"loci/hash": 0.0}) as memory:
             product = Product(memory, history)
-            await product.load(f"bench/{name.replace('/', '-')}")
+            await product.load(name if "/" in name else f"bench/{name}")
             for mode in MODES:
                 if mode != "text" or name == "concepts":  # the words are the same under every model
                     title = mode if mode == "text" else f"{mode}, {name}"

@@ -2,6 +2,7 @@
 
 import base64
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -78,7 +79,8 @@ class CallbackSettings:
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
-    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take."""
+    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take;
+    vector_weights: by handle, what similarities weigh beside words in a hybrid search, those of other models 1."""
 
     listen: str
     external: ExternalSettings
@@ -93,6 +95,7 @@ class Settings:
     stream_keep: timedelta
     message_vectors: bool
     index_mib: int
+    vector_weights: Mapping[str, float]
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -114,6 +117,7 @@ class Settings:
             stream_keep=timedelta(seconds=env.seconds("LOCI_STREAM_KEEP", default=_DAY, example="86400")),
             message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
+            vector_weights=env.numbers("LOCI_VECTOR_WEIGHTS", default="loci/hash=0", example="loci/hash=0"),
         )
 
 

@@ -1,7 +1,8 @@
 """Puts the memory service together. Tests do it with this, too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import asyncpg
 import grpc
@@ -82,6 +83,7 @@ AUDIENCE = "memory"
 # The llm gateway restarts in less; a search that waited longer would have been answered by words meanwhile.
 SEARCH_SECONDS = 8.0
 MOST_UPLOAD_BYTES = 100 * MEBIBYTE
+NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +160,24 @@ def build(
     stores: Stores,
     embedder: Embedder,
     search_seconds: float = SEARCH_SECONDS,
+    vector_weights: Mapping[str, float] = NO_WEIGHTS,
     most_upload_bytes: int = MOST_UPLOAD_BYTES,
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
-    """Returns the server, bound to `listen`, not started. wake: the worker's, if there is one. Raises SettingsError."""
+    """Returns the server, bound to `listen`, not started. Raises SettingsError.
+
+    vector_weights: see `PassageSearch`. wake: the worker's, if there is one.
+    """
     retries = EditRetries()
     passages = PassageService(stores.passages, stores.archives, embedder)
-    search = PassageSearch(stores.passages, stores.rankings, embedder, stores.changes, search_seconds=search_seconds)
+    search = PassageSearch(
+        stores.passages,
+        stores.rankings,
+        embedder,
+        stores.changes,
+        search_seconds=search_seconds,
+        vector_weights=vector_weights,
+    )
     files = FileTools(stores.agent_files, stores.calls, search)
     tools = ToolService(
         EditQueues(stores.blocks, stores.calls),

@@ -1,5 +1,6 @@
 """The settings of the memory service, read from the environment by `__main__.py` alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.common.context import Signer, Verifier
@@ -13,6 +14,7 @@ class Settings:
     """listen: the address to serve on; llm_gateway_address: who embeds texts; signer: vouches for jobs there.
 
     most_upload_bytes: of one file. index_mib: what building an index of vectors may take of the database's memory.
+    vector_weights: by handle, what similarities weigh beside words in a hybrid search; those of other models 1.
     """
 
     listen: str
@@ -22,6 +24,7 @@ class Settings:
     signer: Signer
     most_upload_bytes: int
     index_mib: int
+    vector_weights: Mapping[str, float]
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -40,6 +43,7 @@ class Settings:
             * 1024
             * 1024,
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
+            vector_weights=env.numbers("LOCI_VECTOR_WEIGHTS", default="loci/hash=0", example="loci/hash=0"),
         )
 
 

@@ -1,5 +1,6 @@
 """The stores of agents, their messages and runs: the ports of every room, and Postgres behind them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import asyncpg
@@ -18,7 +19,7 @@ from services.agent.core.ports import Memory, Recall
 from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
 from services.agent.core.ports_streams import BackgroundRuns, FrameStore
-from services.agent.recall.searching import Search
+from services.agent.recall.searching import NO_WEIGHTS, Search
 from services.agent.resources.access.ports import CredentialStore, TenantEraser, TenantStore
 from services.agent.resources.access.store import PostgresCredentials
 from services.agent.resources.access.tenants import PostgresTenantEraser, PostgresTenants
@@ -113,13 +114,14 @@ def postgres_stores(
     embedder: Embedder | None,
     *,
     on_busy: OnBusy | None = None,
+    vector_weights: Mapping[str, float] = NO_WEIGHTS,
 ) -> Stores:
     """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
 
-    embedder: for searches; None: messages are found by their words alone.
+    embedder: for searches; None: messages are found by their words alone. vector_weights: see `Search`.
     """
     worker_id = uuid7()
-    search = Search(PostgresRankings(pool), embedder)
+    search = Search(PostgresRankings(pool), embedder, vector_weights)
     journal = PostgresJournal(pool, worker_id, on_busy=on_busy)
     return Stores(
         journal=journal,

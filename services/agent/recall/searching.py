@@ -2,20 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
 from services.agent.core.ports_recall import Embedder, EmbeddingModel, Rankings
 from services.agent.core.recall.query import (
-    FusedHit,
     MessageHit,
     MessageQuery,
     Mode,
     RankedMessage,
     Scope,
+    VectorRanking,
     check_query,
     fuse,
-    single_ranking,
 )
 from services.common.core.ranking import depth
 from services.common.core.vectors import unit_vector
@@ -25,16 +25,23 @@ from services.common.errors import Internal, LociError
 EMBED_SECONDS = 2.0
 # Vectors are of more than one model only while an agent's is being changed, or where agents differ.
 _MOST_MODELS = 4
+NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 
 _log = logging.getLogger(__name__)
 
 
 class Search:
-    """Finds messages. Without an embedder, by words alone."""
+    """Finds messages. Without an embedder, by words alone.
 
-    def __init__(self, rankings: Rankings, embedder: Embedder | None) -> None:
+    vector_weights: what similarities by some models weigh beside words, in a hybrid search; those by others 1.
+    """
+
+    def __init__(
+        self, rankings: Rankings, embedder: Embedder | None, vector_weights: Mapping[str, float] = NO_WEIGHTS
+    ) -> None:
         self._rankings = rankings
         self._embedder = embedder
+        self._vector_weights = vector_weights
 
     async def scope(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID | None = None) -> Scope:
         """Returns where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
@@ -52,41 +59,34 @@ class Search:
         query = check_query(query)
         if not query.text:
             return await self._rankings.newest(scope, query.filter, query.limit), []
-        if query.mode is Mode.TEXT:
-            ranked = single_ranking(await self._by_words(scope, query), text=True)
-            silent: list[str] = []
-        else:
-            ranked, silent = await self._with_vectors(scope, query)
+        # A model may take its time; the words are looked for meanwhile.
+        (rankings, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
+        ranked = fuse(rankings, words, query.mode)
         return await self._rankings.found(scope, ranked, query.filter, query.limit), silent
 
-    async def _with_vectors(self, scope: Scope, query: MessageQuery) -> tuple[list[FusedHit], list[str]]:
-        if query.mode is Mode.VECTOR:
-            lists, silent = await self._nearest(scope, query)
-            return (single_ranking(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent
-        # A model may take its time; the words are looked for meanwhile.
-        (lists, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
-        return fuse(lists, words), silent
-
-    async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[list[RankedMessage]], list[str]]:
-        """Returns a list for each model, and the models that did not answer."""
-        lists: list[list[RankedMessage]] = []
+    async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[VectorRanking], list[str]]:
+        """Returns a ranking for each model, and the models that did not answer."""
+        rankings: list[VectorRanking] = []
         silent: list[str] = []
-        for model in await self._models(scope):
+        for model in await self._models(scope, query.mode):
+            weight = self._vector_weights.get(model.handle, 1.0)
             try:
-                lists.append(await self._by_vector(scope, model, query))
+                rankings.append(VectorRanking(await self._by_vector(scope, model, query), weight))
             except LociError as error:
                 if query.mode is Mode.VECTOR:
                     raise
                 _log.warning("%s made no vector of a query: %s", model.handle, error.message)
                 silent.append(model.handle)
-        return lists, silent
+        return rankings, silent
 
-    async def _models(self, scope: Scope) -> Sequence[EmbeddingModel]:
-        if self._embedder is None or scope.embedding == "":
+    async def _models(self, scope: Scope, mode: Mode) -> Sequence[EmbeddingModel]:
+        if mode is Mode.TEXT or self._embedder is None or scope.embedding == "":
             return ()
         return (await self._rankings.models(scope))[:_MOST_MODELS]
 
     async def _by_words(self, scope: Scope, query: MessageQuery) -> list[RankedMessage]:
+        if query.mode is Mode.VECTOR:
+            return []
         return await self._rankings.by_words(scope, query.text, query.filter, depth(query.limit))
 
     async def _by_vector(self, scope: Scope, model: EmbeddingModel, query: MessageQuery) -> list[RankedMessage]:

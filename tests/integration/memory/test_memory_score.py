@@ -8,7 +8,7 @@ from bench.memory_score.history import Size
 from bench.memory_score.score import BASELINE, score
 
 SMALL = Size(tenants=2, people=24, sessions=24, facts=14, talk=14, questions=48)
-SEED, POINT = 4, 0.01
+SEED = 4
 
 
 async def test_what_was_said_is_found_and_what_was_taken_back_is_not(memory_url: str, tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ async def test_what_was_said_is_found_and_what_was_taken_back_is_not(memory_url:
     for figure in ("recall@5", "recall@10"):
         assert text[figure] >= columns[BASELINE][figure], figure
         assert hybrid[figure] > max(text[figure], columns["vector, concepts"][figure]), figure
-        assert columns["hybrid, loci/hash"][figure] >= text[figure] - POINT, figure
+        assert columns["hybrid, loci/hash"][figure] >= text[figure], figure
     for title, column in columns.items():
         assert column["deleted or corrected texts"] == 0, title
         assert column["other tenants' notes"] == 0, title

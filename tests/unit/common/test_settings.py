@@ -35,6 +35,7 @@ def test_values_are_read_with_their_type(tmp_path: Path) -> None:
     assert env.flag("G", default=True) is False
     assert env.choice("C", ["auto", "docker"]) == "docker"
     assert env.path("P") == tmp_path
+    assert Env({"W": " loci/hash=0, a/b = 0.5,"}).numbers("W") == {"loci/hash": 0, "a/b": 0.5}
     assert env.path("MISSING", default=None) is None
 
 
@@ -59,6 +60,9 @@ def test_defaults_hold_for_empty_values() -> None:
         ("inf", lambda env: env.seconds("X")),
         ("5s", lambda env: env.seconds("X")),
         ("maybe", lambda env: env.flag("X")),
+        ("a/b", lambda env: env.numbers("X")),
+        ("a/b=-1", lambda env: env.numbers("X")),
+        ("=1", lambda env: env.numbers("X")),
         ("podman", lambda env: env.choice("X", ["auto", "docker"])),
         ("/nowhere/at/all", lambda env: env.content("X")),
     ],

@@ -7,7 +7,7 @@ from enum import Enum
 from uuid import UUID
 
 from services.agent.core.messages import Message, Role
-from services.common.core import ranking
+from services.common.core.fusion import FusedScore, VectorScores, fuse_ranks, fuse_scores
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable
 
@@ -82,10 +82,22 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class RankedMessage:
-    """A message in the answer of one search; higher scores first."""
+    """A message in the answer of one search; higher scores first.
+
+    whole: in a search by words, the score of a message of usual length in which every word of the query stands once.
+    """
 
     message_id: UUID
     score: float
+    whole: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRanking:
+    """The answer by the vectors of one model; `weight`: see `fusion.VectorScores`."""
+
+    messages: Sequence[RankedMessage]
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +139,22 @@ def _refusal(sentence: str) -> Refused:
     return Refused("MESSAGE_QUERY_INVALID", sentence)
 
 
-def fuse(vectors: Sequence[Sequence[RankedMessage]], text: Sequence[RankedMessage]) -> list[FusedHit]:
-    """Returns one order of all lists (vectors: one per embedding model) by reciprocal rank; ties: the better vector."""
-    fused = ranking.fuse([*map(_scores, vectors)], _scores(text), lambda message_id: message_id)
-    return [FusedHit(*one) for one in fused]
+def fuse(vectors: Sequence[VectorRanking], text: Sequence[RankedMessage], mode: Mode) -> list[FusedHit]:
+    """Returns one order of all rankings, one for each embedding model and that by words.
 
-
-def single_ranking(ranked: Sequence[RankedMessage], *, text: bool) -> list[FusedHit]:
-    """Returns the hits of one list by itself."""
-    return [
-        FusedHit(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranked
-    ]
+    A search of one kind by one ranking has its scores; one by vectors of several models goes by their ranks.
+    """
+    if mode is Mode.TEXT:
+        return [FusedHit(one.message_id, one.score, None, one.score) for one in text]
+    if mode is Mode.VECTOR and len(vectors) == 1:
+        return [FusedHit(one.message_id, one.score, one.score, None) for one in vectors[0].messages]
+    scores = [VectorScores(_scores(one.messages), one.weight) for one in vectors]
+    fused: list[FusedScore[UUID]]
+    if mode is Mode.VECTOR:
+        fused = fuse_ranks(scores)
+    else:
+        fused = fuse_scores(scores, _scores(text), text[0].whole if text else 0.0)
+    return [FusedHit(one.key, one.score, one.vector, one.text) for one in fused]
 
 
 def _scores(ranked: Sequence[RankedMessage]) -> Mapping[UUID, float]:

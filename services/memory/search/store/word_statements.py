@@ -33,7 +33,7 @@ WITH candidate AS MATERIALIZED (
 ), weight AS MATERIALIZED (
     SELECT {weights} FROM candidate
 )
-SELECT archive_id, id, {score} AS score
+SELECT archive_id, id, {score} AS score, {whole} AS whole
 FROM candidate CROSS JOIN weight
 WHERE wanted
 ORDER BY score DESC, id
@@ -43,6 +43,8 @@ _FREQUENCY = "width_bucket(ts_rank('{{1,1,1,1}}', c.words, ($7::text[])[{n}]::ts
 _WEIGHT = """coalesce(($6::float8[])[{n}], ln(1 + (greatest($4::float8 - count(*) FILTER (WHERE f{n} > 0), 0) + 0.5)
         / (count(*) FILTER (WHERE f{n} > 0) + 0.5))) AS w{n}"""
 _SCORE = "w{n} * f{n} * {k} / (f{n} + length)"
+# A passage of usual length that has each word once: the rest of the score is 1.
+_WHOLE = "w{n}"
 
 
 def matching(query: str, most: int | None, values: Values) -> str:
@@ -73,6 +75,7 @@ def rank_statement(sources: list[str], words: int, part: Part, filters: PassageF
         frequencies=", ".join(_FREQUENCY.format(n=n) for n in numbers),
         weights=", ".join(_WEIGHT.format(n=n) for n in numbers),
         score=" + ".join(_SCORE.format(n=n, k=BM25_K1 + 1) for n in numbers),
+        whole=" + ".join(_WHOLE.format(n=n) for n in numbers),
     )
 
 

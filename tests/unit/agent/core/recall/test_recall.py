@@ -18,9 +18,9 @@ from services.agent.core.recall.query import (
     MessageQuery,
     Mode,
     RankedMessage,
+    VectorRanking,
     check_query,
     fuse,
-    single_ranking,
 )
 from services.agent.core.recall.texts import embedding_text, index_texts, query_text
 from services.agent.core.recall.vector_choice import by_index, candidates, most_read
@@ -102,13 +102,16 @@ def test_two_answers_become_one() -> None:
     def ranked(*ids: int) -> list[RankedMessage]:
         return [RankedMessage(UUID(int=number), 1 / place) for place, number in enumerate(ids, 1)]
 
-    fused = fuse([ranked(1, 2, 3)], ranked(3, 4))
-    assert [one.message_id.int for one in fused] == [3, 1, 2, 4]
-    assert fused[0] == FusedHit(UUID(int=3), 1 / 63 + 1 / 61, 1 / 3, 1.0)
-    assert fused[-1].vector is None
-    assert fuse([], ranked(7)) == [FusedHit(UUID(int=7), 1 / 61, None, 1.0)]
-    assert single_ranking(ranked(5), text=True) == [FusedHit(UUID(int=5), 1.0, None, 1.0)]
-    assert single_ranking(ranked(5), text=False) == [FusedHit(UUID(int=5), 1.0, 1.0, None)]
+    vectors = VectorRanking(ranked(1, 2, 3), 1.0)
+    fused = fuse([vectors], ranked(3, 4), Mode.HYBRID)
+    assert [(one.message_id.int, one.score) for one in fused] == [(1, 0.5), (3, 0.5), (4, 0.25), (2, 0.125)]
+    assert fused[1] == FusedHit(UUID(int=3), 0.5, 1 / 3, 1.0)
+    assert fused[2].vector is None
+    assert fuse([], ranked(7), Mode.HYBRID) == [FusedHit(UUID(int=7), 1.0, None, 1.0)]
+    assert fuse([], ranked(5), Mode.TEXT) == [FusedHit(UUID(int=5), 1.0, None, 1.0)]
+    assert fuse([VectorRanking(ranked(5), 1.0)], [], Mode.VECTOR) == [FusedHit(UUID(int=5), 1.0, 1.0, None)]
+    several = fuse([vectors, VectorRanking(ranked(8), 1.0)], [], Mode.VECTOR)
+    assert [(one.message_id.int, one.score) for one in several][:3] == [(1, 1 / 61), (8, 1 / 61), (2, 1 / 62)]
 
 
 def test_when_the_index_is_asked() -> None:
