@@ -1,6 +1,7 @@
 """Runs a history through the baseline and the product; who has what figure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench.memory_score.baseline import Baseline
@@ -9,9 +10,12 @@ from bench.memory_score.history import History, Size, make
 from bench.memory_score.metrics import figures
 from bench.memory_score.product import MODES, Embedding, Product, memory_with
 from bench.memory_score.talk import TalkSize, make_talk
+from services.common.search_settings import SearchSettings
+from services.common.settings import Env
 from services.llm_gateway.vendors.demo import hashing
 
 BASELINE = "BM25 library"
+_SETTINGS = SearchSettings.read(Env({}))
 
 
 async def score(url: str, folder: Path, seed: int, size: Size) -> dict[str, dict[str, float]]:
@@ -27,17 +31,25 @@ async def score_talk(url: str, folder: Path, seed: int, size: TalkSize) -> dict[
 async def score_history(
     url: str, folder: Path, history: History, depths: Sequence[int] = (10,)
 ) -> dict[str, dict[str, float]]:
-    """Column -> figure -> value, 0 to 1; `url` is a migrated database of memory's. depths: of recall by kind."""
+    """Column -> figure -> value, 0 to 1; `url` is a migrated database of memory's. depths: of recall by kind.
+
+    The columns `halves` are hybrid searches in which neighbours do not count.
+    """
     baseline = Baseline(history)
     columns = {BASELINE: figures([baseline.answer(question) for question in history.questions], depths)}
     for place, (name, embedding) in enumerate(_models(history).items()):
-        async with memory_with(url, folder, embedding, {"loci/hash": 0.0}) as memory:
+        async with (
+            memory_with(url, folder, embedding, _SETTINGS) as memory,
+            memory_with(url, folder, embedding, replace(_SETTINGS, neighbour_share=0.0)) as without_neighbours,
+        ):
             product = Product(memory, history)
             await product.load(name if "/" in name else f"bench/{name}")
             for mode in MODES:
                 if mode != "text" or place == 0:  # the words are the same under every model
                     title = mode if mode == "text" else f"{mode}, {name}"
                     columns[title] = figures(await product.answers(mode), depths)
+            answers = await product.answers("hybrid", without_neighbours)
+            columns[f"halves, {name}"] = figures(answers, depths)
     return columns
 
 

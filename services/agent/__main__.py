@@ -28,7 +28,7 @@ async def serve(env: Env) -> None:
     peers = grpc_peers(*channels, signer=settings.signer)
     embedder = peers.embedder if settings.message_vectors else None
     stores = postgres_stores(
-        pool, engine, peers.memory, embedder, on_busy=settings.on_busy, vector_weights=settings.vector_weights
+        pool, engine, peers.memory, embedder, on_busy=settings.on_busy, search_settings=settings.search
     )
     indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
     notices = notices_of(database)

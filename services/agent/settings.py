@@ -2,7 +2,6 @@
 
 import base64
 import ipaddress
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -15,6 +14,7 @@ from services.common.context import Signer, Verifier
 from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
 from services.common.keys import SIGNING_KEY, load_private_key, signer_from, verifier_from
+from services.common.search_settings import SearchSettings
 from services.common.settings import Env, SettingsError
 
 EXTERNAL_LISTEN = "LOCI_AGENT_EXTERNAL_LISTEN"
@@ -79,8 +79,7 @@ class CallbackSettings:
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
-    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take;
-    vector_weights: by handle, what similarities weigh beside words in a hybrid search, those of other models 1."""
+    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take."""
 
     listen: str
     external: ExternalSettings
@@ -95,7 +94,7 @@ class Settings:
     stream_keep: timedelta
     message_vectors: bool
     index_mib: int
-    vector_weights: Mapping[str, float]
+    search: SearchSettings
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -117,7 +116,7 @@ class Settings:
             stream_keep=timedelta(seconds=env.seconds("LOCI_STREAM_KEEP", default=_DAY, example="86400")),
             message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
-            vector_weights=env.numbers("LOCI_VECTOR_WEIGHTS", default="loci/hash=0", example="loci/hash=0"),
+            search=SearchSettings.read(env),
         )
 
 

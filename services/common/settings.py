@@ -114,9 +114,20 @@ class Env:
             raise SettingsError(_sentence(name, f"is {raw!r}", expected, example))
         return span
 
-    def numbers(self, name: str, *, default: str = "", example: str = "some=1,other=0.5") -> dict[str, float]:
+    def fraction(self, name: str, *, default: float, example: str = "0.5") -> float:
+        """Returns a number from 0 to 1."""
+        raw = self.text(name, default=None)
+        try:
+            number = default if raw is None else float(raw)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= 1:
+            raise SettingsError(_sentence(name, f"is {raw!r}", "a number from 0 to 1", example))
+        return number
+
+    def numbers(self, name: str, *, example: str = "some=1,other=0.5") -> dict[str, float]:
         """Returns numbers of at least zero by their names: `some=1,other=0.5`."""
-        raw = self.text(name, default=default)
+        raw = self.text(name, default="")
         numbers = {}
         for part in filter(None, map(str.strip, raw.split(","))):
             key, _, value = (piece.strip() for piece in part.partition("="))

@@ -1,8 +1,7 @@
 """Puts the memory service together. Tests do it with this, too."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import asyncpg
 import grpc
@@ -22,6 +21,7 @@ from services.common import vectors
 from services.common.context import Signer, Verifier
 from services.common.database import open_pool
 from services.common.ids import uuid7
+from services.common.search_settings import STANDARD, SearchSettings
 from services.common.server import Server, make_server
 from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import RepeatingEmbedder
@@ -83,7 +83,6 @@ AUDIENCE = "memory"
 # The llm gateway restarts in less; a search that waited longer would have been answered by words meanwhile.
 SEARCH_SECONDS = 8.0
 MOST_UPLOAD_BYTES = 100 * MEBIBYTE
-NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +159,13 @@ def build(
     stores: Stores,
     embedder: Embedder,
     search_seconds: float = SEARCH_SECONDS,
-    vector_weights: Mapping[str, float] = NO_WEIGHTS,
+    search_settings: SearchSettings = STANDARD,
     most_upload_bytes: int = MOST_UPLOAD_BYTES,
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
     """Returns the server, bound to `listen`, not started. Raises SettingsError.
 
-    vector_weights: see `PassageSearch`. wake: the worker's, if there is one.
+    wake: the worker's, if there is one.
     """
     retries = EditRetries()
     passages = PassageService(stores.passages, stores.archives, embedder)
@@ -176,7 +175,7 @@ def build(
         embedder,
         stores.changes,
         search_seconds=search_seconds,
-        vector_weights=vector_weights,
+        settings=search_settings,
     )
     files = FileTools(stores.agent_files, stores.calls, search)
     tools = ToolService(

@@ -1,11 +1,11 @@
 """The settings of the memory service, read from the environment by `__main__.py` alone."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.common.context import Signer, Verifier
 from services.common.database_settings import DatabaseSettings
 from services.common.keys import signer_from, verifier_from
+from services.common.search_settings import SearchSettings
 from services.common.settings import Env
 
 
@@ -14,7 +14,6 @@ class Settings:
     """listen: the address to serve on; llm_gateway_address: who embeds texts; signer: vouches for jobs there.
 
     most_upload_bytes: of one file. index_mib: what building an index of vectors may take of the database's memory.
-    vector_weights: by handle, what similarities weigh beside words in a hybrid search; those of other models 1.
     """
 
     listen: str
@@ -24,7 +23,7 @@ class Settings:
     signer: Signer
     most_upload_bytes: int
     index_mib: int
-    vector_weights: Mapping[str, float]
+    search: SearchSettings
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -43,7 +42,7 @@ class Settings:
             * 1024
             * 1024,
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
-            vector_weights=env.numbers("LOCI_VECTOR_WEIGHTS", default="loci/hash=0", example="loci/hash=0"),
+            search=SearchSettings.read(env),
         )
 
 

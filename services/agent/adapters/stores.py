@@ -1,6 +1,5 @@
 """The stores of agents, their messages and runs: the ports of every room, and Postgres behind them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import asyncpg
@@ -19,7 +18,7 @@ from services.agent.core.ports import Memory, Recall
 from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
 from services.agent.core.ports_streams import BackgroundRuns, FrameStore
-from services.agent.recall.searching import NO_WEIGHTS, Search
+from services.agent.recall.searching import Search
 from services.agent.resources.access.ports import CredentialStore, TenantEraser, TenantStore
 from services.agent.resources.access.store import PostgresCredentials
 from services.agent.resources.access.tenants import PostgresTenantEraser, PostgresTenants
@@ -62,6 +61,7 @@ from services.agent.resources.transfers.store import PostgresTransfers
 from services.common import vectors
 from services.common.database import open_pool
 from services.common.ids import uuid7
+from services.common.search_settings import STANDARD, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,14 @@ def postgres_stores(
     embedder: Embedder | None,
     *,
     on_busy: OnBusy | None = None,
-    vector_weights: Mapping[str, float] = NO_WEIGHTS,
+    search_settings: SearchSettings = STANDARD,
 ) -> Stores:
     """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
 
-    embedder: for searches; None: messages are found by their words alone. vector_weights: see `Search`.
+    embedder: for searches; None: messages are found by their words alone. search_settings: for hybrid ones.
     """
     worker_id = uuid7()
-    search = Search(PostgresRankings(pool), embedder, vector_weights)
+    search = Search(PostgresRankings(pool), embedder, search_settings)
     journal = PostgresJournal(pool, worker_id, on_busy=on_busy)
     return Stores(
         journal=journal,

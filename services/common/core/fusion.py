@@ -37,8 +37,8 @@ class FusedScore(Generic[Key]):
 
     key: Key
     score: float
-    vector: float | None
-    text: float | None
+    vector: float | None = None
+    text: float | None = None
 
 
 def fuse_scores(

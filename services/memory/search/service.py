@@ -1,4 +1,4 @@
-"""Passages are found again: words and vectors are asked at the same time, and their answers fused."""
+"""Passages are found again: words and vectors are asked at the same time, their answers fused, neighbours added."""
 
 import asyncio
 import logging
@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from services.common.core.fusion import FusedScore
+from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
 from services.common.core.vectors import to_embed
 from services.common.errors import LociError
+from services.common.search_settings import SearchSettings
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
@@ -16,7 +19,15 @@ from services.memory.core.ports.search import Embedder, Rankings
 from services.memory.core.ranking.search import Hit, Part, RankedPassage, Scope, VectorRanking, fuse
 from services.memory.embedding_changes.model import usable_alternatives
 from services.memory.passages.embedding import unit, unusable_vector
-from services.memory.passages.model import PassageQuery, Place, SearchMode, validate_query
+from services.memory.passages.model import (
+    Passage,
+    PassageFilter,
+    PassageKey,
+    PassageQuery,
+    Place,
+    SearchMode,
+    validate_query,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +49,7 @@ class _Answers:
 
 
 class PassageSearch:
-    """Searches. search_seconds: how long one waits for the embedding of its query. vector_weights: what similarities
-    by some models weigh beside words, in a hybrid search; those by others 1.
-    """
+    """Searches. search_seconds: how long one waits for the embedding of its query."""
 
     def __init__(
         self,
@@ -50,14 +59,14 @@ class PassageSearch:
         sides: ModelAlternatives,
         *,
         search_seconds: float,
-        vector_weights: Mapping[str, float],
+        settings: SearchSettings,
     ) -> None:
         self._store = store
         self._sides = sides
         self._rankings = rankings
         self._embedder = embedder
         self._search_seconds = search_seconds
-        self._vector_weights = vector_weights
+        self._settings = settings
 
     async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> SearchResult:
         """Returns the best passages of a place. Without vectors, a hybrid search is answered by words alone.
@@ -73,14 +82,33 @@ class PassageSearch:
         if query.mode is SearchMode.VECTOR and failed:
             raise next(iter(failed.values()))
         rankings = [one for some in answers.vectors.values() if not isinstance(some, LociError) for one in some]
-        fused = fuse(rankings, answers.texts, query.mode, query.top_k)
-        passages = await self._store.by_keys(organization_id, [one.key for one in fused])
-        hits = [
-            Hit(passage, one.score, one.vector, one.text)
+        fused = fuse(rankings, answers.texts, query.mode)
+        if query.mode is SearchMode.HYBRID:
+            fused = await self._with_neighbours(organization_id, fused, query.filter)
+        hits = await self._hits(organization_id, fused[: query.top_k], query.context)
+        return SearchResult(hits, tuple(model.handle for model in failed))
+
+    async def _with_neighbours(
+        self, organization_id: UUID, fused: list[FusedScore[PassageKey]], filters: PassageFilter
+    ) -> list[FusedScore[PassageKey]]:
+        share, keys = self._settings.neighbour_share, givers(fused)
+        if not share or not keys:
+            return fused
+        neighbours = await self._rankings.neighbours(organization_id, keys, filters, NEIGHBOUR_STEPS)
+        return add_neighbours(fused, neighbours, share)
+
+    async def _hits(self, organization_id: UUID, fused: Sequence[FusedScore[PassageKey]], context: int) -> list[Hit]:
+        keys = [one.key for one in fused]
+        beside: Mapping[PassageKey, Sequence[Neighbour[PassageKey]]] = {}
+        if context:
+            beside = contexts(await self._rankings.neighbours(organization_id, keys, PassageFilter(), context))
+        others = (one.key for some in beside.values() for one in some)
+        passages = await self._store.by_keys(organization_id, list(dict.fromkeys([*keys, *others])))
+        return [
+            Hit(passage, one.score, one.vector, one.text, *_sides(beside.get(one.key, ()), passages))
             for one in fused
             if (passage := passages.get(one.key)) is not None
         ]
-        return SearchResult(hits, tuple(model.handle for model in failed))
 
     async def _answers(self, organization_id: UUID, scope: Scope, query: PassageQuery) -> _Answers:
         limit = depth(query.top_k)
@@ -128,10 +156,18 @@ class PassageSearch:
         return rankings
 
     def _weighed(self, model: EmbeddingModel, passages: Sequence[RankedPassage]) -> VectorRanking:
-        return VectorRanking(passages, self._vector_weights.get(model.handle, 1.0))
+        return VectorRanking(passages, self._settings.weight(model.handle))
 
     async def _embed(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
         [values] = await self._embedder.embed(model.handle, [to_embed(text)], self._search_seconds)
         if len(values) != model.dimensions:
             raise unusable_vector(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
         return unit(model.handle, values)
+
+
+def _sides(
+    neighbours: Sequence[Neighbour[PassageKey]], passages: Mapping[PassageKey, Passage]
+) -> tuple[list[Passage], list[Passage]]:
+    """Returns the passages before and after one, those that are there still."""
+    there = [(one.distance, passages[one.key]) for one in neighbours if one.key in passages]
+    return [one for distance, one in there if distance < 0], [one for distance, one in there if distance > 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,10 +34,11 @@ from services.common.context import CallContext, Signer, Verifier, current, use_
 from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, LociError, NotFound, Unavailable, from_rpc
 from services.common.ids import uuid7
+from services.common.search_settings import STANDARD, SearchSettings
 from services.common.server import make_server
 from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import RepeatingEmbedder
-from services.memory.bootstrap import NO_WEIGHTS, Stores, build, make_worker, open_memory_pool, postgres_stores
+from services.memory.bootstrap import Stores, build, make_worker, open_memory_pool, postgres_stores
 from services.memory.jobs.worker import Worker
 from services.memory.search.store.vector_indexes import VectorIndexing
 
@@ -260,7 +261,7 @@ async def memory_service(
     llm_channel: grpc.aio.Channel,
     models: ConceptModels,
     search_seconds: float = 30.0,
-    vector_weights: Mapping[str, float] = NO_WEIGHTS,
+    search_settings: SearchSettings = STANDARD,
 ) -> AsyncIterator[Memory]:
     """A memory service on a migrated database, and a caller of a tenant of its own."""
     counter = StatementCounter(keep_texts=True)
@@ -274,7 +275,7 @@ async def memory_service(
             stores=stores,
             embedder=embedder,
             search_seconds=search_seconds,
-            vector_weights=vector_weights,
+            search_settings=search_settings,
         )
         await server.start()
         caller = SIGNER.signed(CallContext(uuid4(), UUID(int=2), "user", ("memory", "llm_gateway")))

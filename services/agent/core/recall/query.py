@@ -1,13 +1,14 @@
 """The query of a search in messages, and the fusion of two searches' answers. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from uuid import UUID
 
 from services.agent.core.messages import Message, Role
 from services.common.core.fusion import FusedScore, VectorScores, fuse_ranks, fuse_scores
+from services.common.core.neighbours import MOST_CONTEXT
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable
 
@@ -42,12 +43,16 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True)
 class MessageQuery:
-    """The text to look for, and how many messages at most; an empty text: the newest."""
+    """The text to look for, and how many messages at most, each with `context` neighbours on either side.
+
+    An empty text: the newest.
+    """
 
     text: str
     limit: int = DEFAULT_RESULTS
     mode: Mode = Mode.HYBRID
     filter: MessageFilter = MessageFilter()
+    context: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +106,18 @@ class VectorRanking:
 
 
 @dataclass(frozen=True, slots=True)
-class FusedHit:
-    """A message in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
-
-    message_id: UUID
-    score: float
-    vector: float | None = None
-    text: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class MessageHit:
-    """A message found, whose it is and where it was said, with its scores."""
+    """A message found, whose it is and where it was said, with its scores.
+
+    before, after: its neighbours, where the query asks for them.
+    """
 
     message: Message
     agent_id: UUID
     conversation_id: UUID
-    ranked: FusedHit
+    ranked: FusedScore[UUID]
+    before: Sequence[Message] = ()
+    after: Sequence[Message] = ()
 
 
 def check_query(query: MessageQuery) -> MessageQuery:
@@ -127,34 +127,33 @@ def check_query(query: MessageQuery) -> MessageQuery:
         raise _refusal(f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}")
     if not 1 <= query.limit <= MOST_RESULTS:
         raise _refusal(f"limit is 1 to {MOST_RESULTS}, not {query.limit}")
+    if not 0 <= query.context <= MOST_CONTEXT:
+        raise _refusal(f"context is 0 to {MOST_CONTEXT} messages on either side, not {query.context}")
     for role in filters.roles:
         if role not in _SEARCHED:
             raise _refusal(f"{storable(role)[:40]!r} is no role; there are {', '.join(ROLES)}")
     if filters.start is not None and filters.end is not None and filters.start > filters.end:
         raise _refusal("the search begins after its end; exchange start and end")
-    return MessageQuery(text, query.limit, query.mode, filters)
+    return replace(query, text=text)
 
 
 def _refusal(sentence: str) -> Refused:
     return Refused("MESSAGE_QUERY_INVALID", sentence)
 
 
-def fuse(vectors: Sequence[VectorRanking], text: Sequence[RankedMessage], mode: Mode) -> list[FusedHit]:
+def fuse(vectors: Sequence[VectorRanking], text: Sequence[RankedMessage], mode: Mode) -> list[FusedScore[UUID]]:
     """Returns one order of all rankings, one for each embedding model and that by words.
 
     A search of one kind by one ranking has its scores; one by vectors of several models goes by their ranks.
     """
     if mode is Mode.TEXT:
-        return [FusedHit(one.message_id, one.score, None, one.score) for one in text]
+        return [FusedScore(one.message_id, one.score, None, one.score) for one in text]
     if mode is Mode.VECTOR and len(vectors) == 1:
-        return [FusedHit(one.message_id, one.score, one.score, None) for one in vectors[0].messages]
+        return [FusedScore(one.message_id, one.score, one.score, None) for one in vectors[0].messages]
     scores = [VectorScores(_scores(one.messages), one.weight) for one in vectors]
-    fused: list[FusedScore[UUID]]
     if mode is Mode.VECTOR:
-        fused = fuse_ranks(scores)
-    else:
-        fused = fuse_scores(scores, _scores(text), text[0].whole if text else 0.0)
-    return [FusedHit(one.key, one.score, one.vector, one.text) for one in fused]
+        return fuse_ranks(scores)
+    return fuse_scores(scores, _scores(text), text[0].whole if text else 0.0)
 
 
 def _scores(ranked: Sequence[RankedMessage]) -> Mapping[UUID, float]:

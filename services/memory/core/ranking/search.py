@@ -54,12 +54,14 @@ class VectorRanking:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage found, with its scores."""
+    """A passage found, with its scores; before, after: its neighbours, where the query asks for them."""
 
     passage: Passage
     score: float
     vector_score: float | None
     text_score: float | None
+    before: Sequence[Passage] = ()
+    after: Sequence[Passage] = ()
 
 
 def scope_of(archives: Sequence[Archive]) -> Scope:
@@ -81,20 +83,20 @@ def _part(archives: Sequence[Archive]) -> Part:
 
 
 def fuse(
-    rankings: Sequence[VectorRanking], texts: Sequence[RankedPassage], mode: SearchMode, top_k: int
+    rankings: Sequence[VectorRanking], texts: Sequence[RankedPassage], mode: SearchMode
 ) -> list[FusedScore[PassageKey]]:
-    """Returns the best `top_k` over all rankings, one for each embedding model and that by words.
+    """Returns one order of all rankings, one for each embedding model and that by words.
 
     A search of one kind by one ranking has its scores; one by vectors of several models goes by their ranks.
     """
     if mode is SearchMode.TEXT:
-        return [FusedScore(key, score, None, score) for key, score in _scores(texts).items()][:top_k]
+        return [FusedScore(key, score, None, score) for key, score in _scores(texts).items()]
     vectors = [VectorScores(_scores(one.passages), one.weight) for one in rankings]
     if mode is SearchMode.HYBRID:
-        return fuse_scores(vectors, _scores(texts), texts[0].whole if texts else 0.0)[:top_k]
+        return fuse_scores(vectors, _scores(texts), texts[0].whole if texts else 0.0)
     if len(vectors) == 1:
-        return [FusedScore(key, score, score, None) for key, score in vectors[0].scores.items()][:top_k]
-    return fuse_ranks(vectors)[:top_k]
+        return [FusedScore(key, score, score, None) for key, score in vectors[0].scores.items()]
+    return fuse_ranks(vectors)
 
 
 def _scores(hits: Iterable[RankedPassage]) -> dict[PassageKey, float]:

@@ -8,7 +8,7 @@ the query's words (null: as many passages as are found), $7 these words as queri
 from services.common.core.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import COLUMNS, newest, within
+from services.memory.search.store.filters import COLUMNS, newest, own_condition, within
 from services.memory.sql.statements import Values
 
 # Without a plan for these very words and this tenant, or with a scan of all tenants' passages, a search could take
@@ -66,7 +66,7 @@ def rank_statement(sources: list[str], words: int, part: Part, filters: PassageF
     """Returns the best by BM25 among the candidates of all sources, of which none may give what another does."""
     numbers = range(1, words + 1)
     return _RANKED.format(
-        filters=_filter_condition(filters, values),
+        filters=own_condition(filters, values),
         within=within(part),
         sources="\n    UNION ALL ".join(sources),
         k1=BM25_K1,
@@ -77,15 +77,3 @@ def rank_statement(sources: list[str], words: int, part: Part, filters: PassageF
         score=" + ".join(_SCORE.format(n=n, k=BM25_K1 + 1) for n in numbers),
         whole=" + ".join(_WHOLE.format(n=n) for n in numbers),
     )
-
-
-def _filter_condition(filters: PassageFilter, values: Values) -> str:
-    """Returns the filter on the passage itself, which is at hand."""
-    conditions = []
-    if filters.tags:
-        conditions.append(f"c.tags {'@>' if filters.match_all_tags else '&&'} {values.add(filters.tags)}::text[]")
-    if filters.start is not None:
-        conditions.append(f"c.created_at >= {values.add(filters.start)}")
-    if filters.end is not None:
-        conditions.append(f"c.created_at <= {values.add(filters.end)}")
-    return " AND ".join(conditions) or "true"
