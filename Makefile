@@ -107,8 +107,8 @@ bench: setup-dev protos ## Measure turns against a fake provider (ARGS=llm: the 
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-memory
-bench-memory: setup-dev protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1"); no model needed.
-	@$(BIN)/python -m bench.memory_score $(ARGS)
+bench-memory: setup-dev protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1", or DATA=file.json in LoCoMo's form); no model needed.
+	@$(BIN)/python -m bench.memory_score $(if $(DATA),--data $(DATA)) $(ARGS)
 
 .PHONY: api-coverage
 api-coverage: setup-dev protos ## Write docs/api-coverage.md: which routes there are, and what tests them.
