@@ -1,4 +1,4 @@
-"""A pytest plugin: LOCI_REQUIRE="docker,node,bwrap,chromium,nginx" makes a failure of each test that is skipped for want of one.
+"""A pytest plugin: LOCI_REQUIRE="docker,node" makes a failure of each test that is skipped for want of one (REASONS).
 
 By hand a test that cannot run here is skipped, and a table says why. In CI that would hide a hundred tests.
 """
