@@ -153,6 +153,11 @@ PARTS = (
         ),
     ),
     Part(
+        "programs",
+        tests=_e2e("programs"),
+        subjects=(*_STACK, "gateway/", "tests/e2e/programs/", "tests/e2e/npm-letta-code/"),
+    ),
+    Part(
         "ade",
         tests=("tests/e2e/ade/",),
         subjects=(*_STACK, "ade/", "gateway/", "scripts/ade.py", "tests/e2e/ade/"),
