@@ -48,8 +48,8 @@ def render(problem: Problem) -> Problem:
         which = f"The model `{problem.name}`" if problem.name else "The model"
         message = f"{which} does not exist: give an agent's id or its name; GET {_MODELS}?format=openai lists them"
         param = "model"
-    status = 400 if problem.status == 422 else problem.status
     code = _CODES.get(problem.reason) or problem.reason.lower() or None
+    status = 404 if code == "model_not_found" else 400 if problem.status == 422 else problem.status
     return replace(problem, status=status, body=content(message, type_of(status), code, param))
 
 
