@@ -60,7 +60,7 @@ def test_langchain_and_litellm(stack: Stack, openai_fake: OpenAIServer, tmp_path
             "formed": "Ada",
             "by_schema": "Ada",
             "responded": "responded",
-            "dimensions": [256, 256],
+            "dimensions": [384, 384],
         },
         "lite": {"completed": "hello", "streamed": "hello", "formed": "Ada", "responded": "responded"},
     }
