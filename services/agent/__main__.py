@@ -30,7 +30,15 @@ async def serve(env: Env) -> None:
     peers = grpc_peers(*channels, signer=settings.signer)
     embedder = peers.embedder if settings.message_vectors else None
     beats = OwnConnection(database.url, patience=BEAT_PATIENCE, pgbouncer=database.pgbouncer)
-    stores = postgres_stores(pool, engine, peers.memory, embedder, on_busy=settings.on_busy, beats=beats)
+    stores = postgres_stores(
+        pool,
+        engine,
+        peers.memory,
+        embedder,
+        on_busy=settings.on_busy,
+        search_settings=settings.search,
+        beats=beats,
+    )
     indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
     notices = notices_of(database)
     # Before anything is bound: nobody shall connect to a socket that is not served yet.

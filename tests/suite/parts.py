@@ -137,9 +137,25 @@ PARTS = (
         "clients",
         tests=(
             "tests/e2e/sdk_methods/test_node_methods.py",
-            *_e2e("client_calls", "grpc_clients", "letta_code", "npm_client", "streams_to_clients", "terminal_device"),
+            *_e2e(
+                "behind_nginx",
+                "client_calls",
+                "grpc_clients",
+                "letta_code",
+                "npm_client",
+                "streams_to_clients",
+                "terminal_device",
+            ),
         ),
-        subjects=(*_STACK, "gateway/", "tests/e2e/npm/", "tests/e2e/npm-letta-code/", "tests/e2e/typescript/"),
+        subjects=(
+            *(*_STACK, "gateway/", "docs/proxy.md"),
+            *("tests/e2e/npm/", "tests/e2e/npm-letta-code/", "tests/e2e/typescript/"),
+        ),
+    ),
+    Part(
+        "programs",
+        tests=_e2e("programs"),
+        subjects=(*_STACK, "gateway/", "tests/e2e/programs/", "tests/e2e/npm-letta-code/"),
     ),
     Part(
         "ade",

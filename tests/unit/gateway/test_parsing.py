@@ -290,6 +290,8 @@ async def test_passwords(headers: dict[bytes, bytes], known: bool) -> None:
         ({**ADDRESSES, "LOCI_PUBLIC_URL": "loci.example.com"}, "LOCI_PUBLIC_URL"),
         ({**ADDRESSES, "LOCI_PUBLIC_URL": "https://loci.example.com/?a=1"}, "LOCI_PUBLIC_URL"),
         ({**ADDRESSES, "LOCI_PUBLIC_URL": "https://loci.example.com/v1"}, "does not begin with /v1"),
+        ({**ADDRESSES, "LOCI_TRUSTED_PROXIES": "nginx"}, "LOCI_TRUSTED_PROXIES names 'nginx'"),
+        ({**ADDRESSES, "LOCI_TRUSTED_PROXIES": "10.1.2.3/16"}, "LOCI_TRUSTED_PROXIES"),
         ({**ADDRESSES, "LOCI_KEY_CACHE_SECONDS": "11"}, "LOCI_KEY_CACHE_SECONDS"),
         ({**ADDRESSES, "LOCI_RATE_LIMIT": "0"}, "LOCI_RATE_LIMIT"),
         ({**ADDRESSES, "LOCI_CORS_ORIGINS": "app.example.com"}, "LOCI_CORS_ORIGINS"),

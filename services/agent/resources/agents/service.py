@@ -43,10 +43,11 @@ from services.agent.resources.agents.ports import (
     ModelCatalogue,
     ToolCatalogue,
 )
-from services.agent.resources.agents.sleeptime import REFUSALS, Partners
+from services.agent.resources.agents.sleeptime import Partners
 from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.messages.ports import Prompts
+from services.agent.resources.refusals import REFUSALS
 from services.common.context import CallContext
 from services.common.core.paging import PageBy, PageOf
 from services.common.errors import AlreadyExists, NotFound
