@@ -51,7 +51,7 @@ function Window({ overview }: { overview: Overview }) {
                 aria-expanded={open === each.key}
                 onClick={() => setOpen(open === each.key ? null : each.key)}
               >
-                <span className={`swatch ${each.key}`} aria-hidden />
+                <span className={`swatch fill-${each.key}`} aria-hidden />
                 <span className="cut">{each.label}{change && <span className="changed small"> changed</span>}</span>
                 <span className="small muted">
                   {change && change.tokens !== 0 && `${change.tokens > 0 ? "+" : ""}${whole(change.tokens)} · `}{whole(each.tokens)}
@@ -83,7 +83,7 @@ function Bar({ segments, most, choose }: { segments: Segment[]; most: number; ch
       <rect className="free" x={0} y={0} width={1000} height={24} />
       {segments.map((each, at) => (
         // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions -- the list below has buttons
-        <rect key={each.key} className={each.key} x={sum(widths.slice(0, at))} y={0} width={widths[at]} height={24} onClick={() => choose(each.key)}>
+        <rect key={each.key} className={`fill-${each.key}`} x={sum(widths.slice(0, at))} y={0} width={widths[at]} height={24} onClick={() => choose(each.key)}>
           <title>{`${each.label}: ${whole(each.tokens)} tokens`}</title>
         </rect>
       ))}

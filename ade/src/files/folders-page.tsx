@@ -132,7 +132,7 @@ function FolderDetail({ folder }: { folder: Folder }) {
       {removal.problem && <ProblemBox title="Could not delete the folder" problem={removal.problem} />}
       <p className="muted small">
         Embedded by <code>{folder.embedding_config?.handle || "nothing: found by words alone"}</code> ·{" "}
-        {agents.data?.length ? `${agents.data.length} agents have it` : "no agent has it"}
+        {agents.data?.length ? `agents that have it: ${agents.data.length}` : "no agent has it"}
       </p>
       <FolderFiles folderId={folder.id} refusal={refusal} />
       <details>

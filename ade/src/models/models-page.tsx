@@ -41,7 +41,7 @@ export default function ModelsPage({ providerId }: { providerId: string | null }
         <Loaded query={providers} what="the providers">
           {(all) => (
             <ul className="rows">
-              <RowLink to="/models/all" isOpen={providerId === "all"} title="All models" note={`${all.reduce((sum, each) => sum + each.model_count, 0)} of ${all.length} providers`} />
+              <RowLink to="/models/all" isOpen={providerId === "all"} title="All models" note={`${all.reduce((sum, each) => sum + each.model_count, 0)} models of ${all.length} providers`} />
               {all.map((each) => (
                 <RowLink
                   key={each.id}

@@ -65,9 +65,9 @@ function Tokens({ step }: { step: Step }) {
   return (
     <>
       <svg className="window-bar thin" viewBox="0 0 1000 12" preserveAspectRatio="none" role="img" aria-label={`Of ${whole(all)} tokens of the prompt ${cached === null ? "the provider does not tell how many were cached" : `${whole(cached)} were cached`}.`}>
-        <rect className="messages" x={0} y={0} width={1000} height={12} />
-        <rect className="memory" x={0} y={0} width={share(cached)} height={12} />
-        <rect className="tools" x={share(cached)} y={0} width={share(written_)} height={12} />
+        <rect className="fill-messages" x={0} y={0} width={1000} height={12} />
+        <rect className="fill-memory" x={0} y={0} width={share(cached)} height={12} />
+        <rect className="fill-tools" x={share(cached)} y={0} width={share(written_)} height={12} />
       </svg>
       <p className="small">
         {whole(all)} tokens in (cached: {cached === null ? "not told" : `${whole(cached)}, ${percent(cached, all)}`}

@@ -54,7 +54,7 @@ export function TimePane({ place }: { place: Place }) {
             >
               <span className="small">{KINDS[each.kind ?? ""] ?? each.kind}</span>
               <span className="cut">{each.label || "(no text)"}</span>
-              <span className="muted small">{index === 0 ? "now" : ago(each.created_at)}</span>
+              <span className="muted small">{index === 0 ? "here" : ago(each.created_at)}</span>
             </button>
             {openId === each.id && (
               <Journey

@@ -55,7 +55,7 @@ export interface Fields {
 
 function fieldsOf(tool: Tool | null): Fields {
   return {
-    language: tool?.source_type ?? "python",
+    language: languageOf(tool),
     code: tool ? (tool.source_code ?? "") : BEGINNINGS.python,
     pip: requirementLines(tool?.pip_requirements ?? null, "=="),
     npm: requirementLines(tool?.npm_requirements ?? null, "@"),
@@ -67,6 +67,11 @@ function fieldsOf(tool: Tool | null): Fields {
     isParallel: tool?.enable_parallel_execution ?? false,
     isIdempotent: tool?.idempotent ?? false,
   };
+}
+
+/** Whatever is neither TypeScript nor JavaScript is Python. */
+function languageOf(tool: Tool | null): Language {
+  return tool?.source_type === "typescript" || tool?.source_type === "javascript" ? tool.source_type : "python";
 }
 
 /** Writes, tries and stores a tool. What is typed and not saved outlives the page. */

@@ -49,8 +49,8 @@ export function useReport(span: string, group: Group) {
     queryFn: async () => {
       const { unit, count } = SPANS[span] ?? { unit: "day" as const, count: 7 };
       const times = timesOf({ unit, count }, Date.now());
-      const query = new URLSearchParams([["start", times[0] ?? ""], ["group_by", unit], ["group_by", group]]);
-      return { report: await api().get<Report>(`/v1/usage?${query.toString()}`), times };
+      const query = { start: times[0], group_by: `${unit},${group}` };
+      return { report: await api().get<Report>("/v1/usage", { query }), times };
     },
   });
 }
