@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { api, type Caller } from "../api/client";
+import type { TraceSpan } from "./waterfall";
 
 /** A run: a turn from a message to its end. */
 export interface Run {
@@ -37,15 +38,6 @@ export interface Step {
   trace_id: string | null;
   request_id: string | null;
   feedback: "positive" | "negative" | null;
-}
-
-export interface StepMetrics {
-  step_start_ns: number | null;
-  llm_request_start_ns: number | null;
-  step_ns: number | null;
-  llm_request_ns: number | null;
-  ttft_ns: number | null;
-  tool_execution_ns: number | null;
 }
 
 export interface Usage {
@@ -131,26 +123,24 @@ export function useRun(runId: string) {
   });
 }
 
-export interface TimedStep {
-  step: Step;
-  metrics: StepMetrics | null;
-}
-
-/** The steps of a run with their times, in their order. */
+/** The steps of a run, in their order. */
 export function useSteps(runId: string, isLive: boolean) {
   return useQuery({
     queryKey: ["steps", runId, isLive],
     refetchInterval: isLive ? RUN_MILLISECONDS : false,
-    placeholderData: (before: TimedStep[] | undefined) => before,
-    queryFn: async () => {
-      const page = await api().runs.steps.list(runId, { limit: 100, order: "asc" });
-      const steps = page.items as unknown as Step[];
-      const metrics = await Promise.allSettled(steps.map((step) => api().steps.metrics.retrieve(step.id)));
-      return steps.map((step, at): TimedStep => {
-        const found = metrics[at];
-        return { step, metrics: found?.status === "fulfilled" ? (found.value as unknown as StepMetrics) : null };
-      });
-    },
+    placeholderData: (before: Step[] | undefined) => before,
+    queryFn: async () => (await api().runs.steps.list(runId, { limit: 100, order: "asc" })).items as unknown as Step[],
+  });
+}
+
+/** When the parts of a run were at work. */
+export function useTrace(runId: string, mayRead: boolean, isLive: boolean) {
+  return useQuery({
+    queryKey: ["trace", runId, isLive],
+    enabled: mayRead,
+    refetchInterval: isLive ? RUN_MILLISECONDS : false,
+    placeholderData: (before: TraceSpan[] | undefined) => before,
+    queryFn: async () => (await api().runs.trace.retrieve(runId, { limit: 1_000 })) as unknown as TraceSpan[],
   });
 }
 
@@ -162,10 +152,11 @@ export function useUsage(runId: string, isLive: boolean) {
 }
 
 /** What a provider was asked and answered; null where it was not kept. */
-export function useProviderTrace(stepId: string) {
+export function useProviderTrace(stepId: string | null) {
   return useQuery({
     queryKey: ["provider-trace", stepId],
-    queryFn: async () => ((await api().steps.trace.retrieve(stepId)) ?? null) as unknown as ProviderTrace | null,
+    enabled: stepId !== null,
+    queryFn: async () => ((await api().steps.trace.retrieve(stepId ?? "")) ?? null) as unknown as ProviderTrace | null,
   });
 }
 

@@ -9,7 +9,7 @@ import { ProblemBox } from "../ui/problem-box";
 import { ago } from "../ui/time";
 import { useAction } from "../ui/use-action";
 import { KeepRequests } from "./keep-requests";
-import { isActive, type Run, useExecutions, useRun, useSteps, useUsage } from "./queries";
+import { isActive, type Run, useExecutions, useRun, useSteps, useTrace, useUsage } from "./queries";
 import { RunMessages } from "./run-messages";
 import { reasonOf } from "./run-words";
 import { StatusMark } from "./status-mark";
@@ -28,7 +28,9 @@ function Detail({ run, agentName }: { run: Run; agentName: string | undefined })
   const steps = useSteps(run.id, isLive);
   const mayRead = useCaller().rights.includes("read");
   const executions = useExecutions(run.id, mayRead, isLive);
-  const { spans, length } = waterfallOf(steps.data ?? []);
+  const mayTrace = useRefusal("read_agent", run.agent_id ?? undefined) === null;
+  const trace = useTrace(run.id, mayTrace, isLive);
+  const times = waterfallOf(trace.data ?? []);
   const reason = reasonOf(run);
   return (
     <article className="detail run-detail" aria-label="Run">
@@ -52,14 +54,14 @@ function Detail({ run, agentName }: { run: Run; agentName: string | undefined })
       <Loaded query={steps} what="the steps">
         {(all) => (
           <ol className="steps">
-            {all.map(({ step, metrics }, at) => (
+            {all.map((step, at) => (
               <StepView
                 key={step.id}
                 number={at + 1}
                 step={step}
-                metrics={metrics}
-                spans={spans.filter((each) => each.stepId === step.id)}
-                length={length}
+                before={all[at - 1] ?? null}
+                times={times.steps.get(step.id)}
+                length={times.length}
                 calls={executions.data?.filter((each) => each.step_id === step.id) ?? []}
               />
             ))}

@@ -3,42 +3,41 @@ import { useRefusal } from "../shell/access-gate";
 import { Loaded } from "../ui/loaded";
 import { duration, percent, whole } from "../ui/numbers";
 import { TextBlock, written } from "../ui/text-block";
-import { type Execution, type Step, type StepMetrics, useProviderTrace, useReceipt } from "./queries";
-import { causeOf, type Span } from "./waterfall";
+import { type Execution, type Step, useProviderTrace, useReceipt } from "./queries";
+import { type Bar, causeOf, sameMessages, type StepTimes } from "./waterfall";
 
 interface Props {
   number: number;
   step: Step;
-  metrics: StepMetrics | null;
-  spans: Span[];
+  before: Step | null;
+  times: StepTimes | undefined;
   /** Of the whole run, in nanoseconds. */
   length: number;
   calls: Execution[];
 }
 
 /** A step: when model and tools were at work, its tokens, and what the provider was asked. */
-export function StepView({ number, step, metrics, spans, length, calls }: Props) {
+export function StepView({ number, step, before, times, length, calls }: Props) {
   const [isOpen, setOpen] = useState(false);
   const cause = causeOf(step.error_type, step.error_data);
   return (
     <li className={`step ${step.status ?? ""}`} data-status={step.status}>
       <button type="button" className="step-line" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <span>Step {number}</span>
-        <Track spans={spans} length={length} />
-        <span className="muted small">{duration(metrics?.step_ns) || step.status}</span>
+        <Track bars={times?.bars ?? []} length={length} />
+        <span className="muted small">{duration(times?.length) || step.status}</span>
       </button>
       {cause && <p className="error-text small" role="note">{cause}</p>}
       {isOpen && (
         <div className="version-body">
           <p className="small">
             <code>{step.model_handle || step.model}</code>
-            {metrics?.ttft_ns ? ` · first token after ${duration(metrics.ttft_ns)}` : ""}
-            {metrics?.llm_request_ns ? ` · model ${duration(metrics.llm_request_ns)}` : ""}
-            {metrics?.tool_execution_ns ? ` · tools ${duration(metrics.tool_execution_ns)}` : ""}
+            {times?.bars.map((bar) => ` · ${bar.kind === "model" ? "model" : bar.label} ${duration(bar.length)}`)}
+            {times && times.attempts > 1 ? ` · ${times.attempts} attempts` : ""}
           </p>
           <Tokens step={step} />
           {calls.map((call) => <Call key={call.call_key} call={call} />)}
-          <Requests stepId={step.id} />
+          <Requests stepId={step.id} beforeId={before?.id ?? null} />
           {step.trace_id && <p className="muted small">Trace <code>{step.trace_id}</code></p>}
         </div>
       )}
@@ -47,12 +46,12 @@ export function StepView({ number, step, metrics, spans, length, calls }: Props)
 }
 
 /** A line of time on which model and tools stand. */
-function Track({ spans, length }: { spans: Span[]; length: number }) {
+function Track({ bars, length }: { bars: Bar[]; length: number }) {
   const at = (nanoseconds: number): number => (nanoseconds / Math.max(length, 1)) * 1000;
   return (
     <svg className="track" viewBox="0 0 1000 12" preserveAspectRatio="none" aria-hidden>
-      {spans.map((each) => (
-        <rect key={each.kind} className={each.kind} x={at(each.from)} y={1} width={Math.max(at(each.length), 4)} height={10} />
+      {bars.map((each) => (
+        <rect key={`${each.kind} ${each.from}`} className={each.kind} x={at(each.from)} y={1} width={Math.max(at(each.length), 4)} height={10} />
       ))}
     </svg>
   );
@@ -79,15 +78,17 @@ function Tokens({ step }: { step: Step }) {
   );
 }
 
-function Requests({ stepId }: { stepId: string }) {
+function Requests({ stepId, beforeId }: { stepId: string; beforeId: string | null }) {
   const refusal = useRefusal("read_agent");
   const trace = useProviderTrace(stepId);
+  const earlier = useProviderTrace(beforeId);
   if (refusal) return <p className="muted small">{refusal}</p>;
   return (
     <Loaded query={trace} what="the request">
       {(kept) =>
         kept ? (
           <>
+            <Same of={sameMessages(earlier.data?.request_json, kept.request_json)} />
             <TextBlock label="Request to the provider" text={written(kept.request_json)} />
             <TextBlock label={`Answer${kept.latency_ms ? ` after ${kept.latency_ms} ms` : ""}`} text={written(kept.response_json)} />
           </>
@@ -96,6 +97,12 @@ function Requests({ stepId }: { stepId: string }) {
         )}
     </Loaded>
   );
+}
+
+/** How much of a request the step before had sent already: the cache of a provider reaches no further. */
+function Same({ of }: { of: ReturnType<typeof sameMessages> }) {
+  if (!of) return null;
+  return <p className="small">Of its {of.all} messages the first {of.same} are those of the step before: a cache reaches as far.</p>;
 }
 
 /** A call of a tool in the sandbox: its state, and what it printed. */

@@ -1,31 +1,61 @@
-import type { TimedStep } from "./queries";
+/** A piece of a run's time, as the API tells it; the one without a parent is the run. */
+export interface TraceSpan {
+  timestamp: string;
+  span_id: string;
+  parent_span_id: string;
+  span_name: string;
+  /** Nanoseconds. */
+  duration: number;
+  status_code: string;
+  status_message: string;
+  span_attributes: Record<string, string>;
+}
 
-/** A piece of time of a run, in nanoseconds since its first step began. */
-export interface Span {
-  stepId: string;
+/** When something was at work, in nanoseconds since the run began. */
+export interface Bar {
   kind: "model" | "tool";
+  label: string;
   from: number;
   length: number;
 }
 
-/** Returns when models and tools were at work; `length` is the whole. A step without times takes none. */
-export function waterfallOf(steps: readonly TimedStep[]): { spans: Span[]; length: number } {
-  const begins = steps.flatMap(({ metrics }) => (metrics?.step_start_ns ? [metrics.step_start_ns] : []));
-  const zero = Math.min(...begins);
-  const spans: Span[] = [];
-  let length = 0;
-  for (const { step, metrics } of steps) {
-    if (!metrics?.step_start_ns) continue;
-    const from = metrics.step_start_ns - zero;
-    const model = metrics.llm_request_ns ?? 0;
-    const asked = (metrics.llm_request_start_ns ?? metrics.step_start_ns) - zero;
-    if (model) spans.push({ stepId: step.id, kind: "model", from: asked, length: model });
-    if (metrics.tool_execution_ns) {
-      spans.push({ stepId: step.id, kind: "tool", from: asked + model, length: metrics.tool_execution_ns });
-    }
-    length = Math.max(length, from + (metrics.step_ns ?? 0), ...spans.map((each) => each.from + each.length));
+/** The times of a step. */
+export interface StepTimes {
+  from: number;
+  length: number;
+  attempts: number;
+  bars: Bar[];
+}
+
+const KINDS: Record<string, Bar["kind"]> = { llm_request: "model", tool_execution: "tool" };
+
+/** Returns when models and tools of each step were at work, by the steps' ids; `length` is that of the whole run. */
+export function waterfallOf(spans: readonly TraceSpan[]): { steps: Map<string, StepTimes>; length: number } {
+  const run = spans.find((span) => !span.parent_span_id);
+  const zero = run ? nanoseconds(run.timestamp) : Math.min(...spans.map((span) => nanoseconds(span.timestamp)));
+  const steps = new Map<string, StepTimes>();
+  let length = run?.duration ?? 0;
+  for (const step of spans) {
+    const id = step.span_attributes["step.id"];
+    if (step.span_name !== "agent_step" || !id) continue;
+    const from = nanoseconds(step.timestamp) - zero;
+    const bars = spans.flatMap((span): Bar[] => {
+      const kind = KINDS[span.span_name];
+      if (span.parent_span_id !== step.span_id || !kind) return [];
+      const label = span.span_attributes["tools"] ?? span.span_attributes["model"] ?? span.span_name;
+      return [{ kind, label, from: nanoseconds(span.timestamp) - zero, length: span.duration }];
+    });
+    steps.set(id, { from, length: step.duration, attempts: Number(step.span_attributes["step.attempts"] ?? 1), bars });
+    length = Math.max(length, from + step.duration);
   }
-  return { spans, length };
+  return { steps, length };
+}
+
+/** Returns a moment in nanoseconds. `Date` alone knows milliseconds. */
+function nanoseconds(moment: string): number {
+  const fraction = /\.(\d+)/.exec(moment)?.[1] ?? "";
+  const seconds = Date.parse(moment.replace(/\.\d+/, "")) / 1_000;
+  return seconds * 1e9 + Number(fraction.padEnd(9, "0").slice(0, 9));
 }
 
 /** Returns an error's cause in words, of what a step knows of it. */
@@ -35,4 +65,18 @@ export function causeOf(errorType: string | null, data: Record<string, unknown> 
     return typeof value === "string" && value ? [value] : [];
   });
   return [errorType, [...new Set(words)].join(" ")].filter(Boolean).join(": ");
+}
+
+/** Returns how many messages at the beginning of two requests are the same: as far as that a provider's cache can reach. */
+export function sameMessages(before: unknown, now: unknown): { same: number; all: number } | null {
+  const [old, fresh] = [before, now].map(messagesOf);
+  if (!old || !fresh) return null;
+  const other = fresh.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(old[at]));
+  return { same: other < 0 ? fresh.length : other, all: fresh.length };
+}
+
+function messagesOf(request: unknown): unknown[] | null {
+  const { messages, input } = (request ?? {}) as { messages?: unknown; input?: unknown };
+  const found = messages ?? input;
+  return Array.isArray(found) ? found : null;
 }

@@ -1,30 +1,15 @@
-import {
-  Activity, Bot, BookOpen, ChartColumn, Cpu, FolderOpen, KeyRound, LayoutTemplate, LogOut, type LucideIcon, Monitor, Moon, Plug, Sun, Wrench,
-} from "lucide-react";
+import { BookOpen, LogOut, Monitor, Moon, Sun } from "lucide-react";
 import { Link } from "wouter";
 import { BASE_URL } from "../api/client";
-import type { Right } from "../api/client";
 import { currentKey, keepKey } from "../api/key";
 import { href } from "../router";
 import { IconButton } from "../ui/icon-button";
 import { useCaller } from "./access-gate";
 import { lock } from "./lock";
+import { PLACES } from "./places";
 import { useTheme } from "./theme";
 
 const THEMES = { system: Monitor, light: Sun, dark: Moon };
-
-/** Where one may go, for whoever has the right. */
-const PLACES: { to: string; label: string; icon: LucideIcon; needs: Right }[] = [
-  { to: "/agents", label: "Agents", icon: Bot, needs: "read_agent" },
-  { to: "/runs", label: "Runs", icon: Activity, needs: "read_messages" },
-  { to: "/tools", label: "Tools", icon: Wrench, needs: "read" },
-  { to: "/mcp", label: "MCP", icon: Plug, needs: "read" },
-  { to: "/folders", label: "Folders", icon: FolderOpen, needs: "read" },
-  { to: "/templates", label: "Templates", icon: LayoutTemplate, needs: "read" },
-  { to: "/models", label: "Models", icon: Cpu, needs: "read" },
-  { to: "/usage", label: "Usage", icon: ChartColumn, needs: "read" },
-  { to: "/keys", label: "Keys", icon: KeyRound, needs: "own" },
-];
 
 /** The bar at the left: where to go. */
 export function Rail({ at }: { at: string }) {
@@ -39,9 +24,9 @@ export function Rail({ at }: { at: string }) {
             <Icon aria-hidden /> <span>{label}</span>
           </Link>
         ))}
-      <a className="rail-item" href={`${BASE_URL}/docs`} target="_blank" rel="noopener noreferrer" title="Documents of the API">
-        <BookOpen aria-hidden /> <span>API</span>
-      </a>
+        <a className="rail-item" href={`${BASE_URL}/docs`} target="_blank" rel="noopener noreferrer" title="Documents of the API">
+          <BookOpen aria-hidden /> <span>API</span>
+        </a>
       </div>
       <div className="rail-end">
         <span className="rail-role muted small" title={`Your role: ${caller.role}`}>{caller.role}</span>

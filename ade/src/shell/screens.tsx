@@ -5,6 +5,7 @@ import { NewAgentPage } from "../agents/new-agent-page";
 import { AgentPage } from "../chat/agent-page";
 import { isTab, type Tab } from "../chat/side-tabs";
 import { ErrorBoundary } from "./error-boundary";
+import { Palette } from "./palette";
 import { Rail } from "./rail";
 
 const BlockPage = lazy(async () => ({ default: (await import("../memory/block-page")).BlockPage }));
@@ -23,6 +24,7 @@ export function Screens() {
   return (
     <div className="shell">
       <Rail at={path} />
+      <Palette />
       <ErrorBoundary key={screenOf(path)}>
         <Suspense fallback={<main className="page" aria-busy="true" />}>
           <Switch>
