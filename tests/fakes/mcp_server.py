@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import mcp_types as types
 import uvicorn
@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(16)).decode()
 _TEXT = {"type": "string"}
+_Server = TypeVar("_Server")
 
 
 def _tool(name: str, description: str, /, **properties: Any) -> types.Tool:
@@ -161,9 +162,9 @@ async def _refuse(send: Send, challenge: str) -> None:
 
 
 @contextmanager
-def threaded[T](serving: AbstractAsyncContextManager[T]) -> Iterator[T]:
+def threaded(serving: AbstractAsyncContextManager[_Server]) -> Iterator[_Server]:
     """What serves in a loop serves in a thread with one, until the block is left."""
-    started: Future[tuple[T, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    started: Future[tuple[_Server, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:
         try:

@@ -1,6 +1,6 @@
 import { ChevronLeft, PanelLeft } from "lucide-react";
-import { Suspense, useState } from "react";
-import { Link } from "wouter";
+import { Suspense, useEffect, useState } from "react";
+import { Link, useSearch } from "wouter";
 import { AgentMenu } from "../agents/agent-menu";
 import { useAgent } from "../agents/queries";
 import { problemOf } from "../api/errors";
@@ -17,6 +17,11 @@ import { SideTabs, type Tab, TABS } from "./side-tabs";
 export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }) {
   const agent = useAgent(agentId);
   const [isListOpen, setListOpen] = useState(tab !== "conversations");
+  const search = useSearch();
+  // On narrow screens what an address names is shown, the chat behind it.
+  useEffect(() => {
+    if (tab !== "conversations") setListOpen(true);
+  }, [tab, search]);
   if (agent.isError) {
     return (
       <main className="centre">

@@ -38,6 +38,4 @@ def test_the_exact_request(screen: Screen, agent: Any, client: Any) -> None:
     expect(shown).to_be_visible()
     shown.click()
     expect(pane.get_by_text("What would you be sent?")).to_be_visible()
-    assert client.agents.messages.list(agent.id, limit=10).items == [] or "What would" not in str(
-        client.agents.messages.list(agent.id, limit=10).items
-    )
+    assert "What would" not in str(client.agents.messages.list(agent.id).items)

@@ -56,7 +56,7 @@ def test_templates(screen: Screen, agent: Any, client: Any) -> None:
     detail.get_by_label("Go back to a saved version").select_option("version 1")
     expect(page.get_by_text("Version 1 is the working one again")).to_be_visible()
     screen.shoot("template")
-    detail.get_by_label("Name").fill("Clerk of the page")
+    detail.get_by_label("Name", exact=True).fill("Clerk of the page")
     detail.get_by_label("Values for").fill("company=Loci")
     detail.get_by_role("button", name="Make agent").click()
     expect(screen.composer).to_be_focused()
@@ -107,7 +107,7 @@ def test_all_models(screen: Screen) -> None:
     screen.shoot("models")
 
 
-def test_keys(screen: Screen, agent: Any, client: Any) -> None:
+def test_keys(screen: Screen, browser: Browser, agent: Any) -> None:
     page = screen.page
     screen.open("/keys/new")
     page.get_by_label("Name").fill("page-bot")
@@ -121,16 +121,14 @@ def test_keys(screen: Screen, agent: Any, client: Any) -> None:
     detail = page.get_by_role("article", name="Key")
     expect(detail).to_contain_text("agent-only")
     assert secret not in page.content()
-    reader = page.context.browser.new_context() if page.context.browser else None
-    assert reader is not None
-    limited = reader.new_page()
+    limited = browser.new_page()
     limited.add_init_script(f"sessionStorage.setItem('loci.key', {secret!r})")
     limited.goto(screen.url)
     expect(limited.get_by_role("link", name="Ada of the page")).to_be_visible()
     # What it may not see is not offered.
     expect(limited.get_by_role("navigation").get_by_role("link", name="Keys")).to_have_count(0)
     expect(limited.get_by_role("navigation").get_by_role("link", name="Tools")).to_have_count(0)
-    reader.close()
+    limited.context.close()
     detail.get_by_role("button", name="Revoke").click()
     detail.get_by_role("button", name="Revoke", exact=True).click()
     expect(page.get_by_role("link", name="page-bot")).to_have_count(0)
@@ -162,7 +160,12 @@ def test_who_only_reads_sees_why(browser: Browser, stack: Stack, client: Any, ag
     expect(save).to_be_disabled()
     expect(save).to_have_attribute("title", reason)
     expect(page.get_by_role("textbox", name="Value of human")).to_have_accessible_description(reason)
-    for path, name in (("/tools", "New tool"), ("/mcp", "New server"), ("/folders", "New folder"), ("/models", "New provider")):
+    for path, name in (
+        ("/tools", "New tool"),
+        ("/mcp", "New server"),
+        ("/folders", "New folder"),
+        ("/models", "New provider"),
+    ):
         screen.open(path)
         button = page.get_by_role("button", name=name)
         expect(button).to_be_disabled()

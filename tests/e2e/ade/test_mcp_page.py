@@ -44,7 +44,10 @@ def test_a_server_and_its_changes(open_screen: Screen, open_client: Any) -> None
         add(open_screen, "page calculator", fake.url)
         detail = page.get_by_role("article", name="MCP server")
         expect(detail.locator("li.file")).to_have_count(len(TOOLS))
-        fake.tools = [*TOOLS[1:], types.Tool(name="subtract", description="Take away.", input_schema={"type": "object"})]
+        fake.tools = [
+            *TOOLS[1:],
+            types.Tool(name="subtract", description="Take away.", input_schema={"type": "object"}),
+        ]
         detail.get_by_role("button", name="Read its tools again").click()
         expect(detail.get_by_role("status")).to_have_text("new: subtract; gone: add")
         expect(detail).to_contain_text("Take away.")
