@@ -6,73 +6,15 @@ import { useRefusal } from "../shell/access-gate";
 import { toast } from "../shell/toasts";
 import { AskButton } from "../ui/ask-button";
 import { CodeEditor } from "../ui/code-editor";
-import { type Draft, readDraft, writeDraft } from "../ui/form-draft";
+import { readDraft, writeDraft } from "../ui/form-draft";
 import { ProblemBox } from "../ui/problem-box";
 import { TextBlock } from "../ui/text-block";
 import { useAction } from "../ui/use-action";
 import { SchemaPreview, useSchema } from "./schema-preview";
 import { ToolSettings } from "./tool-settings";
-import { isForeign, type Language, objectOf, requirementLines, requirementsOf, type Tool, variablesOf } from "./tools";
+import { BEGINNINGS, bodyOf, changesOf, type Fields, fieldsOf, fromDraft, toDraft } from "./tool-fields";
+import { isForeign, type Language, type Tool } from "./tools";
 import { TryTool } from "./try-tool";
-
-const BEGINNINGS: Record<Language, string> = {
-  python: `def shout(text: str) -> str:
-    """Say it loudly.
-
-    Args:
-        text: What to say.
-    """
-    return text.upper() + "!"
-`,
-  typescript: `/** Say it loudly.
- *  @param text What to say. */
-export function shout(text: string): string {
-  return text.toUpperCase() + "!";
-}
-`,
-  javascript: `/** Say it loudly.
- *  @param {string} text What to say. */
-export function shout(text) {
-  return text.toUpperCase() + "!";
-}
-`,
-};
-
-/** What is typed of a tool, all as text: this is what outlives the page. Values of secrets are not kept. */
-export interface Fields {
-  language: Language;
-  code: string;
-  pip: string;
-  npm: string;
-  network: string;
-  variables: string;
-  tags: string;
-  limit: string;
-  asks: boolean;
-  isParallel: boolean;
-  isIdempotent: boolean;
-}
-
-function fieldsOf(tool: Tool | null): Fields {
-  return {
-    language: languageOf(tool),
-    code: tool ? (tool.source_code ?? "") : BEGINNINGS.python,
-    pip: requirementLines(tool?.pip_requirements ?? null, "=="),
-    npm: requirementLines(tool?.npm_requirements ?? null, "@"),
-    network: Object.keys(tool?.network ?? {}).length ? JSON.stringify(tool?.network, null, 2) : "",
-    variables: "",
-    tags: tool?.tags.join(", ") ?? "",
-    limit: String(tool?.return_char_limit ?? 50_000),
-    asks: tool?.default_requires_approval ?? false,
-    isParallel: tool?.enable_parallel_execution ?? false,
-    isIdempotent: tool?.idempotent ?? false,
-  };
-}
-
-/** Whatever is neither TypeScript nor JavaScript is Python. */
-function languageOf(tool: Tool | null): Language {
-  return tool?.source_type === "typescript" || tool?.source_type === "javascript" ? tool.source_type : "python";
-}
 
 /** Writes, tries and stores a tool. What is typed and not saved outlives the page. */
 export default function ToolEditor({ tool }: { tool: Tool | null }) {
@@ -102,7 +44,7 @@ export default function ToolEditor({ tool }: { tool: Tool | null }) {
         }
       }
       if (!tool && !isForced && found.schema?.name) await refuseKnown(found.schema.name);
-      const body = bodyOf(fields, isOthers);
+      const body = tool ? changesOf(fields, fieldsOf(base), isOthers) : bodyOf(fields, isOthers);
       const saved = (await (tool
         ? api().tools.update(tool.id, body as never, { maxRetries: 0 })
         : api().tools.create(body as never, { maxRetries: 0 }))) as unknown as Tool;
@@ -220,35 +162,4 @@ function originOf(tool: Tool): string {
 async function refuseKnown(name: string): Promise<void> {
   const known = (await api().tools.list({ name, limit: 1 })).items.length > 0;
   if (known) throw new Error(`There is a tool ${name}. Saving this replaces it, for every agent that has it.`);
-}
-
-function bodyOf(fields: Fields, isOthers: boolean): object {
-  const settings = {
-    tags: fields.tags.split(",").map((tag) => tag.trim()).filter(Boolean),
-    return_char_limit: Number(fields.limit),
-    default_requires_approval: fields.asks,
-  };
-  if (isOthers) return settings;
-  return {
-    ...settings,
-    source_code: fields.code,
-    source_type: fields.language,
-    enable_parallel_execution: fields.isParallel,
-    idempotent: fields.isIdempotent,
-    pip_requirements: requirementsOf(fields.pip),
-    npm_requirements: requirementsOf(fields.npm),
-    network: objectOf(fields.network, "The network"),
-    ...(fields.variables.trim() && { environment: variablesOf(fields.variables) }),
-  };
-}
-
-function toDraft(fields: Fields, base: Fields): Draft {
-  const entries = Object.entries(fields).filter(([key, value]) => key !== "variables" && value !== base[key as keyof Fields]);
-  return Object.fromEntries(entries.map(([key, value]) => [key, String(value)]));
-}
-
-function fromDraft(draft: Draft): Partial<Fields> {
-  return Object.fromEntries(
-    Object.entries(draft).map(([key, value]) => [key, value === "true" || value === "false" ? value === "true" : value]),
-  );
 }

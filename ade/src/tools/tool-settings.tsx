@@ -1,6 +1,6 @@
 import { useRefusal } from "../shell/access-gate";
 import { Field } from "../ui/field";
-import type { Fields } from "./tool-editor";
+import type { Fields } from "./tool-fields";
 import { type Tool, useVariables } from "./tools";
 
 interface Props {

@@ -4,7 +4,7 @@ import { readDraft, writeDraft } from "../ui/form-draft";
 import { ProblemBox } from "../ui/problem-box";
 import { TextBlock, pretty } from "../ui/text-block";
 import { type Outcome, SandboxRun } from "./run";
-import type { Fields } from "./tool-editor";
+import type { Fields } from "./tool-fields";
 import { objectOf, requirementsOf, sampleOf, type Schema, variablesOf } from "./tools";
 
 /** Runs the source as it stands, in the sandbox. Ctrl+Enter runs it; nothing else does. */

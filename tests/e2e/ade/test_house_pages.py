@@ -160,12 +160,8 @@ def test_who_only_reads_sees_why(browser: Browser, stack: Stack, client: Any, ag
     expect(save).to_be_disabled()
     expect(save).to_have_attribute("title", reason)
     expect(page.get_by_role("textbox", name="Value of human")).to_have_accessible_description(reason)
-    for path, name in (
-        ("/tools", "New tool"),
-        ("/mcp", "New server"),
-        ("/folders", "New folder"),
-        ("/models", "New provider"),
-    ):
+    makers = {"/tools": "New tool", "/mcp": "New server", "/folders": "New folder", "/models": "New provider"}
+    for path, name in makers.items():
         screen.open(path)
         button = page.get_by_role("button", name=name)
         expect(button).to_be_disabled()
