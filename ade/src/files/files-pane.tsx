@@ -76,7 +76,7 @@ interface AttachProps {
 }
 
 function AttachFolder({ attached, refusal, attach, create }: AttachProps) {
-  const all = useFolders();
+  const all = useFolders(refusal === null);
   const [name, setName] = useState("");
   const known = new Set(attached.map((each) => each.id));
   const others = (all.data ?? []).filter((each) => !known.has(each.id));

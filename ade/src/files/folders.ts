@@ -35,9 +35,10 @@ export interface AgentFile {
 const MOST = 200;
 const POLL_MILLISECONDS = 2_000;
 
-export function useFolders() {
+export function useFolders(isWanted = true) {
   return useQuery({
     queryKey: ["folders"],
+    enabled: isWanted,
     queryFn: async () => (await api().folders.list({ limit: MOST })).items as unknown as Folder[],
   });
 }

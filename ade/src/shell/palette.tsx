@@ -73,14 +73,14 @@ function Choices({ close }: { close: () => void }) {
         }}
         onKeyDown={press}
       />
-      <ul role="listbox" id="palette-list" aria-label="Screens and agents">
+      <div role="listbox" id="palette-list" aria-label="Screens and agents">
         {entries.map(({ to, label, note }, index) => (
           // oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- keys move in the field above
-          <li key={to} id={`palette-${index}`} role="option" tabIndex={-1} aria-selected={index === chosen} onClick={() => go(to)}>
+          <div key={to} id={`palette-${index}`} role="option" tabIndex={-1} aria-selected={index === chosen} onClick={() => go(to)}>
             <span className="cut">{label}</span> <span className="muted small">{note}</span>
-          </li>
+          </div>
         ))}
-      </ul>
+      </div>
       {entries.length === 0 && <p className="muted small">Nothing has this name.</p>}
     </>
   );
