@@ -4,13 +4,17 @@ import { Link } from "wouter";
 import { api } from "../api/client";
 import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
+import { toast } from "../shell/toasts";
 import { AskButton } from "../ui/ask-button";
+import { DraftForm } from "../ui/draft-form";
+import { textOf } from "../ui/field";
 import { Loaded } from "../ui/loaded";
 import { ProblemBox } from "../ui/problem-box";
 import { ago } from "../ui/time";
 import { useAction } from "../ui/use-action";
 import { Connect } from "./connect";
-import { type Changes, type Server, useServerTools, wordsOf } from "./servers";
+import { ServerFields } from "./server-fields";
+import { type Changes, configOf, type Server, useServerTools, wordsOf } from "./servers";
 
 /** One server: how it is reached, whether it answers, and its tools. */
 export function ServerDetail({ server }: { server: Server }) {
@@ -59,6 +63,7 @@ export function ServerDetail({ server }: { server: Server }) {
       {server.mcp_server_type !== "stdio" && refusal === null && <Connect serverId={server.id} isNeeded={server.status === "oauth_required"} done={renew} />}
       {action.problem && <ProblemBox title="It did not work" problem={action.problem} />}
       <p role="status" className="small">{sentence}</p>
+      {refusal === null && <Change server={server} done={renew} />}
       <h3>Tools</h3>
       <Loaded query={tools} what="its tools">
         {(all) => (
@@ -82,5 +87,29 @@ export function ServerDetail({ server }: { server: Server }) {
         </>
       )}
     </article>
+  );
+}
+
+function Change({ server, done }: { server: Server; done: () => Promise<unknown> }) {
+  const action = useAction();
+  return (
+    <details>
+      <summary>Change it</summary>
+      <DraftForm
+        name={`mcp-${server.id}`}
+        className="form plain-form"
+        action={action}
+        failure="Could not change the server"
+        send={async (fields) => {
+          const body = { server_name: textOf(fields, "name"), config: configOf(fields) };
+          await api().mcpServers.update(server.id, body as never, { maxRetries: 0 });
+          await done();
+          toast("Saved. Read its tools again to see what it offers now.");
+        }}
+      >
+        <ServerFields server={server} />
+        <div className="form-end"><button type="submit" className="primary" aria-disabled={action.isBusy}>Save</button></div>
+      </DraftForm>
+    </details>
   );
 }

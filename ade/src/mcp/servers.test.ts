@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { configOf, headersOf, wordsOf } from "./servers";
+import { configOf, headersOf, linesOf, wordsOf } from "./servers";
 
 function form(fields: Record<string, string>): FormData {
   const data = new FormData();
@@ -18,7 +18,14 @@ test("a server on the web", () => {
   expect(configOf(form({ type: "streamable_http", url: "https://mcp.example.com" }))).toEqual({
     mcp_server_type: "streamable_http",
     server_url: "https://mcp.example.com",
+    custom_headers: {},
   });
+});
+
+test("what is stored becomes lines that are read again", () => {
+  const headers = { "X-Team": "shop:1" };
+  expect(headersOf(linesOf(headers, ": "))).toEqual(headers);
+  expect(linesOf(null, "=")).toBe("");
 });
 
 test("a program", () => {

@@ -61,8 +61,13 @@ export function configOf(fields: FormData): object {
     mcp_server_type: type,
     server_url: text("url"),
     ...(text("token") && { auth_header: "Authorization", auth_token: text("token") }),
-    ...(Object.keys(headers).length && { custom_headers: headers }),
+    custom_headers: headers,
   };
+}
+
+/** Returns headers or variables as lines again. */
+export function linesOf(values: Record<string, string> | null | undefined, mark: ": " | "="): string {
+  return Object.entries(values ?? {}).map(([name, value]) => `${name}${mark}${value}`).join("\n");
 }
 
 /** Reads headers, one a line: `X-Team: shop`. */

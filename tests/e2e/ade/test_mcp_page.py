@@ -54,6 +54,12 @@ def test_a_server_and_its_changes(open_screen: Screen, open_client: Any) -> None
         detail.get_by_role("button", name="Check the connection").click()
         expect(detail.get_by_role("region", name="Connect")).to_contain_text("Connected")
         open_screen.shoot("mcp")
+        detail.get_by_text("Change it").click()
+        detail.get_by_label("Other headers").fill("X-Team: shop")
+        detail.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("Saved. Read its tools again")).to_be_visible()
+        [stored] = open_client.mcp_servers.list()
+        assert (stored.custom_headers, stored.server_url) == ({"X-Team": "shop"}, fake.url)
     # It is gone: what it had stays, with the reason.
     detail.get_by_role("button", name="Read its tools again").click()
     expect(detail.get_by_role("alert")).to_contain_text("cannot be reached")
