@@ -24,7 +24,7 @@ export function ServerFields({ server }: { server: Server | null }) {
           <Field label="Command" note="npx, uvx, or a program of the sandbox."><input name="command" required defaultValue={server?.command ?? ""} /></Field>
           <Field label="Arguments" note="One a line."><textarea name="args" className="code" rows={3} defaultValue={server?.args?.join("\n") ?? ""} /></Field>
           <Field label="Variables" note="One a line: NAME=value.">
-            <textarea name="env" className="code" rows={2} autoComplete="off" defaultValue={linesOf(server?.env, "=")} />
+            <textarea name="env" data-secret="" className="code" rows={2} autoComplete="off" defaultValue={linesOf(server?.env, "=")} />
           </Field>
         </>
       ) : (
@@ -34,7 +34,7 @@ export function ServerFields({ server }: { server: Server | null }) {
             <input name="token" type="password" autoComplete="off" />
           </Field>
           <Field label="Other headers" note="One a line, such as X-Team: shop.">
-            <textarea name="headers" className="code" rows={2} defaultValue={linesOf(server?.custom_headers, ": ")} />
+            <textarea name="headers" data-secret="" className="code" rows={2} defaultValue={linesOf(server?.custom_headers, ": ")} />
           </Field>
         </>
       )}

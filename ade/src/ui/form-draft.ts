@@ -4,9 +4,10 @@ const PREFIX = "loci.form.";
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 export type Draft = Record<string, string>;
 
-/** Returns the fields of a form that may be kept. */
+/** Returns the fields of a form that may be kept: `data-secret` marks those that may not. */
 function fieldsOf(form: HTMLFormElement): Field[] {
-  return [...form.elements].filter(
+  const open = [...form.elements].filter((each) => !(each instanceof HTMLElement && "secret" in each.dataset));
+  return open.filter(
     (each): each is Field =>
       (each instanceof HTMLInputElement && !["password", "file", "submit", "radio"].includes(each.type)) ||
       each instanceof HTMLTextAreaElement ||
