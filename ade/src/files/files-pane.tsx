@@ -5,6 +5,7 @@ import { api } from "../api/client";
 import { useRefusal } from "../shell/access-gate";
 import { Loaded } from "../ui/loaded";
 import { ProblemBox } from "../ui/problem-box";
+import { Toggle } from "../ui/toggle";
 import { useAction } from "../ui/use-action";
 import { FolderFiles } from "./folder-files";
 import { type Folder, type StoredFile, useAgentFolders, useFolders, useOpenFiles } from "./folders";
@@ -109,22 +110,20 @@ function OpenFiles({ agentId, folder, mayUpload, mayOpen }: { agentId: string; f
   const queries = useQueryClient();
   const action = useAction();
   const open = new Set(files.data?.filter((each) => each.is_open).map((each) => each.file_id));
-  const change = (file: StoredFile, isOpen: boolean): void =>
-    void action.run(async () => {
+  const change = (file: StoredFile, isOpen: boolean): Promise<boolean> =>
+    action.run(async () => {
       const params = { agent_id: agentId };
       await (isOpen ? api().agents.files.open(file.id, params) : api().agents.files.close(file.id, params));
       await queries.invalidateQueries({ queryKey: ["agent-files", agentId] });
     });
   const control = (file: StoredFile): ReactNode => (
-    <label className="choice small" title={mayOpen ?? "Whether the agent has it in view"}>
-      <input
-        type="checkbox"
-        checked={open.has(file.id)}
-        disabled={mayOpen !== null || file.processing_status === "error"}
-        onChange={(event) => change(file, event.target.checked)}
-      />
-      open
-    </label>
+    <Toggle
+      label="open"
+      title={mayOpen ?? "Whether the agent has it in view"}
+      isOn={open.has(file.id)}
+      isDisabled={mayOpen !== null || file.processing_status === "error"}
+      change={(isOpen) => change(file, isOpen)}
+    />
   );
   return (
     <>

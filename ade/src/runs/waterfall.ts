@@ -32,18 +32,18 @@ const KINDS: Record<string, Bar["kind"]> = { llm_request: "model", tool_executio
 /** Returns when models and tools of each step were at work, by the steps' ids; `length` is that of the whole run. */
 export function waterfallOf(spans: readonly TraceSpan[]): { steps: Map<string, StepTimes>; length: number } {
   const run = spans.find((span) => !span.parent_span_id);
-  const zero = run ? nanoseconds(run.timestamp) : Math.min(...spans.map((span) => nanoseconds(span.timestamp)));
+  const zero = run?.timestamp ?? spans.map((span) => span.timestamp).sort()[0] ?? "";
   const steps = new Map<string, StepTimes>();
   let length = run?.duration ?? 0;
   for (const step of spans) {
     const id = step.span_attributes["step.id"];
     if (step.span_name !== "agent_step" || !id) continue;
-    const from = nanoseconds(step.timestamp) - zero;
+    const from = since(zero, step.timestamp);
     const bars = spans.flatMap((span): Bar[] => {
       const kind = KINDS[span.span_name];
       if (span.parent_span_id !== step.span_id || !kind) return [];
       const label = span.span_attributes["tools"] ?? span.span_attributes["model"] ?? span.span_name;
-      return [{ kind, label, from: nanoseconds(span.timestamp) - zero, length: span.duration }];
+      return [{ kind, label, from: since(zero, span.timestamp), length: span.duration }];
     });
     steps.set(id, { from, length: step.duration, attempts: Number(step.span_attributes["step.attempts"] ?? 1), bars });
     length = Math.max(length, from + step.duration);
@@ -51,11 +51,13 @@ export function waterfallOf(spans: readonly TraceSpan[]): { steps: Map<string, S
   return { steps, length };
 }
 
-/** Returns a moment in nanoseconds. `Date` alone knows milliseconds. */
-function nanoseconds(moment: string): number {
-  const fraction = /\.(\d+)/.exec(moment)?.[1] ?? "";
-  const seconds = Date.parse(moment.replace(/\.\d+/, "")) / 1_000;
-  return seconds * 1e9 + Number(fraction.padEnd(9, "0").slice(0, 9));
+/** Returns the nanoseconds between two moments. `Date` alone knows milliseconds, and no number holds those since 1970. */
+function since(zero: string, moment: string): number {
+  const [before, now] = [zero, moment].map((each) => ({
+    seconds: Date.parse(each.replace(/\.\d+/, "")) / 1_000,
+    fraction: Number((/\.(\d+)/.exec(each)?.[1] ?? "").padEnd(9, "0").slice(0, 9)),
+  }));
+  return before && now ? (now.seconds - before.seconds) * 1e9 + now.fraction - before.fraction : 0;
 }
 
 /** Returns an error's cause in words, of what a step knows of it. */

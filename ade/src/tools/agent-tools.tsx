@@ -7,6 +7,7 @@ import { useRefusal } from "../shell/access-gate";
 import { IconButton } from "../ui/icon-button";
 import { Loaded } from "../ui/loaded";
 import { ProblemBox } from "../ui/problem-box";
+import { Toggle } from "../ui/toggle";
 import { type Action, useAction } from "../ui/use-action";
 import { AgentRules } from "./agent-rules";
 import type { Rule } from "./rules";
@@ -25,8 +26,8 @@ export function AgentTools({ agentId }: { agentId: string }) {
   const refusal = useRefusal("write_agent", agentId);
   const action = useAction();
   const queries = useQueryClient();
-  const change = (act: () => Promise<unknown>): void =>
-    void action.run(async () => {
+  const change = (act: () => Promise<unknown>): Promise<boolean> =>
+    action.run(async () => {
       await act();
       await queries.invalidateQueries({ queryKey: ["agent-tools", agentId] });
     });
@@ -41,7 +42,7 @@ export function AgentTools({ agentId }: { agentId: string }) {
               ))}
               {attached.length === 0 && <li className="empty">It has no tools. Attach one below.</li>}
             </ul>
-            {refusal === null && <Attach attached={attached} attach={(id) => change(() => api().agents.tools.attach(id, { agent_id: agentId }))} action={action} />}
+            {refusal === null && <Attach attached={attached} attach={(id) => void change(() => api().agents.tools.attach(id, { agent_id: agentId }))} action={action} />}
             {action.problem && <ProblemBox title="Could not change the tools" problem={action.problem} />}
             <AgentRules agentId={agentId} rules={rules} names={attached.map((tool) => tool.name)} refusal={refusal} />
           </>
@@ -56,7 +57,7 @@ interface ToolProps {
   tool: Tool;
   rules: Rule[];
   refusal: string | null;
-  change: (act: () => Promise<unknown>) => void;
+  change: (act: () => Promise<unknown>) => Promise<boolean>;
 }
 
 function AgentTool({ agentId, tool, rules, refusal, change }: ToolProps) {
@@ -66,17 +67,15 @@ function AgentTool({ agentId, tool, rules, refusal, change }: ToolProps) {
       <div className="file-line">
         <Link href={`/tools/${tool.id}`} className="cut"><code>{tool.name}</code></Link>
         <span className="spacer" />
-        <label className="choice small" title={refusal ?? undefined}>
-          <input
-            type="checkbox"
-            checked={asks}
-            disabled={refusal !== null}
-            onChange={(event) => change(() => api().agents.tools.updateApproval(tool.name, { agent_id: agentId, body_requires_approval: event.target.checked }))}
-          />
-          asks first
-        </label>
+        <Toggle
+          label="asks first"
+          title={refusal ?? undefined}
+          isOn={asks}
+          isDisabled={refusal !== null}
+          change={(isOn) => change(() => api().agents.tools.updateApproval(tool.name, { agent_id: agentId, body_requires_approval: isOn }))}
+        />
         {refusal === null && (
-          <IconButton label={`Detach ${tool.name}`} icon={X} onClick={() => change(() => api().agents.tools.detach(tool.id, { agent_id: agentId }))} />
+          <IconButton label={`Detach ${tool.name}`} icon={X} onClick={() => void change(() => api().agents.tools.detach(tool.id, { agent_id: agentId }))} />
         )}
       </div>
       <p className="muted small cut">{tool.description}</p>

@@ -1,6 +1,6 @@
 """Folders and files: taken in with their progress, read, failed, cut off in the middle."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,20 @@ def folder(client: Any) -> Iterator[Any]:
     client.folders.delete(made.id)
 
 
-def throttle(screen: Screen, *, bytes_in_a_second: int = -1, offline: bool = False) -> None:
+Throttle = Callable[..., None]
+
+
+@pytest.fixture
+def throttle(screen: Screen) -> Throttle:
     """Makes the browser's own network slow, or takes it away."""
     session = screen.page.context.new_cdp_session(screen.page)
     session.send("Network.enable")
-    conditions = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": bytes_in_a_second}
-    session.send("Network.emulateNetworkConditions", conditions)
+
+    def emulate(*, bytes_in_a_second: int = -1, offline: bool = False) -> None:
+        conditions = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": bytes_in_a_second}
+        session.send("Network.emulateNetworkConditions", conditions)
+
+    return emulate
 
 
 def choose(screen: Screen, *paths: Path) -> None:
@@ -63,12 +71,14 @@ def test_an_agent_gets_a_folder_with_a_file(screen: Screen, agent: Any, client: 
     client.folders.delete(client.folders.list(name="cats").items[0].id)
 
 
-def test_an_upload_shows_how_far_it_is(screen: Screen, folder: Any, tmp_path: Path, client: Any) -> None:
+def test_an_upload_shows_how_far_it_is(
+    screen: Screen, folder: Any, tmp_path: Path, client: Any, throttle: Throttle
+) -> None:
     large = tmp_path / "large.log"
     large.write_bytes(LARGE)
     screen.open(f"/folders/{folder.id}")
     expect(screen.page.get_by_text("No files yet")).to_be_visible()
-    throttle(screen, bytes_in_a_second=SLOW)
+    throttle(bytes_in_a_second=SLOW)
     choose(screen, large)
     progress = screen.page.get_by_role("progressbar", name="Upload of large.log")
     expect(progress).to_be_visible()
@@ -81,20 +91,24 @@ def test_an_upload_shows_how_far_it_is(screen: Screen, folder: Any, tmp_path: Pa
     expect(screen.page.locator(".file[data-state=completed]", has_text="large.log")).to_be_visible()
     [stored] = client.folders.files.list(folder.id).items
     assert stored.file_size == len(LARGE)
-    throttle(screen)
+    throttle()
 
 
-def test_an_upload_that_is_cut_off_is_sent_again(screen: Screen, folder: Any, tmp_path: Path, client: Any) -> None:
+def test_an_upload_that_is_cut_off_is_sent_again(
+    screen: Screen, folder: Any, tmp_path: Path, client: Any, throttle: Throttle
+) -> None:
     large = tmp_path / "large.log"
     large.write_bytes(LARGE)
     screen.open(f"/folders/{folder.id}")
-    throttle(screen, bytes_in_a_second=SLOW)
+    throttle(bytes_in_a_second=SLOW)
     choose(screen, large)
-    expect(screen.page.get_by_role("progressbar")).not_to_have_attribute("value", "0")
-    throttle(screen, offline=True)
+    progress = screen.page.get_by_role("progressbar")
+    expect(progress).to_be_visible()
+    expect(progress).not_to_have_attribute("value", "0")
+    throttle(offline=True)
     failed = screen.page.locator(".file[data-state=failed]")
     expect(failed).to_contain_text("nothing of it was stored")
-    throttle(screen)
+    throttle()
     screen.shoot("cut-off")
     assert client.folders.files.list(folder.id).items == []
     failed.get_by_role("button", name="Send large.log again").click()
