@@ -18,7 +18,6 @@ from services.tool_runner.mcp_servers.model import secrets_of
 from services.tool_runner.mcp_servers.service import McpServerService
 
 _MOST_RESULT = 12 * MIB
-_PLACE = Place("mcp")
 
 
 class McpRunner:
@@ -30,7 +29,7 @@ class McpRunner:
 
     async def place(self, tool: Tool) -> Place:
         """Returns the server."""
-        return _PLACE
+        return Place("mcp", server=str(tool.mcp_server_id))
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
         """Asks the server, once."""

@@ -339,3 +339,24 @@ async def test_there_are_at_most_200(tool_url: str, tmp_path: Path) -> None:
         await asyncio.gather(*(_create(service, f"server {number}", url) for number in range(200)))
         with fails(InvalidArgument, "MCP_SERVER_INVALID"):
             await _create(service, "one more", url)
+
+
+async def test_slow_calls_of_a_server_keep_no_other_call_waiting(tool_url: str, tmp_path: Path) -> None:
+    """They wait for somebody else: the slots of this machine, one here, are not theirs."""
+    settings = replace(SETTINGS, times=Times(5, 5, 60, 60))
+    async with (
+        McpServer().serving() as fake,
+        tool_runner(tool_url, tmp_path, mcp=settings, at_once=1) as service,
+    ):
+        slow = {tool.name: tool for tool in await _tools(service, await _create(service, "one", fake.url))}["slow"]
+        other = await _tools(service, await _create(service, "other", fake.url))
+        quick = {tool.name: tool for tool in other}["echo_other"]
+        keys = [f"call-{uuid4()}" for _ in range(8)]
+        calls = [asyncio.create_task(service.call(slow.id, key=key, seconds=60)) for key in keys]
+        for key in keys:
+            await service.until_state(key, execution_pb.RECEIPT_STATE_STARTED)
+        receipt = await service.call(quick.id, text="hi")
+        assert receipt.outcome == execution_pb.OUTCOME_SUCCESS
+        assert not any(call.done() for call in calls)
+        await asyncio.gather(*map(service.cancel, keys))
+        await asyncio.gather(*calls)
