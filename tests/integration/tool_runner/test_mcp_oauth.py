@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import httpx
+import pytest
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import mcp_pb2 as mcp_pb
@@ -160,3 +161,24 @@ async def test_an_answer_of_another_issuer_is_refused(tool_url: str, tmp_path: P
                 with fails(Internal, "MCP_FAILED"):
                     await other.mcp.FinishMcpAuthorization(mixed)
         assert not oauth.access
+
+
+@pytest.mark.parametrize(
+    ("methods", "silent", "asked"),
+    [
+        (("client_secret_post", "none"), True, "client_secret_post"),  # mcpAuthRouter of the TypeScript SDK
+        (("client_secret_basic",), True, "client_secret_basic"),
+        (("none",), False, "none"),
+        (("private_key_jwt", "client_secret_basic"), False, "client_secret_basic"),
+        ((), False, None),
+    ],
+)
+async def test_loci_authenticates_as_the_server_can_take_it(
+    tool_url: str, tmp_path: Path, methods: tuple[str, ...], silent: bool, asked: str | None
+) -> None:
+    async with _two(tool_url, tmp_path, methods=methods, silent=silent, lifetime=10) as (one, other, oauth, server):
+        events = await _authorise(one, other, pb.StreamConnectRequest(id=server.id, callback_url=_CALLBACK))
+        assert _names(events)[-1] == "SUCCESS", events[-1].message
+        assert oauth.asked == [asked]
+        # To renew tokens it does the same.
+        assert oauth.refreshed >= 1
