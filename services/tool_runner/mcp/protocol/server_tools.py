@@ -12,6 +12,7 @@ from uuid import UUID, uuid5
 
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.storable import storable
+from services.tool_runner.mcp.protocol.input_schemas import modern
 
 JsonObject = dict[str, Any]
 
@@ -80,10 +81,13 @@ def _problem_of(item: Any, name: str, offers: Mapping[str, ServerTool]) -> str:
         return f"its name is longer than {_MOST_PROBLEM} characters"
     if name in offers:
         return "the server lists another tool of this name"
-    schema = item.get("inputSchema", {})
-    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+    execution = item.get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+        return "it runs as a task only (execution.taskSupport), and Loci calls tools without tasks"
+    schema = {} if item.get("inputSchema") is None else item["inputSchema"]
+    if not isinstance(schema, dict) or schema.get("type") not in (None, "object", ["object"]):
         return "its inputSchema is not a JSON Schema of type object"
-    if not isinstance(schema.get("properties", {}), dict):
+    if not isinstance(schema.get("properties") or {}, dict):
         return "the properties of its inputSchema are not an object"
     return _unwieldy(schema)
 
@@ -112,8 +116,7 @@ def _unwieldy(schema: JsonObject) -> str:
 
 
 def _offer(item: JsonObject, name: str) -> ServerTool:
-    parameters = {"type": "object", "properties": {}, **item.get("inputSchema", {})}
-    parameters.pop("$schema", None)
+    parameters = {"type": "object", "properties": {}, **modern(item.get("inputSchema"))}
     described = item.get("description") or item.get("title") or ""
     annotations = item.get("annotations")
     read_only = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
