@@ -1,6 +1,7 @@
 """`python -m services.tool_runner` serves; `python -m services.tool_runner migrate` brings the schema up to date."""
 
 import logging
+from pathlib import Path
 
 from services.common import telemetry
 from services.common.channel import make_channel
@@ -13,6 +14,7 @@ from services.tool_runner.builtin.runner import BuiltinRunner
 from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.layers.layers import Layers
+from services.tool_runner.mcp.homes import Homes
 from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.sandbox_configs.rules.configs import type_of
 from services.tool_runner.sandboxes.choose import SandboxChoice
@@ -35,7 +37,8 @@ async def serve(env: Env) -> None:
     egress = Egress(settings.egress)
     layers = Layers(settings.layers, sandboxes, egress)
     stores = postgres_stores(pool, settings.sealer)
-    programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host_folders)
+    homes = Homes(Path(settings.mcp.home_dir), settings.mcp.home_bytes) if settings.mcp.home_dir else None
+    programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host, homes)
     mcp = build_mcp(settings.mcp, stores, programs)
     runner = build(
         listen=settings.listen,

@@ -11,7 +11,7 @@ from services.common.database_settings import DatabaseSettings
 from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
 from services.common.settings import Env, SettingsError
-from services.tool_runner.core.job import MIB, Limits
+from services.tool_runner.core.job import MIB, HostFolder, HostView, Limits
 from services.tool_runner.core.network_policy import parse_hosts
 from services.tool_runner.egress.egress import EgressSettings
 from services.tool_runner.egress.proxy import Limits as NetworkLimits
@@ -125,11 +125,18 @@ def read_database(env: Env) -> DatabaseSettings:
 
 
 def _mcp(env: Env) -> McpSettings:
-    usual, host_folders = Times(), _host_folders(env)
+    usual, folders, programs = Times(), _host_folders(env), env.flag("LOCI_MCP_STDIO_PROGRAMS")
+    if programs and env.text("LOCI_SANDBOX", default="auto") not in ("auto", "bubblewrap"):
+        raise SettingsError(
+            "LOCI_MCP_STDIO_PROGRAMS: only bubblewrap shows this machine's programs; others have an image"
+        )
+    shown = bool(folders) or programs
     return McpSettings(
-        # The second is the reference's. Who names folders for programs wants programs.
-        stdio=env.flag("LOCI_MCP_STDIO", default=bool(host_folders) or not env.flag("MCP_DISABLE_STDIO", default=True)),
-        host_folders=host_folders,
+        # The second is the reference's. Who shows programs something wants programs.
+        stdio=env.flag("LOCI_MCP_STDIO", default=shown or not env.flag("MCP_DISABLE_STDIO", default=True)),
+        host=HostView(folders, programs),
+        home_dir=env.text("LOCI_MCP_HOME_DIR", default=_mcp_homes(env), expected="a folder"),
+        home_bytes=MIB * env.integer("LOCI_MCP_HOME_MIB", default=256, least=1, most=1_048_576, example="256"),
         allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
         times=Times(
             connect=env.seconds("LOCI_MCP_CONNECT_SECONDS", default=usual.connect),
@@ -140,7 +147,12 @@ def _mcp(env: Env) -> McpSettings:
     )
 
 
-def _host_folders(env: Env) -> tuple[str, ...]:
+def _mcp_homes(env: Env) -> str:
+    home = env.text("LOCI_HOME", default="")
+    return os.path.join(home, "mcp") if home else ""
+
+
+def _host_folders(env: Env) -> tuple[HostFolder, ...]:
     text = env.text("LOCI_MCP_STDIO_PATHS", default="", expected="folders with colons", example="/opt/mcp:/usr/local")
     if text and env.text("LOCI_SANDBOX", default="auto") in REMOTE_KINDS:
         raise SettingsError("LOCI_MCP_STDIO_PATHS: only docker and bubblewrap can show folders of this machine")

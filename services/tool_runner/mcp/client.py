@@ -22,7 +22,9 @@ JsonObject = dict[str, Any]
 _TRANSPORTS = "services.tool_runner.mcp.transports"
 _MOST_LINES = 256
 _MOST_LINES_OF_TENANT = 64
-_MOST_PAGES = 50
+# What really bounds them is the time for the list, and the next figure.
+_MOST_PAGES = 1_000
+_NO_SUCH_METHOD = -32601
 _MOST_LISTED = 2_000
 _MOST_CURSOR = 16 * 1024
 
@@ -71,7 +73,7 @@ class McpClient:
         self._all: WeakSet[McpSession] = WeakSet()
 
     async def tools(self, target: Target) -> list[Any]:
-        """Returns what it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
+        """Returns what it lists, as it sent it: at most 2,000, none of one without tools. Raises McpProblem."""
         try:
             return await self._tools(target)
         except McpProblem as problem:
@@ -99,6 +101,13 @@ class McpClient:
                     if last or problem.arrived or not problem.fresh:
                         raise
         raise AssertionError("the last attempt returns or raises")
+
+    async def forget(self, organization_id: UUID, server_id: UUID | None = None) -> None:
+        """Ends the sessions of a server that is gone, and removes what its program had kept; None: of a tenant."""
+        keys = [key for key in self._lines if key[0] == organization_id and server_id in (None, key[1])]
+        await asyncio.gather(*(self._lines.pop(key).close() for key in keys))
+        if self._programs:
+            await self._programs.forget(organization_id, server_id)
 
     async def close(self) -> None:
         """Ends all sessions."""
@@ -188,7 +197,8 @@ class McpClient:
 
         if isinstance(transport, Stdio):
             assert self._programs is not None
-            return transports.process_dial(await self._programs.ready(target.organization_id, transport))
+            server_id = target.server.id if target.stored else None
+            return transports.process_dial(await self._programs.ready(target.organization_id, transport, server_id))
         return transports.http_dial(
             transport,
             target.bearer,
@@ -203,6 +213,8 @@ async def _page(line: "McpSession", params: JsonObject, seconds: float) -> JsonO
     try:
         page = await line.ask("tools/list", params, seconds=seconds)
     except ServerError as error:
+        if error.code == _NO_SUCH_METHOD:  # it has resources or prompts alone
+            return {"tools": []}
         raise McpProblem(Kind.FAILED, f"the MCP server did not list its tools: {str(error)[:300]}") from None
     if not isinstance(page.get("tools"), list):
         raise McpProblem(Kind.FAILED, "the MCP server's list of tools is no list")

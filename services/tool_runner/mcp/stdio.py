@@ -3,25 +3,43 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 from uuid import UUID
 
 from services.common.core.refusals import Refused
 from services.common.errors import FailedPrecondition
 from services.tool_runner.core import requirements
-from services.tool_runner.core.job import Job, Language, Layer, Limits, Mode, SandboxUnavailable
+from services.tool_runner.core.job import (
+    NOTHING_SHOWN,
+    HostView,
+    Job,
+    Language,
+    Layer,
+    Limits,
+    Mode,
+    SandboxUnavailable,
+)
+from services.tool_runner.core.network_policy import DEFAULT_PORTS, Policy
 from services.tool_runner.core.ports import Ends, Layers, Process, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.egress.protocol import placeholders
+from services.tool_runner.mcp.homes import Homes
 from services.tool_runner.mcp.protocol.commands import program_of
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.model import Stdio
 
 # Longer than that nobody waits; it goes on, and is there the next time.
 _INSTALL_SECONDS = 25.0
+# Of npm packages, in the program's home; see `npm_program`.
+_COPIES = "/work/.packages"
 
 
 class SandboxPrograms:
-    """`mcp.ports.Programs`. `limits` hold for a program as long as it runs; `host_folders`: see `Job`."""
+    """`mcp.ports.Programs`. `limits` hold for a program as long as it runs; `host`: what it sees of the machine.
+
+    homes: where programs keep what they write; None: in memory, until they end.
+    """
 
     def __init__(
         self,
@@ -29,15 +47,19 @@ class SandboxPrograms:
         egress: Egress,
         layers: Layers,
         limits: Limits,
-        host_folders: tuple[str, ...] = (),
+        host: HostView = NOTHING_SHOWN,
+        homes: Homes | None = None,
     ) -> None:
         self._sandboxes = sandboxes
         self._egress = egress
         self._layers = layers
         self._limits = limits
-        self._host_folders = host_folders
+        self._host = host
+        self._homes = homes
 
-    async def ready(self, organization_id: UUID, program: Stdio) -> AbstractAsyncContextManager[Process]:
+    async def ready(
+        self, organization_id: UUID, program: Stdio, server_id: UUID | None
+    ) -> AbstractAsyncContextManager[Process]:
         """See the port."""
         try:
             found = program_of(program.command, program.args)
@@ -45,24 +67,38 @@ class SandboxPrograms:
             environment, held = placeholders.split(dict(program.env), policy)
             layer = await self._layer(found.requirements, found.language)
             sandbox = await self._sandboxes.get()
+            home = await self._home(organization_id, server_id)
         except (Refused, SandboxUnavailable, FailedPrecondition) as error:
             raise _cannot(str(error)) from None
+        allowed = bool(policy.allow or policy.secrets)
         job = Job(
             "",
             "",
             {},
-            environment=environment,
+            environment=environment | _local_places(policy) | ({"loci_package_copy": _COPIES} if home else {}),
             limits=self._limits,
             language=found.language,
             mode=Mode.PROCESS,
             argv=found.argv,
             layer=layer,
-            host_folders=self._host_folders,
+            host=replace(self._host, home=str(home or "")),
             tenant=str(organization_id),
         )
-        allowed = bool(policy.allow or policy.secrets)
         tunnel = self._egress.tunnel(policy, held) if allowed else None
-        return _running(lambda: sandbox.open(job, Ends(tunnel=tunnel)))
+
+        async def start() -> Process:
+            process = await sandbox.open(job, Ends(tunnel=tunnel))
+            return self._homes.watched(process, home) if self._homes and home else process
+
+        return _running(start)
+
+    async def forget(self, organization_id: UUID, server_id: UUID | None) -> None:
+        """See the port."""
+        if self._homes:
+            await self._homes.remove(organization_id, server_id)
+
+    async def _home(self, organization_id: UUID, server_id: UUID | None) -> Path | None:
+        return await self._homes.of(organization_id, server_id) if self._homes and server_id else None
 
     async def _layer(self, needed: str, language: Language) -> Layer | None:
         if not needed:
@@ -86,6 +122,14 @@ async def _running(open_: Callable[[], Awaitable[Process]]) -> AsyncIterator[Pro
         yield process
     finally:
         await asyncio.shield(process.close())
+
+
+def _local_places(policy: Policy) -> dict[str, str]:
+    """Returns the variable by which Node asks the proxy, not the sandbox, for hosts of the machine; see `node/`."""
+    hosts = (*policy.allow, *(host for secret in policy.secrets.values() for host in secret.hosts))
+    ports = ((host.name, port) for host in hosts for port in ((host.port,) if host.port else DEFAULT_PORTS))
+    local = [f"{name}:{port}" for name, port in ports if name == "localhost" or name.startswith("127.")]
+    return {"loci_proxied_local": ",".join(local)} if local else {}
 
 
 def _cannot(why: str) -> McpProblem:

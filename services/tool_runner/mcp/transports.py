@@ -18,18 +18,13 @@ from services.tool_runner.mcp.http import MOST_EVENT, MOST_STREAM, OutwardMcp, m
 from services.tool_runner.mcp.pending import PendingRequests
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp.protocol.last_words import ended_text
 from services.tool_runner.mcp.session import Dial, Streams
 from services.tool_runner.mcp.throttle import Throttle, too_much
 from services.tool_runner.mcp_servers.model import Http
 from services.tool_runner.mcp_servers.model import Kind as ServerKind
 
 _DAY = 86_400.0
-# What the system, Python and Node say of a program or a script that is not in the sandbox.
-_NOT_THERE = ("No such file or directory", "Cannot find module", "No module named")
-_HINT = (
-    "It runs in a sandbox, which has packages (npx, uvx) and, of this machine's files, only the folders that the "
-    "operator names in LOCI_MCP_STDIO_PATHS"
-)
 
 
 def http_dial(
@@ -135,8 +130,4 @@ async def _say(process: Process, sending: Any, watch: PendingRequests) -> None:
 
 
 def _ended(process: Process) -> McpProblem:
-    last_words = process.errors.strip()
-    text = "the MCP server's program ended" + (f"; its last words: {last_words[-600:]}" if last_words else "")
-    if any(words in last_words for words in _NOT_THERE):
-        text = f"{text}. {_HINT}"
-    return McpProblem(Kind.UNREACHABLE, text, arrived=True, fresh=True)
+    return McpProblem(Kind.UNREACHABLE, ended_text(process.errors), arrived=True, fresh=True)

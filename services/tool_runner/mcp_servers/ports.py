@@ -131,6 +131,15 @@ class TokenStore(Protocol):
 class Programs(Protocol):
     """Starts servers that are programs, in sandboxes."""
 
-    async def ready(self, organization_id: UUID, program: Stdio) -> AbstractAsyncContextManager[Process]:
-        """Returns a block in which it runs, with its packages installed. Raises McpProblem."""
+    async def ready(
+        self, organization_id: UUID, program: Stdio, server_id: UUID | None
+    ) -> AbstractAsyncContextManager[Process]:
+        """Returns a block in which it runs, with its packages installed. Raises McpProblem.
+
+        `server_id`: whose folder it has; None, for a server that is not stored: one that goes with it.
+        """
+        ...
+
+    async def forget(self, organization_id: UUID, server_id: UUID | None) -> None:
+        """Removes what a server that is gone had kept; None: all servers of a tenant that is."""
         ...

@@ -123,6 +123,7 @@ class McpServerService:
         """Deletes it with its tools. Raises NotFound."""
         if not await self._store.delete(organization_id, server_id):
             raise _no_such(f"mcp_server-{server_id}")
+        await self._parts.client.forget(organization_id, server_id)
 
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
         """Returns those of the catalogue, by name. Raises NotFound."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from services.tool_runner.core.job import MIB, HostView
 from services.tool_runner.mcp.client import McpClient, Times
 from services.tool_runner.mcp.runner import McpRunner
 from services.tool_runner.mcp.schema_check import SchemaCheck
@@ -16,11 +17,14 @@ from services.tool_runner.tools.ports import ToolStore
 class McpSettings:
     """The operator's settings. `stdio`: whether servers may be programs; `allow_private`: at private addresses, too.
 
-    `host_folders`: those that programs see; see `Job`.
+    host: what programs see of the machine. home_dir, home_bytes: where each keeps what it writes, and how much; ""
+    for nowhere.
     """
 
     stdio: bool = False
-    host_folders: tuple[str, ...] = ()
+    host: HostView = field(default_factory=HostView)
+    home_dir: str = ""
+    home_bytes: int = 256 * MIB
     allow_private: bool = False
     times: Times = field(default_factory=Times)
 

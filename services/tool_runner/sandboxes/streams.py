@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from services.tool_runner.sandboxes.protocol.wire import CHUNK_BYTES, WINDOW_BYTES, Frame
 
 _ERRORS_CHARS = 4000
+_FIRST_CHARS = 1000
 MOST_WAITING = 64  # chunks of a program's output; it waits then
 _GIVE_BACK = WINDOW_BYTES // 4
 
@@ -178,7 +179,10 @@ class WorkerProcess:
 
     def complain(self, text: str) -> None:
         """Takes what it wrote to stderr."""
-        self._errors = (self._errors + text)[-_ERRORS_CHARS:]
+        whole = self._errors + text
+        # The cause may stand at the beginning, and most of the rest be its stack.
+        middle = max(0, len(whole) - _ERRORS_CHARS)
+        self._errors = whole[:_FIRST_CHARS] + whole[_FIRST_CHARS + middle :]
 
     def widen(self, size: int) -> None:
         """Widens the window by what it took of its stdin."""
