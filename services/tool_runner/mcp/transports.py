@@ -6,8 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
-import httpx2
-from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
@@ -20,11 +18,10 @@ from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.protocol.last_words import ended_text
 from services.tool_runner.mcp.session import Dial, Streams
+from services.tool_runner.mcp.sse import sse_streams
 from services.tool_runner.mcp.throttle import Throttle, too_much
 from services.tool_runner.mcp_servers.model import Http
 from services.tool_runner.mcp_servers.model import Kind as ServerKind
-
-_DAY = 86_400.0
 
 
 def http_dial(
@@ -43,7 +40,7 @@ def http_dial(
         outward = OutwardMcp(
             watch, bearer, allow_private=allow_private, seconds=execute, reads_events=older, trusted=trusted
         )
-        return _sse(server, outward, connect) if older else _streamable(server, outward, connect)
+        return _sse(server, outward, connect, watch) if older else _streamable(server, outward, connect)
 
     return dial
 
@@ -59,13 +56,11 @@ async def _streamable(server: Http, outward: OutwardMcp, connect: float) -> Asyn
 
 
 @asynccontextmanager
-async def _sse(server: Http, outward: OutwardMcp, connect: float) -> AsyncIterator[Streams]:
-    def client(
-        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
-    ) -> httpx2.AsyncClient:
-        return mcp_client(outward, server.all_headers(), connect)
-
-    async with sse_client(server.url, timeout=connect, sse_read_timeout=_DAY, httpx_client_factory=client) as streams:
+async def _sse(server: Http, outward: OutwardMcp, connect: float, watch: PendingRequests) -> AsyncIterator[Streams]:
+    async with (
+        mcp_client(outward, server.all_headers(), connect) as client,
+        sse_streams(server.url, client, watch) as streams,
+    ):
         yield streams
 
 
