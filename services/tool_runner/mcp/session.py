@@ -8,6 +8,7 @@ results would be checked here against schemas that can be made to take for ever.
 import asyncio
 import contextlib
 import itertools
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -225,7 +226,7 @@ class McpSession:
         if listener is None and len(self._listeners) == 1:
             listener = next(iter(self._listeners))
         if listener:
-            text = params.data if isinstance(params.data, str) else str(params.data)
+            text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
             listener(f"[{params.level}] {text}")
 
 

@@ -130,6 +130,15 @@ async def test_a_schema_that_kills_the_child_harms_no_other() -> None:
         ("uvx", ["--from", "pkg[cli]==2.*", "run"], Language.PYTHON, [("pkg[cli]", "==2.*")], ["run"]),
         ("uvx", ["--with", "extra", "pkg"], Language.PYTHON, [("pkg", ""), ("extra", "")], ["pkg"]),
         ("uv", ["tool", "run", "pkg"], Language.PYTHON, [("pkg", "")], ["pkg"]),
+        ("uvx", ["--refresh", "-q", "pkg", "--port", "1"], Language.PYTHON, [("pkg", "")], ["pkg", "--port", "1"]),
+        ("uvx", ["--from", "pkg", "python", "-m", "x"], Language.PYTHON, [("pkg", "")], ["python3", "-P", "-m", "x"]),
+        (
+            "uv",
+            ["run", "--with", "a==1,b", "s.py", "-v"],
+            Language.PYTHON,
+            [("a", "==1"), ("b", "")],
+            ["", "s.py", "-v"],
+        ),
     ],
 )
 def test_commands_of_npx_and_uvx_are_packages_and_programs(
@@ -145,7 +154,19 @@ def test_other_commands_are_programs_of_the_image() -> None:
     program = program_of("python3", ["-m", "server"])
     assert (program.argv, program.requirements) == (("python3", "-m", "server"), "")
     assert program_of("node", ["server.js"]).language is Language.NODE
-    for bad in (["npx"], ["npx", "--registry", "http://evil", "pkg"], ["uvx", "git+https://evil/x"], ["uvx", "--from"]):
+    own = program_of("uv", ["run", "--directory=/srv/mine", "--no-project", "server.py", "--port", "1"])
+    assert (own.argv[-4:], own.requirements) == (("/srv/mine", "server.py", "--port", "1"), "")
+    with pytest.raises(Refused, match="the Python of the sandbox"):
+        program_of("uvx", ["--python", "3.12", "pkg"])
+    for bad in (
+        ["uv", "run"],
+        ["uv", "run", "--with"],
+        ["uv", "run", "--python", "3.12", "x"],
+        ["npx"],
+        ["npx", "--registry", "http://evil", "pkg"],
+        ["uvx", "git+https://evil/x"],
+        ["uvx", "--from"],
+    ):
         with pytest.raises(Refused):
             program_of(bad[0], bad[1:])
 

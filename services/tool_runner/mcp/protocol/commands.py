@@ -21,9 +21,25 @@ from services.tool_runner.mcp_servers.model import INVALID
 # By what people write: the words of the command, and whose packages they are.
 _NPM: tuple[tuple[str, ...], ...] = (("npx",), ("npm", "exec"), ("npm", "x"))
 _PIP: tuple[tuple[str, ...], ...] = (("uvx",), ("uv", "tool", "run"), ("pipx", "run"))
+_PYTHONS = frozenset({"python", "python3"})
 _NODES = frozenset({"node", "nodejs"})
+# How to install is Loci's affair: these change nothing here.
 _FLAGS = frozenset(
-    {"-y", "--yes", "-q", "--quiet", "--no-install", "--prefer-offline", "--no-cache", "--isolated", "--"}
+    {
+        "-y",
+        "--yes",
+        "-q",
+        "--quiet",
+        "-v",
+        "--verbose",
+        "--no-install",
+        "--no-audit",
+        "--no-fund",
+        "--no-progress",
+        "--",
+    }
+    | {"--prefer-offline", "--prefer-online", "--offline", "--no-cache", "-n", "--isolated", "--ignore-existing"}
+    | {"--refresh", "--reinstall", "--upgrade", "-U", "--no-config", "--native-tls", "--legacy-peer-deps", "--force"}
 )
 _UV_FLAGS = frozenset({"--no-project", "--frozen", "--locked", "--no-sync", "--offline", "--script", "-s", "--no-dev"})
 _UV_VALUES = ("--directory", "--project", "--with")
@@ -87,6 +103,8 @@ def _pip(words: Sequence[str]) -> Program:
     if not named and packages:
         needed.insert(0, _package_name(*_pip_parts(rest[0])))
     program = rest[0] if named else _pip_parts(rest[0])[0].partition("[")[0]
+    if named and program in _PYTHONS:
+        return Program(("python3", "-P", *rest[1:]), Language.PYTHON, json.dumps(needed))
     # -P: what lies in the working folder is no module of the program's.
     return Program(("python3", "-P", "-c", _RUN_PYTHON, program, *rest[1:]), Language.PYTHON, json.dumps(needed))
 
@@ -122,6 +140,10 @@ def _options(words: Sequence[str], named: Sequence[str]) -> tuple[list[str], lis
             if not value and not left:
                 raise _refusal(f"{option} names no package")
             packages.append(value or left.pop(0))
+        elif option in ("--python", "-p"):
+            raise _refusal(
+                f"{option}: the Python of the sandbox runs it; leave it out, or choose another image or machine"
+            )
         elif option not in _FLAGS:
             raise _refusal(f"the option {option[:50]} of npx or uvx is not known here; leave it out")
     return packages, left
