@@ -69,6 +69,10 @@ class McpStore(Protocol):
         """Stores the outcome of listing its tools; its version stays."""
         ...
 
+    async def note_contact(self, organization_id: UUID, server_id: UUID, status: Status, problem: str) -> None:
+        """Stores what a call showed of it; its version, and when its tools were listed, stay."""
+        ...
+
     async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
         """Deletes it with its tools; returns whether there was one."""
         ...

@@ -136,8 +136,7 @@ class McpServerService:
         try:
             listing = await self.list_tools(self.target(organization_id, server))
         except McpProblem as problem:
-            status = _STATUS.get(problem.kind, Status.FAILED)
-            text = Mask(model.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
+            status, text = _state_after(server, problem)
             kept = SyncOutcome(status=status, problem=text, tool_problems=server.tool_problems)
             await self._store.note(organization_id, server_id, kept)
             raise
@@ -145,6 +144,12 @@ class McpServerService:
         outcome = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
         await self._store.note(organization_id, server_id, outcome)
         return replace(changes, server=await self.get(organization_id, server_id))
+
+    async def note_contact(self, organization_id: UUID, server: Server, problem: McpProblem | None) -> None:
+        """Keeps what a call showed of a server: that it answered, or why it could not be used."""
+        state = (Status.CONNECTED, "") if problem is None else _state_after(server, problem)
+        if state != (server.status, server.problem):
+            await self._store.note_contact(organization_id, server.id, *state)
 
     async def list_unsaved(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:
         """Returns the tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
@@ -213,6 +218,11 @@ class McpServerService:
             except AlreadyExists:
                 taken.add(name)
         return ""
+
+
+def _state_after(server: Server, problem: McpProblem) -> tuple[Status, str]:
+    text = Mask(model.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
+    return _STATUS.get(problem.kind, Status.FAILED), text
 
 
 def refreshed_tool(tool: Tool, offer: ServerTool) -> Tool | None:

@@ -360,3 +360,18 @@ async def test_slow_calls_of_a_server_keep_no_other_call_waiting(tool_url: str, 
         assert not any(call.done() for call in calls)
         await asyncio.gather(*map(service.cancel, keys))
         await asyncio.gather(*calls)
+
+
+async def test_the_status_is_what_the_last_call_showed(tool_url: str, tmp_path: Path) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        server = await _create(service, "changing", fake.url)
+        echo = {tool.name: tool for tool in await _tools(service, server)}["echo"]
+        fake.token, fake.challenge = "wanted", ""
+        await service.call(echo.id, text="a")
+        seen = (await service.mcp.GetMcpServer(service_pb.GetMcpServerRequest(id=server.id))).server
+        assert seen.status == mcp_pb.MCP_STATUS_OAUTH_REQUIRED
+        assert seen.problem
+        fake.token = ""
+        assert (await service.call(echo.id, text="b")).outcome == execution_pb.OUTCOME_SUCCESS
+        seen = (await service.mcp.GetMcpServer(service_pb.GetMcpServerRequest(id=server.id))).server
+        assert (seen.status, seen.problem) == (mcp_pb.MCP_STATUS_CONNECTED, "")
