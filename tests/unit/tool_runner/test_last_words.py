@@ -18,6 +18,8 @@ from services.tool_runner.mcp.protocol.last_words import ended_text, excerpt
             "can't open file '/srv/server.py': [Errno 2] No such file or directory",
             "LOCI_MCP_STDIO_PATHS names",
         ),
+        ("Error: None of the specified directories are accessible", "LOCI_MCP_STDIO_PATHS names"),
+        ("ERROR /home/me/project is not a valid Git repository", "LOCI_MCP_STDIO_PATHS names"),
         ("Error: EROFS: read-only file system, open '/opt/x'", "LOCI_MCP_STDIO_PATHS=/folder:rw"),
         ("Error: Could not locate the bindings file. Tried:", "needs a compiler"),
         ("the program ended by signal SIGKILL", "LOCI_TOOL_MEMORY_MIB"),

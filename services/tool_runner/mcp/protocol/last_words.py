@@ -46,7 +46,8 @@ _CAUSES = (
         "it may not use a file. Where Loci runs as root, programs run as another user: open the file to others (chmod)",
     ),
     _cause(
-        r"No such file or directory|\bENOENT\b|Cannot find module|No module named",
+        r"No such file or directory|\bENOENT\b|Cannot find module|No module named|does not exist|cannot access"
+        r"|(?:directories|paths) are accessible|not a valid git repository|NoSuchPathError",
         "it did not find a file. Of this machine it sees the folders that LOCI_MCP_STDIO_PATHS names, and no others",
     ),
     _cause(
