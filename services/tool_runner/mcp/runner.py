@@ -15,7 +15,8 @@ from services.tool_runner.mcp.client import McpClient
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 from services.tool_runner.mcp.protocol.results import failed_result, result_of
-from services.tool_runner.mcp_servers.model import Server, secrets_of
+from services.tool_runner.mcp_servers.masks import secrets_of
+from services.tool_runner.mcp_servers.model import Server
 from services.tool_runner.mcp_servers.service import McpServerService
 
 _MOST_RESULT = 12 * MIB

@@ -17,7 +17,7 @@ from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.protocol.server_tools import ServerTool, ServerTools
 from services.tool_runner.mcp.schema_check import SchemaCheck
-from services.tool_runner.mcp_servers import model
+from services.tool_runner.mcp_servers import masks, model
 from services.tool_runner.mcp_servers.model import INVALID, MOST_SERVERS, Http, Server, Status, Stdio, Transport
 from services.tool_runner.mcp_servers.ports import McpStore, SyncOutcome
 from services.tool_runner.mcp_servers.tokens import TokenKeeper
@@ -62,7 +62,7 @@ class McpServerService:
     async def create(self, organization_id: UUID, user_id: UUID, server: Server) -> Server:
         """Stores it and reads its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
         await self._check(server.transport)
-        named = replace(server, name=model.check_name(server.name), transport=model.unmask(server.transport, _NOTHING))
+        named = replace(server, name=model.check_name(server.name), transport=masks.unmask(server.transport, _NOTHING))
         stored = await self._store.insert(organization_id, user_id, named, MOST_SERVERS)
         if stored.status is not Status.NEVER_ASKED:
             return stored  # the same request again
@@ -221,7 +221,7 @@ class McpServerService:
 
 
 def _state_after(server: Server, problem: McpProblem) -> tuple[Status, str]:
-    text = Mask(model.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
+    text = Mask(masks.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
     return _STATUS.get(problem.kind, Status.FAILED), text
 
 
@@ -259,7 +259,7 @@ class TransportChange:
         if self.kind is not present.kind:
             raise Refused(INVALID, f"mcp_server_type: the server is {present.kind}; make a new one for {self.kind}")
         written: Transport = replace(present, **self.fields)  # type: ignore[arg-type]
-        return model.unmask(written, present)
+        return masks.unmask(written, present)
 
 
 _NOTHING = Http(kind=model.Kind.STREAMABLE_HTTP, url="")

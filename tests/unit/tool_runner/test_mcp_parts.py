@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.common.core.refusals import Refused
+from services.common.core.secret_names import MASK
 from services.tool_runner.core.job import ExitReason, Language
 from services.tool_runner.mcp.protocol import results, server_tools
 from services.tool_runner.mcp.protocol.commands import program_of
@@ -15,8 +16,8 @@ from services.tool_runner.mcp.protocol.errors import McpProblem
 from services.tool_runner.mcp.protocol.server_tools import ServerTool
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp.throttle import Throttle
-from services.tool_runner.mcp_servers import model
-from services.tool_runner.mcp_servers.model import MASK, Http, Kind, Stdio
+from services.tool_runner.mcp_servers import masks, model
+from services.tool_runner.mcp_servers.model import Http, Kind, Stdio
 from services.tool_runner.mcp_servers.service import refreshed_tool
 
 PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -197,17 +198,29 @@ def test_headers_of_the_protocol_are_kept_and_not_sent() -> None:
 
 def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() -> None:
     http = Http(kind=Kind.SSE, url="https://a", auth_header="Authorization", auth_token="t0ken", headers={"k": "v4l"})
-    program = Stdio(command="cat", env={"KEY": "v4lue"})
+    program = Stdio(command="cat", args=("--token", "v4larg", "--all"), env={"KEY": "v4lue"})
     for transport in (http, program):
-        shown = model.mask(transport)
-        assert model.unmask(shown, transport) == transport
+        shown = masks.mask(transport)
+        assert masks.unmask(shown, transport) == transport
         text = model.config_text(transport) + repr(transport) + repr(shown)
         assert not any(secret in text for secret in ("t0ken", "v4l", "v4lue"))
+        assert "--all" in text or transport is http
         kept = model.transport_of(transport.kind, model.config_text(transport), model.secrets_text(transport))
         assert kept == transport
     with pytest.raises(Refused, match="stands for a value"):
-        model.unmask(Stdio(command="cat", env={"NEW": MASK}), program)
+        masks.unmask(Stdio(command="cat", env={"NEW": MASK}), program)
+    with pytest.raises(Refused, match="args"):
+        masks.unmask(Stdio(command="cat", args=("--password", MASK)), program)
     assert http.all_headers() == {"k": "v4l", "Authorization": "Bearer t0ken"}
+
+
+def test_results_hide_what_is_secret_and_show_the_rest() -> None:
+    env = {"API_KEY": "v4lue", "DATA_DIR": "/work/data", "PLAIN": "held back"}
+    network = '{"secrets": {"PLAIN": {"hosts": ["a.example"]}}}'
+    program = Stdio(command="npx", args=("server", "--figma-api-key=s3cret"), env=env, network=network)
+    assert set(masks.secrets_of(program)) == {"v4lue", "s3cret", "held back"}
+    http = Http(kind=Kind.SSE, url="u", auth_header="X", auth_token="t0", headers={"X-Tenant": "acme", "X-Key": "k3y"})
+    assert set(masks.secrets_of(http)) == {"t0", "k3y"}
 
 
 async def test_what_comes_too_fast_waits_and_what_is_too_much_ends() -> None:
