@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 MASK = "********"
 
+# A longer value is a text or a program, and looked at by its name alone.
+_LONGEST = 4_096
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _OF_SECRETS = """
     apikey auth authorization bearer cookie credential credentials dsn jwt key passphrase passwd password pat pwd secret
@@ -27,14 +29,14 @@ _HARMLESS_ENDS = frozenset(_OF_OTHERS.split())
 _HARMLESS_VALUES = frozenset(("", "true", "false", "none", "null", "yes", "no", "basic", "bearer", "oauth", "default"))
 _TOKEN = re.compile(
     r"(sk|pk|rk|ghp|gho|ghs|ghu|github_pat|glpat|xox[abprs]|shpat|figd|sbp|ntn|secret|hf|npm|pypi|dop_v1|lin_api)[-_]\S{8,}"
-    r"|AKIA[A-Z0-9]{12,}|AIza\S{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"
+    r"|AKIA[A-Z0-9]{12,}|AIza\S{20,}|eyJ[\w-]{8,1000}\.[\w-]{8,1000}\.?[\w-]*"
     r"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     re.IGNORECASE,
 )
-# Letters and digits in one piece, as no word has them.
-_RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}")
-_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:([^\s/@]+)@", re.IGNORECASE)
-_QUERY = re.compile(r"[?&]([^=&#\s]+)=([^&#\s]+)")
+# With letters and digits in it, as no word has them.
+_PIECE = re.compile(r"[A-Za-z0-9]{20,}")
+_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s/@:]*:([^\s/@]+)@", re.IGNORECASE)
+_QUERY = re.compile(r"[?&]([^=&#\s]{1,100})=([^&#\s]+)")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _ASSIGNMENT = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)(?:=|:\s+)(.+)", re.DOTALL)
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token|Bot)\s+(\S+)", re.IGNORECASE)
@@ -95,8 +97,11 @@ def _keys(masked: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _by_form(value: str) -> tuple[str, ...]:
+    if len(value) > _LONGEST:
+        return ()
     secrets = [match[0] for match in _TOKEN.finditer(value)]
-    secrets += [match[0] for match in _RANDOM.finditer(value)]
+    pieces = (match[0] for match in _PIECE.finditer(value))
+    secrets += [piece for piece in pieces if not (piece.isalpha() or piece.isdigit())]
     for match in _PASSWORD.finditer(value):
         secrets += [match[1], *([unquote(match[1])] if "%" in match[1] else [])]
     secrets += [match[2] for match in _QUERY.finditer(value) if is_secret_name(match[1])]

@@ -1,5 +1,7 @@
 """What is secret by its name or its form, and masks in the arguments of a command."""
 
+import time
+
 import pytest
 
 from services.common.core.secret_names import (
@@ -82,3 +84,12 @@ def test_masks_in_arguments_come_and_go() -> None:
     moved = ("--api-key", MASK, "--new", "x", f"--access-token={MASK}")
     assert unmask_arguments(moved, arguments) == ("--api-key", "k3y", "--new", "x", "--access-token=s3cret")
     assert unmask_arguments(("--other-token", MASK), arguments) is None
+
+
+@pytest.mark.parametrize("text", ["a" * 4096, "?" * 4096, "eyJ" * 1365, "a://" * 1024, "A" * 32_768, "-" * 4096])
+def test_no_text_takes_long(text: str) -> None:
+    """Hundreds of such arguments are looked at in each call."""
+    before = time.process_time()
+    for _ in range(20):
+        mask_arguments((text, f"--option={text}"))
+    assert time.process_time() - before < 5
