@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
+from services.common.core.private_hosts import Private
 from services.common.lazy_imports import import_lazily
 from services.tool_runner.mcp.protocol.bearer import Bearer, NoBearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
@@ -58,7 +59,7 @@ class McpClient:
     def __init__(
         self,
         *,
-        allow_private: bool,
+        allow_private: Private,
         programs: Programs | None,
         times: Times | None = None,
         trusted: ssl.SSLContext | None = None,

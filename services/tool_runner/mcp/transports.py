@@ -11,6 +11,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from services.common.core.private_hosts import Private
 from services.tool_runner.core.ports import Process
 from services.tool_runner.mcp.http import MOST_EVENT, MOST_STREAM, OutwardMcp, mcp_client
 from services.tool_runner.mcp.pending import PendingRequests
@@ -28,7 +29,7 @@ def http_dial(
     server: Http,
     bearer: Bearer,
     *,
-    allow_private: bool,
+    allow_private: Private,
     connect: float,
     execute: float,
     trusted: ssl.SSLContext | None = None,

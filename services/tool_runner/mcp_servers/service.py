@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from services.common.core.addresses import AddressRefused
+from services.common.core.private_hosts import Private
 from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.lazy_imports import import_lazily
@@ -48,7 +49,7 @@ class McpServerParts:
     client: McpClient
     wallet: TokenKeeper
     check: SchemaCheck
-    allow_private: bool
+    allow_private: Private
     stdio: bool
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from services.common.core.private_hosts import Private
 from services.tool_runner.core.job import MIB, HostView
 from services.tool_runner.mcp.client import McpClient, Times
 from services.tool_runner.mcp.runner import McpRunner
@@ -25,7 +26,7 @@ class McpSettings:
     host: HostView = field(default_factory=HostView)
     home_dir: str = ""
     home_bytes: int = 256 * MIB
-    allow_private: bool = False
+    allow_private: Private = False
     times: Times = field(default_factory=Times)
 
 
