@@ -15,7 +15,9 @@ from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.homes import Homes
+from services.tool_runner.mcp.host_programs import HostPrograms
 from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.ports import Programs
 from services.tool_runner.sandbox_configs.rules.configs import type_of
 from services.tool_runner.sandboxes.choose import SandboxChoice
 from services.tool_runner.settings import Settings, read_database
@@ -38,7 +40,9 @@ async def serve(env: Env) -> None:
     layers = Layers(settings.layers, sandboxes, egress)
     stores = postgres_stores(pool, settings.sealer)
     homes = Homes(Path(settings.mcp.home_dir), settings.mcp.home_bytes) if settings.mcp.home_dir else None
-    programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host, homes)
+    programs: Programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host, homes)
+    if settings.mcp.on_host is not None:
+        programs = HostPrograms(settings.mcp.on_host, homes)
     mcp = build_mcp(settings.mcp, stores, programs)
     runner = build(
         listen=settings.listen,

@@ -26,12 +26,15 @@ _PARTS = (
 )
 # Where Loci's data and keys are, if nothing else is said; what of that a program must not see.
 _DATA = ("/var/lib/loci", os.path.expanduser("~/.loci"))
+# Of a person's own environment, for programs on their own machine; no setting of Loci, and none of its secrets.
+_OF_THE_USER = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "XDG_RUNTIME_DIR")
 _KEYS = ("LOCI_CONTEXT_PUBLIC_KEYS", "LOCI_CONTEXT_SIGNING_KEY", "LOCI_ENCRYPTION_KEY")
 
 
 def read(env: Env) -> McpSettings:
     """Raises SettingsError."""
     usual, folders, programs = Times(), _host_folders(env), env.flag("LOCI_MCP_STDIO_PROGRAMS")
+    on_host = _on_host(env)
     if programs and env.text("LOCI_SANDBOX", default="auto") not in ("auto", "bubblewrap"):
         raise SettingsError(
             "LOCI_MCP_STDIO_PROGRAMS: only bubblewrap shows this machine's programs; others have an image"
@@ -39,8 +42,10 @@ def read(env: Env) -> McpSettings:
     shown = bool(folders) or programs
     return McpSettings(
         # The second is the reference's. Who shows programs something wants programs.
-        stdio=env.flag("LOCI_MCP_STDIO", default=shown or not env.flag("MCP_DISABLE_STDIO", default=True)),
+        stdio=on_host is not None
+        or env.flag("LOCI_MCP_STDIO", default=shown or not env.flag("MCP_DISABLE_STDIO", default=True)),
         host=HostView(folders, programs),
+        on_host=on_host,
         home_dir=env.text("LOCI_MCP_HOME_DIR", default=_mcp_homes(env), expected="a folder"),
         home_bytes=MIB * env.integer("LOCI_MCP_HOME_MIB", default=256, least=1, most=1_048_576, example="256"),
         allow_private=private_hosts_of(env),
@@ -51,6 +56,19 @@ def read(env: Env) -> McpSettings:
             idle=env.seconds("LOCI_MCP_IDLE_SECONDS", default=usual.idle),
         ),
     )
+
+
+def _on_host(env: Env) -> dict[str, str] | None:
+    """Returns the environment of programs that run on the machine itself; None where they run in sandboxes."""
+    if env.text("LOCI_MCP_STDIO", default="").lower() != "host":
+        return None
+    if not env.flag("LOCI_SINGLE_USER"):
+        raise SettingsError(
+            "LOCI_MCP_STDIO=host lets whoever adds an MCP server run programs as the user of Loci, so it works only "
+            "under `make run` on a loopback address, without a password, keys or a public URL; where others can log "
+            "in, use LOCI_MCP_STDIO=true, and LOCI_MCP_STDIO_PATHS for folders"
+        )
+    return {name: value for name in _OF_THE_USER if (value := env.text(name, default=""))}
 
 
 def _mcp_homes(env: Env) -> str:

@@ -1,5 +1,6 @@
 """Puts together what serves MCP servers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from services.common.core.private_hosts import Private
@@ -19,11 +20,12 @@ class McpSettings:
     """The operator's settings. `stdio`: whether servers may be programs; `allow_private`: at private addresses, too.
 
     host: what programs see of the machine. home_dir, home_bytes: where each keeps what it writes, and how much; ""
-    for nowhere.
+    for nowhere. on_host: the environment of programs that run on the machine itself; None: they run in sandboxes.
     """
 
     stdio: bool = False
     host: HostView = field(default_factory=HostView)
+    on_host: Mapping[str, str] | None = None
     home_dir: str = ""
     home_bytes: int = 256 * MIB
     allow_private: Private = False

@@ -125,6 +125,12 @@ class RelayedConnection:
         self._arrived.set()
 
 
+def without_middle(errors: str) -> str:
+    """Returns the beginning and the end: the cause may be at the first, and most of the rest be its stack."""
+    middle = max(0, len(errors) - _ERRORS_CHARS)
+    return errors[:_FIRST_CHARS] + errors[_FIRST_CHARS + middle :]
+
+
 class WorkerProcess:
     """See `ports.Process`. `say` sends to its stdin, `close_worker` kills its sandbox; `following` is who fills it."""
 
@@ -179,10 +185,7 @@ class WorkerProcess:
 
     def complain(self, text: str) -> None:
         """Takes what it wrote to stderr."""
-        whole = self._errors + text
-        # The cause may stand at the beginning, and most of the rest be its stack.
-        middle = max(0, len(whole) - _ERRORS_CHARS)
-        self._errors = whole[:_FIRST_CHARS] + whole[_FIRST_CHARS + middle :]
+        self._errors = without_middle(self._errors + text)
 
     def widen(self, size: int) -> None:
         """Widens the window by what it took of its stdin."""
