@@ -40,7 +40,10 @@ async def serve(env: Env) -> None:
     layers = Layers(settings.layers, sandboxes, egress)
     stores = postgres_stores(pool, settings.sealer)
     homes = Homes(Path(settings.mcp.home_dir), settings.mcp.home_bytes) if settings.mcp.home_dir else None
-    programs: Programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host, homes)
+    mcp_settings = settings.mcp
+    programs: Programs = SandboxPrograms(
+        sandboxes, egress, layers, settings.limits, mcp_settings.host, homes, mcp_settings.tcp
+    )
     if settings.mcp.on_host is not None:
         programs = HostPrograms(settings.mcp.on_host, homes)
     mcp = build_mcp(settings.mcp, stores, programs)

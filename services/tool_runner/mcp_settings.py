@@ -7,7 +7,7 @@ from services.common.core.addresses import ALLOW
 from services.common.core.private_hosts import PrivateHosts
 from services.common.settings import Env, SettingsError
 from services.tool_runner.core.job import MIB, HostFolder, HostView
-from services.tool_runner.core.network_policy import parse_hosts
+from services.tool_runner.core.network_policy import Host, parse_hosts, parse_tcp
 from services.tool_runner.egress.targets import origins_in
 from services.tool_runner.mcp.client import Times
 from services.tool_runner.mcp_servers.wiring import McpSettings
@@ -34,17 +34,18 @@ _KEYS = ("LOCI_CONTEXT_PUBLIC_KEYS", "LOCI_CONTEXT_SIGNING_KEY", "LOCI_ENCRYPTIO
 def read(env: Env) -> McpSettings:
     """Raises SettingsError."""
     usual, folders, programs = Times(), _host_folders(env), env.flag("LOCI_MCP_STDIO_PROGRAMS")
-    on_host = _on_host(env)
-    if programs and env.text("LOCI_SANDBOX", default="auto") not in ("auto", "bubblewrap"):
+    on_host, tcp = _on_host(env), _tcp(env)
+    if programs and not _is_bubblewrap(env):
         raise SettingsError(
             "LOCI_MCP_STDIO_PROGRAMS: only bubblewrap shows this machine's programs; others have an image"
         )
-    shown = bool(folders) or programs
+    shown = bool(folders or tcp) or programs
     return McpSettings(
         # The second is the reference's. Who shows programs something wants programs.
         stdio=on_host is not None
         or env.flag("LOCI_MCP_STDIO", default=shown or not env.flag("MCP_DISABLE_STDIO", default=True)),
         host=HostView(folders, programs),
+        tcp=tcp,
         on_host=on_host,
         home_dir=env.text("LOCI_MCP_HOME_DIR", default=_mcp_homes(env), expected="a folder"),
         home_bytes=MIB * env.integer("LOCI_MCP_HOME_MIB", default=256, least=1, most=1_048_576, example="256"),
@@ -69,6 +70,20 @@ def _on_host(env: Env) -> dict[str, str] | None:
             "in, use LOCI_MCP_STDIO=true, and LOCI_MCP_STDIO_PATHS for folders"
         )
     return {name: value for name in _OF_THE_USER if (value := env.text(name, default=""))}
+
+
+def _tcp(env: Env) -> tuple[Host, ...]:
+    try:
+        hosts = parse_tcp(env.text("LOCI_MCP_STDIO_TCP", default=""))
+    except ValueError as error:
+        raise SettingsError(f"LOCI_MCP_STDIO_TCP: {error}") from None
+    if hosts and not _is_bubblewrap(env):
+        raise SettingsError("LOCI_MCP_STDIO_TCP: only bubblewrap leads programs to databases; others reach HTTP alone")
+    return hosts
+
+
+def _is_bubblewrap(env: Env) -> bool:
+    return env.text("LOCI_SANDBOX", default="auto") in ("auto", "bubblewrap")
 
 
 def _mcp_homes(env: Env) -> str:

@@ -81,11 +81,13 @@ class HostView:
     """The parts of the machine that a program of mode PROCESS sees: none, unless the operator opens them.
 
     programs: those of the machine, with their libraries, read-only. home: a folder that is its /work, and stays.
+    names: (name, address) of hosts that the sandbox itself answers for.
     """
 
     folders: tuple[HostFolder, ...] = ()
     programs: bool = False
     home: str = ""
+    names: tuple[tuple[str, str], ...] = ()
 
 
 NOTHING_SHOWN = HostView()

@@ -29,13 +29,17 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway."""
+    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway.
+
+    raw: a tunnel to it may carry anything.
+    """
 
     host: str
     port: int
     tls: bool
     vouched: bool = False
     is_loci: bool = False
+    raw: bool = False
 
 
 class Destinations:

@@ -1,7 +1,8 @@
 """Servers that are programs, in sandboxes: with their packages as a layer, and the network that they are allowed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +21,12 @@ from services.tool_runner.core.job import (
     Mode,
     SandboxUnavailable,
 )
-from services.tool_runner.core.network_policy import DEFAULT_PORTS, Policy
+from services.tool_runner.core.network_policy import DEFAULT_PORTS, Host, Policy
 from services.tool_runner.core.ports import Ends, Layers, Process, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.egress.protocol import placeholders
+from services.tool_runner.egress.targets import is_here
+from services.tool_runner.mcp import protocol
 from services.tool_runner.mcp.homes import Homes
 from services.tool_runner.mcp.protocol.commands import program_of
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
@@ -33,12 +36,13 @@ from services.tool_runner.mcp_servers.model import Stdio
 _INSTALL_SECONDS = 25.0
 # Of npm packages, in the program's home; see `npm_program`.
 _COPIES = "/work/.packages"
+_RUN_TCP = Path(protocol.__file__).with_name("tcp_program.py").read_text()
 
 
 class SandboxPrograms:
     """`mcp.ports.Programs`. `limits` hold for a program as long as it runs; `host`: what it sees of the machine.
 
-    homes: where programs keep what they write; None: in memory, until they end.
+    homes: where programs keep what they write; None: in memory, until they end. tcp: hosts that they reach by TCP.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class SandboxPrograms:
         limits: Limits,
         host: HostView = NOTHING_SHOWN,
         homes: Homes | None = None,
+        tcp: Sequence[Host] = (),
     ) -> None:
         self._sandboxes = sandboxes
         self._egress = egress
@@ -56,6 +61,8 @@ class SandboxPrograms:
         self._limits = limits
         self._host = host
         self._homes = homes
+        self._tcp = tcp
+        self._places = tcp_places(tcp)
 
     async def ready(
         self, organization_id: UUID, program: Stdio, server_id: UUID | None
@@ -63,7 +70,7 @@ class SandboxPrograms:
         """See the port."""
         try:
             found = program_of(program.command, program.args)
-            policy = self._egress.policy_of(program.network)
+            policy = self._egress.policy_of(program.network).with_allowed(self._tcp)
             environment, held = placeholders.split(dict(program.env), policy)
             layer = await self._layer(found.requirements, found.language)
             sandbox = await self._sandboxes.get()
@@ -79,9 +86,9 @@ class SandboxPrograms:
             limits=self._limits,
             language=found.language,
             mode=Mode.PROCESS,
-            argv=found.argv,
+            argv=self._through_tcp(found.argv),
             layer=layer,
-            host=replace(self._host, home=str(home or "")),
+            host=replace(self._host, home=str(home or ""), names=tuple(_names(self._places))),
             tenant=str(organization_id),
         )
         tunnel = self._egress.tunnel(policy, held) if allowed else None
@@ -100,6 +107,9 @@ class SandboxPrograms:
     async def _home(self, organization_id: UUID, server_id: UUID | None) -> Path | None:
         return await self._homes.of(organization_id, server_id) if self._homes and server_id else None
 
+    def _through_tcp(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        return ("python3", "-I", "-S", "-c", _RUN_TCP, json.dumps(self._places), *argv) if self._places else argv
+
     async def _layer(self, needed: str, language: Language) -> Layer | None:
         if not needed:
             return None
@@ -110,6 +120,18 @@ class SandboxPrograms:
         except TimeoutError:
             text = "the packages of the MCP server are being installed; refresh it in a minute"
             raise McpProblem(Kind.TIMEOUT, text) from None
+
+
+def tcp_places(hosts: Sequence[Host]) -> list[tuple[str, int, str]]:
+    """Returns (address in the sandbox, port, host) for each; what is on this machine keeps its address."""
+    names = list(dict.fromkeys(host.name for host in hosts))
+    own = {name: f"127.1.{number >> 8}.{number & 255}" for number, name in enumerate(names, start=1)}
+    own |= {name: "127.0.0.1" if name == "localhost" else name for name in names if is_here(name)}
+    return [(own[host.name], host.port, host.name) for host in hosts if host.port]
+
+
+def _names(places: Sequence[tuple[str, int, str]]) -> dict[tuple[str, str], None]:
+    return {(host, address): None for address, _, host in places if not is_here(host)}
 
 
 @asynccontextmanager

@@ -68,7 +68,7 @@ async def test_it_runs_as_a_child_with_its_own_variables_and_all_of_it_ends(tmp_
     _, _, kept, _ = await _look(again, target)
     assert kept == "xx"
     await again.forget(target.organization_id, target.server.id)
-    assert not os.path.lexists(folder)
+    assert not os.listdir(tmp_path / str(target.organization_id))
     await again.close()
 
 

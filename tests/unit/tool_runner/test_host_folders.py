@@ -68,7 +68,18 @@ def test_bubblewrap_binds_them_read_only_over_the_folders_in_memory(
         shape = Shape(Language.PYTHON, 1, 1, 1.0, 1, host=host)
         python = PythonRuntime("/usr/bin/python3", (), ())
         words = bubblewrap.command(
-            "bwrap", shape, 60_720, python=python, node=None, layer=None, files={}, seccomp=1, info=2, block=3, mark="m"
+            "bwrap",
+            shape,
+            60_720,
+            python=python,
+            node=None,
+            layer=None,
+            files={},
+            etc={},
+            seccomp=1,
+            info=2,
+            block=3,
+            mark="m",
         )
         return " ".join(words)
 

@@ -4,6 +4,7 @@ import pytest
 
 from services.common.settings import Env, SettingsError
 from services.tool_runner import mcp_settings
+from services.tool_runner.mcp.stdio import tcp_places
 
 
 def test_programs_on_the_machine_itself_are_for_a_person_alone() -> None:
@@ -28,6 +29,32 @@ def test_programs_on_the_machine_itself_are_for_a_person_alone() -> None:
 def test_whether_servers_may_be_programs(variables: dict[str, str], stdio: bool) -> None:
     read = mcp_settings.read(Env(variables))
     assert (read.stdio, read.on_host) == (stdio, None)
+
+
+def test_databases_by_tcp() -> None:
+    read = mcp_settings.read(Env({"LOCI_MCP_STDIO_TCP": "DB.internal:5432, localhost:6379"}))
+    assert (read.stdio, [(host.name, host.port, host.raw, host.vouched) for host in read.tcp]) == (
+        True,
+        [("db.internal", 5432, True, True), ("localhost", 6379, True, True)],
+    )
+    assert [place[0] for place in tcp_places(read.tcp)] == ["127.1.0.1", "127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("db.internal", "name its port"),
+        ("db.internal:80", "below 1024"),
+        ("*.internal:5432", "name each"),
+        ("10.0.0.5:5432", "is an address"),
+        ("postgresql://db:5432", "is not a host"),
+    ],
+)
+def test_what_is_no_database(text: str, problem: str) -> None:
+    with pytest.raises(SettingsError, match=rf"LOCI_MCP_STDIO_TCP: .*{problem}"):
+        mcp_settings.read(Env({"LOCI_MCP_STDIO_TCP": text}))
+    with pytest.raises(SettingsError, match="only bubblewrap"):
+        mcp_settings.read(Env({"LOCI_MCP_STDIO_TCP": "db:5432", "LOCI_SANDBOX": "docker"}))
 
 
 def test_private_hosts() -> None:

@@ -42,6 +42,13 @@ _CAUSES = (
         "of this machine writable",
     ),
     _cause(
+        r"getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (\S+)|could not translate host name \"([^\"]+)\""
+        r"|connect ECONNREFUSED (\S+)|[Cc]onnection refused|Temporary failure in name resolution"
+        r"|Name or service not known|\bENETUNREACH\b",
+        "it did not reach a host {0}. `network` of its config allows hosts over HTTP, and "
+        "LOCI_MCP_STDIO_TCP=db.example:5432 databases",
+    ),
+    _cause(
         r"\bEACCES\b|Permission denied",
         "it may not use a file. Where Loci runs as root, programs run as another user: open the file to others (chmod)",
     ),

@@ -142,9 +142,10 @@ class BubblewrapSource:
         """Starts bwrap, which waits with the start of the worker until it may go on."""
         place = self._place
         files = {path: _pipe_with(content) for path, content in place.files.items()}
+        etc = {name: _pipe_with(content) for name, content in _etc(shape).items()}
         seccomp = _pipe_with(place.seccomp)
         (info, info_write), (errors, errors_write), (block, unblock) = os.pipe(), os.pipe(), os.pipe()
-        theirs = (*files.values(), seccomp, info_write, block)
+        theirs = (*files.values(), *etc.values(), seccomp, info_write, block)
         try:
             argv = command(
                 place.bwrap,
@@ -154,6 +155,7 @@ class BubblewrapSource:
                 node=self._node if shape.language is Language.NODE else None,
                 layer=layer,
                 files=files,
+                etc=etc,
                 seccomp=seccomp,
                 info=info_write,
                 block=block,
@@ -180,6 +182,14 @@ def give_home(home: str, uid: int) -> None:
         for name in (*folders, *files):
             os.chown(name, uid, uid, dir_fd=here, follow_symlinks=False)
     os.chown(home, uid, uid)  # last: it says that all of it is done
+
+
+def _etc(shape: Shape) -> dict[str, bytes]:
+    """Returns the files by which programs find the hosts that their sandbox answers for."""
+    if not shape.host.names:
+        return {}
+    lines = ("127.0.0.1 localhost", *(f"{address} {name}" for name, address in shape.host.names))
+    return {"hosts": "".join(f"{line}\n" for line in lines).encode(), "nsswitch.conf": b"hosts: files\n"}
 
 
 async def _unpack(layer: Layer) -> Path:

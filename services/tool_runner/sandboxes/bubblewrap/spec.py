@@ -52,13 +52,14 @@ def command(
     node: NodeRuntime | None,
     layer: Path | None,
     files: Mapping[str, int],
+    etc: Mapping[str, int],
     seccomp: int,
     info: int,
     block: int,
     mark: str,
 ) -> list[str]:
-    """Returns argv. `files` (content by path below /opt/loci), `seccomp` (both read to their end), `info` (written) and
-    `block` (a byte from there lets the worker start) are descriptors that bwrap inherits.
+    """Returns argv. `files` (content by path below /opt/loci), `etc` (below /etc), `seccomp` (all read to their end),
+    `info` (written) and `block` (a byte from there lets the worker start) are descriptors that bwrap inherits.
     `mark` says whose process it is, and does nothing."""
     namespaces = ["--unshare-all", "--unshare-user", "--hostname", "sandbox"]
     user = ["--uid", _INSIDE_UID, "--gid", _INSIDE_UID, "--cap-drop", "ALL"]
@@ -73,7 +74,7 @@ def command(
         *(bwrap, *namespaces, *user, *life),
         *_environment(shape.host),
         *_programs(python, node, shape.host),
-        *_own_files(files, layer),
+        *_own_files(files, etc, layer),
         *_folders(str(shape.disk), shape.host),
         # Without site: what the host's packages do when Python starts is not for sandboxes; see `worker`.
         *(python.executable, "-I", "-S", f"{_HOME}/worker", *options),
@@ -132,10 +133,11 @@ def _all_programs() -> tuple[list[str], set[str]]:
     return [*arguments, "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"], linked
 
 
-def _own_files(files: Mapping[str, int], layer: Path | None) -> list[str]:
+def _own_files(files: Mapping[str, int], etc: Mapping[str, int], layer: Path | None) -> list[str]:
     arguments: list[str] = []
-    for path, descriptor in files.items():
-        arguments += ["--ro-bind-data", str(descriptor), f"{_HOME}/{path}"]
+    for folder, descriptors in ((_HOME, files), ("/etc", etc)):
+        for path, descriptor in descriptors.items():
+            arguments += ["--ro-bind-data", str(descriptor), f"{folder}/{path}"]
     return [*arguments, *(("--ro-bind", str(layer), _LAYER) if layer else ())]
 
 
