@@ -250,11 +250,11 @@ async def test_one_bad_schema_is_isolated_and_reported(tool_url: str, tmp_path: 
     async with tool_runner(tool_url, tmp_path, mcp=SETTINGS) as service:
         server = await _create(service, "bad", f"http://127.0.0.1:{hostile.port}/bad-tools")
         assert server.status == mcp_pb.MCP_STATUS_CONNECTED
-        assert [tool.name for tool in await _tools(service, server)] == ["also_good", "good"]
+        assert [tool.name for tool in await _tools(service, server)] == ["also_good", "good", "null_schema"]
         problems = {problem.name: problem.problem for problem in server.tool_problems}
         assert "nested deeper" in problems["deep"]
-        assert "not a JSON Schema" in problems["null schema"]
-        assert len(problems) == 7
+        assert "not a JSON Schema" in problems["a list"]
+        assert len(problems) == 6
     await hostile.stop()
 
 
