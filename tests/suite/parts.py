@@ -44,7 +44,7 @@ _STACK = ("cli/", "protos/", "services/common/", "tests/e2e/*.py", "tests/fakes/
 PARTS = (
     Part(
         "mcp_packages",
-        tests=("tests/contract/tool_runner/test_mcp_packages.py", "tests/contract/tool_runner/test_mcp_examples.py"),
+        tests=("tests/contract/tool_runner/test_mcp_packages.py", "tests/integration/tool_runner/test_mcp_examples.py"),
         subjects=(
             "services/tool_runner/mcp/",
             "services/tool_runner/mcp_servers/",
