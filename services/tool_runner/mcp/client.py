@@ -5,12 +5,14 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
 from services.common.core.private_hosts import Private
 from services.common.lazy_imports import import_lazily
+from services.tool_runner.mcp.changes import ToolChanges
 from services.tool_runner.mcp.protocol.bearer import Bearer, NoBearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 from services.tool_runner.mcp_servers.model import Server, Stdio
@@ -68,6 +70,7 @@ class McpClient:
         self._programs = programs
         self._trusted = trusted
         self.times = times or Times()
+        self.changes = ToolChanges()
         self._lines: dict[_Key, McpSession] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
         # Those too that take no new requests and still have some.
@@ -112,6 +115,7 @@ class McpClient:
 
     async def close(self) -> None:
         """Ends all sessions."""
+        await self.changes.close()
         self._lines.clear()
         await asyncio.gather(*(line.close() for line in list(self._all)), return_exceptions=True)
 
@@ -183,7 +187,8 @@ class McpClient:
         dial = await self._dial(target)
         from services.tool_runner.mcp.session import McpSession  # noqa: PLC0415 - see `_dial`
 
-        line = McpSession(dial, idle=self.times.idle)
+        changed = partial(self.changes.note, target.organization_id, target.server.id) if target.stored else None
+        line = McpSession(dial, idle=self.times.idle, on_change=changed)
         self._all.add(line)
         await line.open(self.times.connect)
         return line

@@ -21,7 +21,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import LoggingMessageNotificationParams
+from mcp_types import LoggingMessageNotificationParams, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from services.tool_runner.mcp.handshake import US, JsonObject, NotedEnd, greet, has_ended, introduction, routing
@@ -45,10 +45,14 @@ _log = logging.getLogger(__name__)
 
 
 class McpSession:
-    """A session, served by a task of its own from `open` until it is closed, lost, or idle for `idle` seconds."""
+    """A session, served by a task of its own from `open` until it is closed, lost, or idle for `idle` seconds.
 
-    def __init__(self, dial: Dial, *, idle: float) -> None:
+    on_change: told that the server's tools changed.
+    """
+
+    def __init__(self, dial: Dial, *, idle: float, on_change: Callable[[], None] | None = None) -> None:
         self._dial = dial
+        self._on_change = on_change
         self._idle = idle
         self._watch = PendingRequests()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -192,7 +196,12 @@ class McpSession:
             async with self._dial(self._watch) as (read, write):
                 noted = NotedEnd(read, self._note_end)
                 self._dispatcher = JSONRPCDispatcher(noted, write)
-                session = ClientSession(dispatcher=self._dispatcher, logging_callback=self._on_log, client_info=US)
+                session = ClientSession(
+                    dispatcher=self._dispatcher,
+                    logging_callback=self._on_log,
+                    message_handler=self._on_message,
+                    client_info=US,
+                )
                 async with session:
                     self._version = await greet(session)
                     if not self._opened.done():
@@ -220,6 +229,10 @@ class McpSession:
     def _note_end(self) -> None:
         self._ended = True
         self._changed.set()
+
+    async def _on_message(self, message: object) -> None:
+        if self._on_change and isinstance(message, ToolListChangedNotification):
+            self._on_change()
 
     async def _on_log(self, params: LoggingMessageNotificationParams) -> None:
         listener = _listening.get()

@@ -146,6 +146,13 @@ class McpServerService:
         await self._store.note(organization_id, server_id, outcome)
         return replace(changes, server=await self.get(organization_id, server_id))
 
+    async def refresh_for_server(self, organization_id: UUID, server_id: UUID) -> None:
+        """Reads its tools anew because it says that they changed, for who made it. Raises NotFound, McpProblem."""
+        server = await self.get(organization_id, server_id)
+        user_id = server.last_updated_by_id or server.created_by_id
+        if user_id is not None:
+            await self.refresh(organization_id, user_id, server_id)
+
     async def note_contact(self, organization_id: UUID, server: Server, problem: McpProblem | None) -> None:
         """Keeps what a call showed of a server: that it answered, or why it could not be used."""
         state = (Status.CONNECTED, "") if problem is None else _state_after(server, problem)

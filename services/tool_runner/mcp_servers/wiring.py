@@ -66,4 +66,5 @@ def wire_mcp(
             stdio=settings.stdio,
         )
     )
+    client.changes.refresh = registry.refresh_for_server
     return Mcp(registry, ConnectFlow(registry, wallet), client, McpRunner(registry, client))

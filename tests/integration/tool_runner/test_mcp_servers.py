@@ -375,3 +375,22 @@ async def test_the_status_is_what_the_last_call_showed(tool_url: str, tmp_path: 
         assert (await service.call(echo.id, text="b")).outcome == execution_pb.OUTCOME_SUCCESS
         seen = (await service.mcp.GetMcpServer(service_pb.GetMcpServerRequest(id=server.id))).server
         assert (seen.status, seen.problem) == (mcp_pb.MCP_STATUS_CONNECTED, "")
+
+
+@pytest.mark.parametrize("kind", ["sse", "streamable_http"])
+async def test_tools_are_read_anew_when_the_server_says_that_they_changed(
+    tool_url: str, tmp_path: Path, kind: str
+) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        takes = {"type": "object", "properties": {"without": {"type": "string"}}}
+        fake.tools = [*TOOLS, types.Tool(name="change", description="Changes.", input_schema=takes)]
+        http = mcp_pb.HttpMcpTransport(server_url=fake.sse_url if kind == "sse" else fake.url)
+        request = service_pb.CreateMcpServerRequest(name="changing", transport=mcp_pb.McpTransport(**{kind: http}))
+        server = (await service.mcp.CreateMcpServer(request)).server
+        change = {tool.name: tool for tool in await _tools(service, server)}["change"]
+        for gone in ("echo", "add"):
+            await service.call(change.id, without=gone)
+            async with asyncio.timeout(30):
+                while gone in {tool.name for tool in await _tools(service, server)}:
+                    await asyncio.sleep(0.05)
+        assert {"slow", "fail"} <= {tool.name for tool in await _tools(service, server)}
