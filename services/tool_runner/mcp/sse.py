@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 @asynccontextmanager
 async def sse_streams(url: str, client: httpx2.AsyncClient, watch: PendingRequests) -> AsyncIterator[Streams]:
     """Connects, and yields the two streams of a session. What ends the stream of events goes to `watch`."""
-    received, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, sending = anyio.create_memory_object_stream[SessionMessage](0)
     async with sse_within_origin(client, url, max_event_size=MOST_EVENT) as events:
         events.response.raise_for_status()
+        received, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, sending = anyio.create_memory_object_stream[SessionMessage](0)
         async with received, read, write, sending, anyio.create_task_group() as group:
             endpoint: str = await group.start(_hear, url, events, received, watch)
             group.start_soon(_say, client, endpoint, sending, watch)

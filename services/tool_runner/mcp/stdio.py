@@ -26,7 +26,6 @@ from services.tool_runner.core.ports import Ends, Layers, Process, Sandboxes
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.egress.protocol import placeholders
 from services.tool_runner.egress.targets import is_here
-from services.tool_runner.mcp import protocol
 from services.tool_runner.mcp.homes import Homes
 from services.tool_runner.mcp.protocol.commands import program_of
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
@@ -36,7 +35,7 @@ from services.tool_runner.mcp_servers.model import Stdio
 _INSTALL_SECONDS = 25.0
 # Of npm packages, in the program's home; see `npm_program`.
 _COPIES = "/work/.packages"
-_RUN_TCP = Path(protocol.__file__).with_name("tcp_program.py").read_text()
+_RUN_TCP = Path(__file__).with_name("tcp_program.py").read_text()
 
 
 class SandboxPrograms:

@@ -4,6 +4,7 @@ Loci is told the lines that their READMEs have. `direct` lists the same server w
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -53,12 +54,15 @@ class Published:
         self.wheels, self.installed = folder / "wheels", folder / "installed"
         self.layers = folder / "layers"
 
-    def fill(self) -> None:
-        """Downloads the wheels."""
-        whole = ("--no-deps", "--only-binary", ":all:")
-        pip("download", *whole, "--require-hashes", "--dest", str(self.wheels), "-r", str(FOLDER / "python.lock"))
-        wheels = sorted(map(str, self.wheels.glob("*.whl")))
-        pip("install", *whole, "--no-index", "--no-compile", "--target", str(self.installed), *wheels)
+    def fill(self, folder: Path) -> None:
+        """Downloads the wheels, those too that an older Python needs, which a sandbox may have."""
+        whole = ("--no-deps", "--only-binary", ":all:", "--require-hashes")
+        lock = FOLDER / "python.lock"
+        for number, part in enumerate(_parts(lock.read_text())):
+            (folder / f"{number}.lock").write_text(part)
+            pip("download", *whole, "--dest", str(self.wheels), "-r", str(folder / f"{number}.lock"))
+        known = ("--no-index", "--find-links", str(self.wheels))
+        pip("install", *whole, *known, "--no-compile", "--target", str(self.installed), "-r", str(lock))
 
     async def direct(self, program: str, *args: str) -> dict[str, Any]:
         """Returns the tools of a program of the packages, by name, as the official client lists them."""
@@ -73,6 +77,18 @@ class Published:
             return {tool.name: tool.input_schema for tool in (await session.list_tools()).tools}
 
 
+def _parts(lock: str) -> list[str]:
+    """Returns the lock without its conditions, in parts that have each package once."""
+    parts: list[dict[str, str]] = []
+    for entry in re.split(r"\n(?=\S)", lock):
+        name = entry.partition("==")[0]
+        part = next((part for part in parts if name not in part), None)
+        if part is None:
+            parts.append(part := {})
+        part[name] = re.sub(r" ; [^\n]* \\\n", " \\\\\n", entry)
+    return ["\n".join(part.values()) for part in parts]
+
+
 @contextmanager
 def published(folder: Path) -> Iterator[Published]:
     """Yields the packages; skips where they are not installed."""
@@ -80,7 +96,7 @@ def published(folder: Path) -> Iterator[Published]:
         pytest.skip("needs Node's: npm ci --prefix tests/e2e/npm-mcp-servers")
     with npm_mirror(MODULES) as registry:
         packages = Published(registry, folder)
-        packages.fill()
+        packages.fill(folder)
         yield packages
 
 

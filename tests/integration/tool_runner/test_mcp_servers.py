@@ -384,8 +384,8 @@ async def test_tools_are_read_anew_when_the_server_says_that_they_changed(
     async with _running(tool_url, tmp_path) as (service, fake):
         takes = {"type": "object", "properties": {"without": {"type": "string"}}}
         fake.tools = [*TOOLS, types.Tool(name="change", description="Changes.", input_schema=takes)]
-        http = mcp_pb.HttpMcpTransport(server_url=fake.sse_url if kind == "sse" else fake.url)
-        request = service_pb.CreateMcpServerRequest(name="changing", transport=mcp_pb.McpTransport(**{kind: http}))
+        way: Any = {kind: mcp_pb.HttpMcpTransport(server_url=fake.sse_url if kind == "sse" else fake.url)}
+        request = service_pb.CreateMcpServerRequest(name="changing", transport=mcp_pb.McpTransport(**way))
         server = (await service.mcp.CreateMcpServer(request)).server
         change = {tool.name: tool for tool in await _tools(service, server)}["change"]
         for gone in ("echo", "add"):
