@@ -1,6 +1,7 @@
 """`python -m services.tool_runner` serves; `python -m services.tool_runner migrate` brings the schema up to date."""
 
 import logging
+from pathlib import Path
 
 from services.common import telemetry
 from services.common.channel import make_channel
@@ -15,7 +16,10 @@ from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
 from services.tool_runner.executions.lease import BEAT_PATIENCE
 from services.tool_runner.layers.layers import Layers
+from services.tool_runner.mcp.homes import Homes
+from services.tool_runner.mcp.host_programs import HostPrograms
 from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.ports import Programs
 from services.tool_runner.sandbox_configs.rules.configs import type_of
 from services.tool_runner.sandboxes.choose import SandboxChoice
 from services.tool_runner.settings import Settings, read_database
@@ -38,7 +42,13 @@ async def serve(env: Env) -> None:
     layers = Layers(settings.layers, sandboxes, egress)
     beats = OwnConnection(database.url, patience=BEAT_PATIENCE, pgbouncer=database.pgbouncer)
     stores = postgres_stores(pool, settings.sealer, beats)
-    programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host_folders)
+    homes = Homes(Path(settings.mcp.home_dir), settings.mcp.home_bytes) if settings.mcp.home_dir else None
+    mcp_settings = settings.mcp
+    programs: Programs = SandboxPrograms(
+        sandboxes, egress, layers, settings.limits, mcp_settings.host, homes, mcp_settings.tcp
+    )
+    if settings.mcp.on_host is not None:
+        programs = HostPrograms(settings.mcp.on_host, homes)
     mcp = build_mcp(settings.mcp, stores, programs)
     runner = build(
         listen=settings.listen,

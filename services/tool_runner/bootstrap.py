@@ -176,7 +176,8 @@ def build(
             (
                 add_SandboxConfigServiceServicer_to_server,
                 SandboxConfigServicer(
-                    SandboxConfigService(stores.sandbox_configs, vault, Packages(layers), shows_values=shows_secrets)
+                    SandboxConfigService(stores.sandbox_configs, vault, Packages(layers), shows_values=shows_secrets),
+                    mcp.client.forget,
                 ),
             ),
             (add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue, shows_secrets=shows_secrets)),

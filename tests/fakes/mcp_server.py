@@ -91,6 +91,12 @@ class McpServer:
                 return types.CallToolResult(content=[types.TextContent(type="text", text="here"), image])
             case "slow":
                 return await self._slow(context, given["seconds"])
+            case "change":  # what it offers, and says so
+                self.tools = [tool for tool in self.tools if tool.name != given["without"]]
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MCPDeprecationWarning)
+                    await context.session.send_tool_list_changed()
+                return _result("changed")
             case "environment":
                 return _result(os.environ.get(given["name"], ""))
         return _result("no such tool", is_error=True)

@@ -43,6 +43,20 @@ _STACK = ("cli/", "protos/", "services/common/", "tests/e2e/*.py", "tests/fakes/
 # The first that fits has a test; what fits none is short.
 PARTS = (
     Part(
+        "mcp_packages",
+        tests=("tests/contract/tool_runner/test_mcp_packages.py", "tests/integration/tool_runner/test_mcp_examples.py"),
+        subjects=(
+            "services/tool_runner/mcp/",
+            "services/tool_runner/mcp_servers/",
+            "services/tool_runner/layers/",
+            "services/tool_runner/sandboxes/bubblewrap/",
+            "services/tool_runner/egress/",
+            "tests/contract/tool_runner/published.py",
+            "tests/e2e/npm-mcp-servers/",
+            "tests/fakes/npm_mirror.py",
+        ),
+    ),
+    Part(
         "sandboxes",
         tests=("tests/contract/tool_runner/",),
         subjects=(

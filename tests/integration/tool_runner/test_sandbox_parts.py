@@ -35,6 +35,7 @@ def test_the_command_line_of_bubblewrap() -> None:
         node=node,
         layer=Path("/layers/a"),
         files={"worker/keeper.py": 6},
+        etc={"hosts": 9},
         seccomp=5,
         info=7,
         block=8,
@@ -46,6 +47,7 @@ def test_the_command_line_of_bubblewrap() -> None:
     assert "--ro-bind /srv/node /opt/loci/node" in text
     assert "--ro-bind /venv/pydantic /opt/loci/packages/pydantic" in text
     assert "--ro-bind /layers/a /opt/loci/layer" in text
+    assert "--ro-bind-data 6 /opt/loci/worker/keeper.py --ro-bind-data 9 /etc/hosts" in text
     assert "--size 7 --tmpfs /work" in text
     assert "--die-with-parent" in argv
     assert "--unsetenv loci-owner:me" in text

@@ -18,7 +18,7 @@ import { compile, warmUp } from "./compiling.mjs";
 import { failure, raised } from "./failures.mjs";
 import { defineClient, State } from "./given.mjs";
 import { Modules } from "./modules.mjs";
-import { useProxy } from "./network.mjs";
+import { useProxy } from "./network.cjs";
 import { encode, settled } from "./results.mjs";
 
 const JOB_FD = 3;

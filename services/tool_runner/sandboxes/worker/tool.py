@@ -72,7 +72,7 @@ def fork_program(
         try:
             os.execvpe(argv[0], argv, {**os.environ, **environment})
         except OSError as error:
-            os.write(2, f"{argv[0]} cannot be started: {error}\n".encode())
+            os.write(2, f"{argv[0]} cannot be started: {error.strerror}\n".encode())
         os._exit(127)
 
     return _fork(body, ends, locked=True)
