@@ -99,18 +99,30 @@ _RESOURCES = r"""
     executions folders groups identities jobs learned-windows mcp-servers messages passages providers runs
     sandbox-config schedules sources steps tags templates tools usage
 """
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESOURCE = re.compile(rf"/v1/({'|'.join(_RESOURCES.split())})(/.*)?")
 _RULES = [(re.compile(methods), re.compile(paths), right) for methods, paths, right in _ROUTES]
 
 
 def right_of(method: str, path: str) -> Right | None:
     """Returns the right that a request needs; `path` in its canonical form. None: nothing was decided about it."""
+    if _CONTROL.search(path):  # routes are found before a newline at their end, and rows are not
+        return None
     for methods, paths, right in _RULES:
         if methods.fullmatch(method) and paths.fullmatch(path):
             return right
     if not _RESOURCE.fullmatch(path):
         return None
     return Right.READ if method in ("GET", "HEAD") else Right.WRITE
+
+
+# What a tool calls of an agent's tools, its model could be talked into.
+_TOOL_CALL = re.compile(rf"{_AGENT}/tools/[^/]+/run")
+
+
+def right_in_run(method: str, path: str) -> Right | None:
+    """Returns the right that whoever began a run needs, so that a tool may make a request in it."""
+    return Right.WRITE_MESSAGES if method == "POST" and _TOOL_CALL.fullmatch(path) else right_of(method, path)
 
 
 class Target(NamedTuple):

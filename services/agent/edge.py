@@ -10,6 +10,7 @@ from uuid import UUID
 
 from services.agent.resources.access.model import hash_of, may
 from services.agent.resources.access.ports import CredentialStore
+from services.common.ceiling import Ceiling
 from services.common.context import CallContext, Signer
 from services.common.errors import PermissionDenied, Unauthenticated
 
@@ -60,7 +61,8 @@ class Edge:
             limited = " limited to some agents, which is for REST alone," if identity.agent_ids else ""
             sentence = f"a key with the role {identity.role}{limited} may not call {method}"
             raise PermissionDenied(sentence, reason="ROLE_NOT_PERMITTED")
-        return CallContext(identity.organization_id, identity.user_id, identity.role, AUDIENCE)
+        limit = None if identity.role == "admin" else Ceiling(identity.role)
+        return CallContext(identity.organization_id, identity.user_id, identity.role, AUDIENCE, ceiling=limit)
 
 
 def _credential(metadata: Sequence[tuple[str, str | bytes]]) -> bytes:

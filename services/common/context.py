@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from google.protobuf.message import DecodeError
 
 from loci.common.v1 import context_pb2
+from services.common.ceiling import Ceiling, ceiling_from_proto, ceiling_to_proto
 from services.common.errors import Unauthenticated
 
 K = TypeVar("K")
@@ -49,6 +50,8 @@ class CallContext:
     ancestors: tuple[UUID, ...] = ()
     # Seconds since the epoch at which the whole chain's work must end.
     deadline: float | None = None
+    # The most that may be done here, by whoever acts; None: all of the tenant.
+    ceiling: Ceiling | None = None
     # Seconds since the epoch; set by the signer.
     expires_at: float = field(default=0.0, compare=False)
     # The serialized SignedCallContext.
@@ -144,6 +147,8 @@ def _encode(context: CallContext, expires_at: float) -> bytes:
     message.expire_time.FromMicroseconds(round(expires_at * 1e6))
     if context.deadline is not None:
         message.deadline.FromMicroseconds(round(context.deadline * 1e6))
+    if context.ceiling is not None:
+        message.ceiling.CopyFrom(ceiling_to_proto(context.ceiling))
     return message.SerializeToString()
 
 
@@ -157,6 +162,7 @@ def _decode(body: bytes, token: bytes) -> CallContext:
         run_id=UUID(message.run_id) if message.run_id else None,
         ancestors=tuple(UUID(run_id) for run_id in message.ancestor_run_ids),
         deadline=message.deadline.ToMicroseconds() / 1e6 if message.HasField("deadline") else None,
+        ceiling=ceiling_from_proto(message.ceiling) if message.HasField("ceiling") else None,
         expires_at=message.expire_time.ToMicroseconds() / 1e6,
         token=token,
     )

@@ -221,6 +221,7 @@ schedules = _table(
     _id("last_run_id", nullable=True),
     _text("last_error", nullable=True),
     _time("created_at"),
+    _json("ceiling", nullable=True),
 )
 
 devices = _table(
@@ -342,6 +343,7 @@ runs = _table(
     _flag("cancel_requested"),
     _time("deadline"),
     Column("ancestors", ARRAY(Uuid), nullable=False),
+    _json("ceiling", nullable=True),
     _bytes("request_hash", nullable=True),
     _json("usage"),
     _json("error", nullable=True),

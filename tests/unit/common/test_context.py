@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loci.common.v1 import context_pb2
 from services.common import context as module
+from services.common.ceiling import ceiling
 from services.common.context import (
     CallContext,
     Signer,
@@ -36,6 +37,7 @@ FULL = CallContext(
     run_id=UUID(int=3),
     ancestors=(UUID(int=4), UUID(int=5)),
     deadline=1_800_000_000.25,
+    ceiling=ceiling("client", {"agent-b": frozenset({"write_messages", "read_messages"}), "agent-a": frozenset()}),
 )
 PLAIN = CallContext(UUID(int=1), UUID(int=2), "user", ("memory",))
 
