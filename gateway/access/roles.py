@@ -59,10 +59,13 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
     (_READING, r"(/openai)?/v1/responses/[^/]+", Right.READ_MESSAGES),
     ("POST|DELETE", r"(/openai)?/v1/responses(/.*)?", Right.WRITE_MESSAGES),
     ("POST", r"/v1/agents/messages/search|/v1/messages/search", Right.READ_MESSAGES),
-    ("POST", rf"{_AGENT}/messages/capture", Right.WRITE_AGENT),
+    # Another prompt and another model than the agent's.
+    ("POST", rf"{_AGENT}/(messages/capture|generate)", Right.WRITE_AGENT),
+    # Shows its instructions.
+    ("POST", rf"({_AGENT}|{_CONVERSATION})/messages/preview-raw-payload", Right.READ_AGENT),
     (
         f"POST|{_SOCKET}",
-        rf"({_AGENT}|{_CONVERSATION})/(messages(/.*)?|ws|stream|cancel|generate)",
+        rf"({_AGENT}|{_CONVERSATION})/(messages(/.*)?|ws|stream|cancel)",
         Right.WRITE_MESSAGES,
     ),
     ("POST", r"/v1/conversations|/v1/groups/[^/]+/messages(/.*)?", Right.WRITE_MESSAGES),

@@ -8,6 +8,9 @@ import pytest
 
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
+from loci.agent.v1.conversation_pb2 import Conversation
+from loci.agent.v1.conversation_service_pb2 import CreateConversationRequest
+from services.agent.convert.authority import check_conversation
 from services.agent.convert.turns import turn_request
 from services.common.ceiling import Ceiling, ceiling
 from services.common.context import CallContext
@@ -91,6 +94,17 @@ def test_who_talks_talks(context: CallContext) -> None:
 @pytest.mark.parametrize("name", STEERING)
 def test_who_may_change_the_agent_steers_it(context: CallContext, name: str) -> None:
     assert turn_request(STEERING[name], context, longest_seconds=60).ceiling == context.ceiling
+
+
+@pytest.mark.parametrize("context", TALKERS)
+@pytest.mark.parametrize("fields", [{"model": "loci/x"}, {"model_settings_json": "{}"}, {"context_window_limit": 9}])
+def test_who_talks_chooses_no_model_for_a_conversation(context: CallContext, fields: dict[str, Any]) -> None:
+    request = CreateConversationRequest(agent_id=AGENT, conversation=Conversation(**fields))
+    with pytest.raises(PermissionDenied, match=next(iter(fields))):
+        check_conversation(request, context)
+    for other in OTHERS:
+        check_conversation(request, other)
+    check_conversation(CreateConversationRequest(agent_id=AGENT, conversation=Conversation(summary="Mine")), context)
 
 
 def test_every_option_of_a_turn_was_decided_about() -> None:
