@@ -9,8 +9,8 @@ import pytest
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.turns import turn_request
-from services.common.ceiling import Ceiling, ceiling
 from services.common.context import CallContext
+from services.common.core.ceiling import Ceiling, ceiling
 from services.common.errors import PermissionDenied
 
 AGENT = "agent-00000000-0000-4000-8000-00000000000a"
