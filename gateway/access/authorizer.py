@@ -8,7 +8,7 @@ from gateway.access.roles import ADMIN, MAY, Right, Target, right_in_run, right_
 from gateway.peers import Peers
 from gateway.resources.conversations.responses import ConversationAgents
 from loci.agent.v1 import run_service_pb2, step_service_pb2
-from services.common.ceiling import Ceiling, ceiling
+from services.common.core.ceiling import Ceiling, ceiling
 from services.common.errors import PermissionDenied
 
 _PORTS = {"http": 80, "https": 443}

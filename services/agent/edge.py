@@ -10,8 +10,8 @@ from uuid import UUID
 
 from services.agent.resources.access.model import hash_of, may
 from services.agent.resources.access.ports import CredentialStore
-from services.common.ceiling import Ceiling
 from services.common.context import CallContext, Signer
+from services.common.core.ceiling import Ceiling
 from services.common.errors import PermissionDenied, Unauthenticated
 
 DEFAULT_ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")

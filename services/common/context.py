@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from google.protobuf.message import DecodeError
 
 from loci.common.v1 import context_pb2
-from services.common.ceiling import Ceiling, ceiling_from_proto, ceiling_to_proto
+from services.common.ceiling import ceiling_from_proto, ceiling_to_proto
+from services.common.core.ceiling import Ceiling
 from services.common.errors import Unauthenticated
 
 K = TypeVar("K")

@@ -20,7 +20,7 @@ from services.agent.core.facts import SCHEMA_VERSION
 from services.agent.core.messages import Decision, Message
 from services.agent.core.ports_journal import Successor, TurnRequest
 from services.agent.postgres.conversations import promote, window
-from services.common.ceiling import ceiling_from_json
+from services.common.core.ceiling import ceiling_from_json
 from services.common.ids import uuid7
 
 _log = logging.getLogger(__name__)

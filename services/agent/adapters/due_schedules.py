@@ -20,7 +20,7 @@ from services.agent.postgres.line import input_from_line
 from services.agent.postgres.waiting_calls import DuplicateRequest
 from services.agent.resources.schedules.model import next_time, pause
 from services.agent.resources.schedules.ports import Dispatch
-from services.common.ceiling import ceiling_from_json
+from services.common.core.ceiling import ceiling_from_json
 from services.common.errors import LociError, NotFound
 from services.common.ids import uuid7
 

@@ -41,7 +41,7 @@ from services.agent.postgres.rows import (
     usage_column,
 )
 from services.agent.postgres.waiting_calls import DuplicateRequest, decline, find_answering_run, fitting_window
-from services.common.ceiling import ceiling_to_json
+from services.common.core.ceiling import ceiling_to_json
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32

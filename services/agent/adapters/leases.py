@@ -29,7 +29,7 @@ from services.agent.postgres.conversations import release, window
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.rows import input_rows, message_from_row
 from services.agent.postgres.waiting_calls import fitting_window
-from services.common.ceiling import ceiling_from_json
+from services.common.core.ceiling import ceiling_from_json
 from services.common.errors import Aborted, InvalidArgument
 
 

@@ -16,7 +16,7 @@ from services.agent.core.facts import (
 )
 from services.agent.core.messages import Message
 from services.agent.core.turn import Turn
-from services.common.ceiling import Ceiling
+from services.common.core.ceiling import Ceiling
 
 # A run and the replica that shall drive it; None: whoever takes it from the queue.
 Successor = tuple[UUID, UUID | None]

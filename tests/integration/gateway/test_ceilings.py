@@ -10,8 +10,8 @@ import pytest
 
 from loci.agent.v1 import access_service_pb2 as access
 from loci.agent.v1 import agent_service_pb2, conversation_pb2, conversation_service_pb2, run_pb2, run_service_pb2
-from services.common.ceiling import Ceiling, ceiling
 from services.common.context import RUN_TOKEN_PREFIX, CallContext
+from services.common.core.ceiling import Ceiling, ceiling
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import StartGateway
 from tests.integration.gateway.samples import AGENT_ID

@@ -2,14 +2,8 @@
 
 import pytest
 
-from services.common.ceiling import (
-    Ceiling,
-    ceiling,
-    ceiling_from_json,
-    ceiling_from_proto,
-    ceiling_to_json,
-    ceiling_to_proto,
-)
+from services.common.ceiling import ceiling_from_proto, ceiling_to_proto
+from services.common.core.ceiling import Ceiling, ceiling, ceiling_from_json, ceiling_to_json
 
 ONE = ceiling("client", {"agent-b": frozenset({"b", "a"}), "agent-a": frozenset()})
 ALL = [ONE, Ceiling("developer"), ceiling("client", {})]

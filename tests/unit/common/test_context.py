@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from loci.common.v1 import context_pb2
 from services.common import context as module
-from services.common.ceiling import ceiling
 from services.common.context import (
     CallContext,
     Signer,
@@ -24,6 +23,7 @@ from services.common.context import (
     time_remaining,
     use_context,
 )
+from services.common.core.ceiling import ceiling
 from services.common.errors import Unauthenticated
 from services.common.keys import key_id
 

@@ -12,7 +12,7 @@ from services.agent.resources.queries import autocommit
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
 from services.agent.resources.tables import agents, schedules
-from services.common.ceiling import ceiling_to_json
+from services.common.core.ceiling import ceiling_to_json
 from services.common.core.paging import Page, PageOf
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import to_public

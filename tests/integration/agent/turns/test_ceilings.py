@@ -16,8 +16,8 @@ from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.resources.schedules.ports import NewSchedule, ScheduleTime
 from services.agent.resources.schedules.scheduler import Scheduler
 from services.agent.resources.schedules.store import PostgresSchedules
-from services.common.ceiling import Ceiling, ceiling
 from services.common.context import current
+from services.common.core.ceiling import Ceiling, ceiling
 from services.common.engine import make_engine
 from services.common.ids import uuid7
 from tests.integration.agent.world import ORGANIZATION, SECONDS, World, answered, calls, end, text

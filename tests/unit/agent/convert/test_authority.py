@@ -12,8 +12,8 @@ from loci.agent.v1.conversation_pb2 import Conversation
 from loci.agent.v1.conversation_service_pb2 import CreateConversationRequest
 from services.agent.convert.authority import check_conversation
 from services.agent.convert.turns import turn_request
-from services.common.ceiling import Ceiling, ceiling
 from services.common.context import CallContext
+from services.common.core.ceiling import Ceiling, ceiling
 from services.common.errors import PermissionDenied
 
 AGENT = "agent-00000000-0000-4000-8000-00000000000a"
