@@ -93,6 +93,8 @@ ENTRYPOINT ["python", "-m", "services.tool_runner"]
 FROM service AS gateway
 COPY --from=gateway-packages /own /opt/loci
 COPY gateway gateway
+# The page, where it was built before (make ade); the folder is never empty.
+COPY ade ade
 EXPOSE 8283
 ENTRYPOINT ["python", "-m", "gateway"]
 

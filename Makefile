@@ -41,7 +41,11 @@ help: ## Show this list.
 
 .PHONY: run
 run: setup protos ## Start everything on this machine: http://localhost:8283 (LOCI_PORT, LOCI_HOME, ...). Ctrl-C stops it.
-	@exec $(BIN)/python -m cli run
+	@nice -n 10 $(BIN)/python scripts/ade.py build & exec $(BIN)/python -m cli run
+
+.PHONY: ade
+ade: setup ## Build the page at / (make run does it by itself): with the Node that is there, else with one from a wheel.
+	@$(BIN)/python scripts/ade.py build
 
 .PHONY: test
 test: setup-dev protos ## Run the short part of the tests, 8 minutes (ARGS go to pytest: those that they name instead; WORKERS=0: in one process).
@@ -60,7 +64,7 @@ test-live: setup-dev protos ## Ask the real vendors whose keys are in the enviro
 	@LOCI_LIVE=1 $(BIN)/python -m pytest tests/live $(ARGS)
 
 .PHONY: check
-check: artefacts lint types contracts proto-rules ## All that takes seconds, and mypy: what is stale, lint, types, import contracts, the protos' rules.
+check: artefacts lint types contracts page proto-rules ## All that takes seconds, and mypy: what is stale, lint, types, import contracts, the protos' rules.
 
 .PHONY: artefacts
 artefacts: setup-dev protos ## Find what a change left stale: tables, schemas, links and paths in documents, settings, error reasons.
@@ -78,6 +82,10 @@ types: setup-dev protos ## mypy --strict.
 .PHONY: contracts
 contracts: setup-dev protos ## Who imports whom.
 	@$(BIN)/lint-imports --no-logo
+
+.PHONY: page
+page: setup-dev ## Types, lint and unit tests of the page in ade/ (needs Node).
+	@$(BIN)/python scripts/ade.py check
 
 .PHONY: proto-rules
 proto-rules: node_modules/.package-lock.json ## The protos' rules, and that they break no client (AGAINST: of what; default: the protos of .ci/proven).
@@ -186,4 +194,4 @@ lock: ## Resolve pyproject.toml anew into requirements/*.lock (needs uv; LOCKFLA
 	lock pyproject.toml $$(extras $(RUN_EXTRAS)) --group protos $$same -o requirements/run.lock; \
 	lock pyproject.toml $$same -o requirements/common.lock; \
 	for extra in $(RUN_EXTRAS) $(SDK_EXTRAS); do lock pyproject.toml --extra $$extra $$same -o requirements/$$extra.lock; done; \
-	for group in protos sandbox; do lock --group $$group $$same -o requirements/$$group.lock; done
+	for group in node protos sandbox; do lock --group $$group $$same -o requirements/$$group.lock; done

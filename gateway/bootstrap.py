@@ -23,7 +23,7 @@ from gateway.openai_api import routes as openai_compatible
 from gateway.openai_api.responses import routes as openai_responses
 from gateway.openapi import pages
 from gateway.peers import Peers
-from gateway.resources.access import access_tokens, api_keys, organizations
+from gateway.resources.access import access_tokens, api_keys, organizations, whoami
 from gateway.resources.agents import attachments as agent_parts
 from gateway.resources.agents import files as agent_files
 from gateway.resources.agents import overviews as agent_overviews
@@ -65,6 +65,7 @@ from gateway.resources.tools import runs as tool_runs
 from gateway.resources.usage import budgets
 from gateway.resources.usage import routes as usage
 from gateway.rest.services import Services
+from gateway.server import ade
 from gateway.server.dispatcher import Dispatcher
 from gateway.server.middleware import RequestMiddleware
 from gateway.settings import Settings
@@ -126,6 +127,7 @@ _ROUTERS = (
     access_tokens,
     api_keys,
     organizations,
+    whoami,
 )
 # Headers of answers that pages of other origins may read.
 _EXPOSED = [
@@ -178,6 +180,7 @@ def build(
     mcp = McpEndpoint(app.state.services)
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
     pages.add(app, settings.base_path)
+    ade.add(app, settings.ade_folder, settings.base_path)
     credentials = Credentials(peers, signer, settings.key_cache, AUDIENCE)
     authorizer = Authorizer(peers, app.state.services.conversations)
     keys = KeyAuthentication(credentials, authorizer, signer, required=settings.require_api_key)

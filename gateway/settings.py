@@ -4,15 +4,17 @@ import ipaddress
 import re
 import socket
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from services.common.settings import Env, SettingsError
 
 MEBIBYTE = 1024 * 1024
+ADE_FOLDER = Path(__file__).resolve().parents[1] / "ade" / "dist"
 _LONGEST_KEY_CACHE = 10.0
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 # First parts of our own paths.
-_OUR_PATHS = frozenset({"v1", "latest", "openai", "mcp", "docs", "redoc", "openapi.json"})
+_OUR_PATHS = frozenset({"v1", "latest", "openai", "mcp", "docs", "redoc", "openapi.json", "assets"})
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Settings:
     default_model: str = "loci/demo"
     # Where browsers reach us; empty: where the request that asks says.
     public_url: str = ""
+    # With the built page that is served at /.
+    ade_folder: Path = ADE_FOLDER
 
     @property
     def base_path(self) -> str:
@@ -113,6 +117,7 @@ def settings_from(env: Env) -> Settings:
         default_embedding=env.text("LOCI_DEFAULT_EMBEDDING", default="loci/hash"),
         default_model=env.text("LOCI_DEFAULT_MODEL", default="loci/demo"),
         public_url=_public_url(env),
+        ade_folder=env.path("LOCI_ADE_FOLDER", default=ADE_FOLDER),
         **peers,
     )
     _check_doors(settings, env)

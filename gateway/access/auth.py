@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from gateway.access.authorizer import Authorizer
+from gateway.access.authorizer import Authorizer, Grant
 from gateway.access.credentials import PREFIXES, Credentials
 from gateway.access.origin_check import OriginCheck
 from gateway.access.roles import Right, right_of
@@ -33,6 +33,8 @@ class Caller:
     counted_as: str | None = None
     # None: the setting.
     requests_per_minute: int | None = None
+    # None: everything that the context's role may do.
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,8 @@ class Authenticator:
         origin = headers.get(b"origin", b"").decode("latin-1")
         with use_context(principal.context, signer=self._keys.signer):
             await self._keys.authorizer.check(principal.grant, method, path, query, origin)
-        return Caller(principal.context, principal.id.encode(), principal.id, principal.requests_per_minute)
+        limit = principal.requests_per_minute
+        return Caller(principal.context, principal.id.encode(), principal.id, limit, principal.grant)
 
     def _has_password(self, headers: Mapping[bytes, bytes]) -> bool:
         by_bearer = hmac.compare_digest(bearer_of(headers), self._password)

@@ -69,7 +69,7 @@ class Authorizer:
     async def _check(self, grant: Grant, right: Right | None, method: str, path: str, query: bytes) -> None:
         if right is None or right not in MAY.get(grant.role, frozenset()):
             raise _refused(f"the role {grant.role} may not {method} {path[:200]}")
-        if grant.agents is None or right is Right.OPEN:
+        if grant.agents is None or right in (Right.OPEN, Right.ANYBODY):
             return
         named = await self._agents(target_of(method, path, query))
         if not named:

@@ -15,6 +15,8 @@ class Right(Enum):
 
     # Without any credential.
     OPEN = auto()
+    # For whoever shows a credential, where one is asked for.
+    ANYBODY = auto()
     READ_AGENT = auto()
     WRITE_AGENT = auto()
     READ_MESSAGES = auto()
@@ -28,14 +30,15 @@ class Right(Enum):
 
 
 _OF_AGENTS = frozenset({Right.READ_AGENT, Right.WRITE_AGENT, Right.READ_MESSAGES, Right.WRITE_MESSAGES})
+_ALWAYS = frozenset({Right.OPEN, Right.ANYBODY})
 ADMIN, CLIENT, AGENT_ONLY = "admin", "client", "agent-only"
 MAY: Mapping[str, frozenset[Right]] = {
     ADMIN: frozenset(Right),
     "developer": frozenset(Right) - {Right.OWN},
-    AGENT_ONLY: frozenset({Right.OPEN, Right.READ_AGENT, Right.READ_MESSAGES, Right.WRITE_MESSAGES}),
-    "read-only": frozenset({Right.OPEN, Right.READ_AGENT, Right.READ_MESSAGES, Right.READ}),
+    AGENT_ONLY: frozenset({*_ALWAYS, Right.READ_AGENT, Right.READ_MESSAGES, Right.WRITE_MESSAGES}),
+    "read-only": frozenset({*_ALWAYS, Right.READ_AGENT, Right.READ_MESSAGES, Right.READ}),
     # And of these only what its policy says.
-    CLIENT: _OF_AGENTS | {Right.OPEN},
+    CLIENT: _OF_AGENTS | _ALWAYS,
 }
 # Rights as a client-side token's policy names them.
 ACCESS: Mapping[str, Right] = {right.name.lower(): right for right in _OF_AGENTS}
@@ -47,8 +50,10 @@ _AGENT = r"/v1/(?:agents|_internal_agents)/[^/]+"
 _CONVERSATION = r"/v1/conversations/[^/]+"
 # (methods, paths in their canonical form, right): the first that fits.
 _ROUTES: Sequence[tuple[str, str, Right]] = (
-    # Liveness probes carry no key, nor does a browser that comes back from an authorization server, or reads the docs.
-    (_READING, r"/v1/(health|ready|tools/mcp/oauth/callback)|/(docs(/.*)?|redoc|openapi\.json)", Right.OPEN),
+    # Liveness probes carry no key, nor does a browser that comes back from an authorization server, reads the docs or
+    # opens the page at /, which asks for one.
+    (_READING, r"/v1/(health|ready|tools/mcp/oauth/callback)|/(docs(/.*)?|redoc|openapi\.json|assets/.*)?", Right.OPEN),
+    (_READING, "/v1/whoami", Right.ANYBODY),
     (_ALL, r"/v1/(api-keys|users|orgs|admin)(/.*)?", Right.OWN),
     ("POST|PUT|PATCH|DELETE", r"/v1/(providers|budgets)(/.*)?", Right.OWN),
     # Talking

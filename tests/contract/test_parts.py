@@ -12,7 +12,20 @@ import pytest
 from tests.suite.parts import AGAIN, EVERY, PARTS, SHORT, SPLIT, Part, asked_for, fits, part_of, parts_of_file
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("bench", "cli", "docs", "gateway", "images", "k8s", "protos", "requirements", "scripts", "services", "tests")
+FOLDERS = (
+    "ade",
+    "bench",
+    "cli",
+    "docs",
+    "gateway",
+    "images",
+    "k8s",
+    "protos",
+    "requirements",
+    "scripts",
+    "services",
+    "tests",
+)
 FILES = [
     path.relative_to(ROOT).as_posix()
     for place in (*(ROOT / folder for folder in FOLDERS), ROOT)

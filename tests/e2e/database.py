@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -36,7 +37,9 @@ def rows(stack: Stack, query: str, *arguments: Any) -> list[Any]:
         async with superuser(stack) as connection:
             return list(await connection.fetch(query, *arguments))
 
-    return asyncio.run(main())
+    # In a thread of its own: a browser that is open has an event loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, main()).result()
 
 
 def value(stack: Stack, query: str, *arguments: Any) -> Any:

@@ -167,6 +167,28 @@ def test_every_role(tenants: tuple[Tenant, Tenant]) -> None:
     assert developer.agents.update(agent.id, name="Renamed").name == "Renamed"
 
 
+def test_who_am_i(tenants: tuple[Tenant, Tenant]) -> None:
+    tenant = tenants[0]
+    agent = tenant.sdk.agents.create(model="loci/demo")
+
+    def caller(client: Any) -> Any:
+        return client.get("/v1/whoami", cast_to=object)
+
+    me = caller(tenant.sdk)
+    assert (me["organization_id"], me["role"], me["agents"], me["has_credential"]) == (tenant.id, "admin", None, True)
+    assert "own" in me["rights"]
+    assert "own" not in caller(tenant.client("developer"))["rights"]
+    assert caller(tenant.client("read-only"))["rights"] == ["read_agent", "read_messages", "read"]
+    limited = caller(tenant.client("agent-only", agent_ids=[agent.id]))
+    assert limited["agents"] == {agent.id: ["read_agent", "read_messages", "write_messages"]}
+    policy = [{"type": "agent", "id": agent.id, "access": ["read_messages"]}]
+    token = tenant.sdk.access_tokens.create(hostname="https://app.test", policy=policy).token
+    assert caller(tenant.stack.client(api_key=token))["agents"] == {agent.id: ["read_messages"]}
+    for stranger in (tenant.stack.client(), tenant.stack.client(api_key="loci-key-unknown")):
+        with pytest.raises(letta_client.AuthenticationError):
+            caller(stranger)
+
+
 def test_a_revoked_key_is_refused_soon(tenants: tuple[Tenant, Tenant]) -> None:
     tenant = tenants[0]
     made = tenant.http.post("/v1/api-keys/", json={"name": "short"}).json()

@@ -16,9 +16,9 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.e2e.conftest import PASSWORD
+from tests.e2e.conftest import PASSWORD, Providers
 from tests.e2e.helpers import BLOCKS
-from tests.e2e.stack import Stack, is_listening, own_port
+from tests.e2e.stack import Stack, is_listening, own_port, running
 from tests.fakes.http import HttpServer
 from tests.fakes.mcp_hostile import HostileMcp
 from tests.fakes.mcp_packages import NPM_SERVER
@@ -31,9 +31,11 @@ MODEL = "loci/demo"
 
 
 @pytest.fixture(scope="module")
-def stack(open_stack: Stack) -> Stack:
-    """It may speak to this machine, and run servers."""
-    return open_stack
+def stack(providers: Providers) -> Iterator[Stack]:
+    """It may speak to this machine, and run servers. Its own: a tool has its plain name only while that is free."""
+    more = {"LOCI_ALLOW_PRIVATE_URLS": "1", "LOCI_MCP_STDIO": "true"}
+    with running(providers.environment() | more) as started:
+        yield started
 
 
 @pytest.fixture

@@ -141,3 +141,20 @@ def test_what_is_wrong_is_told(client: Any, stack: Stack) -> None:
         answer = httpx.request(method, f"{url}{path}", json=body, timeout=30)
         assert answer.status_code == status, (path, body, answer.text)
     client.templates.delete("told")
+
+
+def test_templates_are_listed(client: Any, stack: Stack) -> None:
+    names = [f"listed-{n}" for n in range(3)]
+    for name in names:
+        made(client, name)
+    with httpx.Client(base_url=f"{stack.url}/v1/templates") as http:
+        newest = http.get("", params={"limit": 2}).json()
+        assert [each["name"] for each in newest] == ["listed-2", "listed-1"]
+        assert newest[0]["template_deployment_slug"] == "default/listed-2:1"
+        [older, *_] = http.get("", params={"after": newest[-1]["id"]}).json()
+        assert older["name"] == "listed-0"
+        assert [each["name"] for each in http.get("", params={"name": "listed-1"}).json()] == ["listed-1"]
+        assert http.get("", params={"name": "nobody"}).json() == []
+        assert http.get("", params={"after": "agent-x"}).status_code == 422
+    for name in names:
+        client.templates.delete(name)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 # Of a report: how long the process of the test waited for a core, see tests/standstill.py.
 WAITED = "waited for a core"
+# The last line of a file, if pytest came to its end.
+END = "end"
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Ending:
 class Results:
     """What the lines of a file say, by test: failed if any phase of it failed."""
 
-    def __init__(self, endings: Iterable[Ending]) -> None:
+    def __init__(self, endings: Iterable[Ending], *, complete: bool = True) -> None:
+        self.complete = complete
         self.failed: dict[str, Ending] = {}
         passed, skipped = set(), set()
         for ending in endings:
@@ -46,4 +49,5 @@ class Results:
     def of(cls, file: Path) -> Results:
         """Reads a file; there is none if pytest did not come to its first test."""
         lines = file.read_text().splitlines() if file.exists() else []
-        return cls(Ending(**json.loads(line)) for line in lines)
+        complete = lines[-1:] == [END]
+        return cls((Ending(**json.loads(line)) for line in lines if line != END), complete=complete)

@@ -141,6 +141,11 @@ PARTS = (
         ),
         subjects=(*_STACK, "gateway/", "tests/e2e/npm/", "tests/e2e/npm-letta-code/", "tests/e2e/typescript/"),
     ),
+    Part(
+        "ade",
+        tests=("tests/e2e/ade/",),
+        subjects=(*_STACK, "ade/", "gateway/", "scripts/ade.py", "tests/e2e/ade/"),
+    ),
     Part("rest", tests=("tests/e2e/rest/",), subjects=(*_STACK, "gateway/")),
     Part(
         "moving",

@@ -39,9 +39,7 @@ class Requirements:
         self._names = names
 
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Turns a skip into a failure."""
         report = yield
         if report.skipped and isinstance(report.longrepr, tuple):

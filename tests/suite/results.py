@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suite.endings import WAITED, Ending
+from tests.suite.endings import END, WAITED, Ending
 
 
 class Writer:
@@ -43,9 +43,16 @@ class Writer:
         if report.failed:
             self._write(Ending(report.nodeid, "failed", "collect", reason(report), False, 0.0, 0.0))
 
+    def pytest_sessionfinish(self) -> None:
+        """Writes that there is no more to come."""
+        self._write_line(END)
+
     def _write(self, ending: Ending) -> None:
+        self._write_line(json.dumps(asdict(ending)))
+
+    def _write_line(self, line: str) -> None:
         with self._file.open("a") as file:
-            file.write(json.dumps(asdict(ending)) + "\n")
+            file.write(f"{line}\n")
 
 
 def reason(report: pytest.TestReport | pytest.CollectReport) -> str:

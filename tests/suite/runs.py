@@ -89,12 +89,14 @@ class Suite:
     def _pytest(self, name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         """Runs pytest, then what failed of the tests of time once more, when nothing else runs."""
         results, code = self._once(name, arguments, environment)
-        timing = [test for test, ending in results.failed.items() if ending.timing]
+        again = [test for test, ending in results.failed.items() if ending.timing]
+        if len(results.failed) <= int(os.environ.get("LOCI_TEST_AGAIN", "0")):
+            again = list(results.failed)
         second = Results([])
-        if timing:
-            print("== once more, alone: tests of time that failed", flush=True)
+        if again:
+            print("== once more, alone: tests that failed", flush=True)
             options = [argument for argument in arguments if not names_tests(argument)]
-            second, _ = self._once(f"{name}-second", [*options, "-n", "0", *timing], environment)
+            second, _ = self._once(f"{name}-second", [*options, "-n", "0", *again], environment)
         outcome = self._outcome
         outcome.passed += len(results.passed)
         outcome.skipped += len(results.skipped)
@@ -106,6 +108,8 @@ class Suite:
                 outcome.failed.append((test, ending.reason))
         if code not in _ORDINARY:
             outcome.failed.append((f"pytest ({name})", f"it ended with exit code {code}; its last lines say why"))
+        elif not results.complete:
+            outcome.failed.append((f"pytest ({name})", "it ended before its tests did"))
         elif code == 1 and not results.failed:
             outcome.failed.append((f"pytest ({name})", "it says that a test failed, and none is known"))
 

@@ -11,14 +11,17 @@ from gateway.agent_files.instantiation import make_agents
 from gateway.agent_files.reader import of_document
 from gateway.agent_files.templates import TemplateValues
 from gateway.openapi.answers import returns
+from gateway.openapi.schemas import array
 from gateway.resources.templates import requests as bodies
 from gateway.resources.templates.schemas import CHANGED, MADE, TEMPLATE
 from gateway.rest.body import Json, dump
-from gateway.rest.convert import moment
+from gateway.rest.convert import Rest, moment
 from gateway.rest.not_yet import NotYet
+from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import template_service_pb2 as wire
+from loci.common.v1.page_pb2 import PageRequest
 from services.common.ids import to_public, uuid7
 
 router = APIRouter(prefix="/templates", tags=["templates"])
@@ -48,6 +51,16 @@ async def create_template(body: bodies.CreateTemplate, loci: Loci) -> Response:
         agent_file_json=dump(document),
     )
     return _answer((await loci.peers.call(loci.peers.templates.CreateTemplate, request)).template)
+
+
+@router.get("")
+@returns(array(TEMPLATE))
+@paged(50)
+async def list_templates(loci: Loci, name: str | None = None, page: PageRequest = FIRST_PAGE) -> Response:
+    """Returns a page of templates, newest first. (Loci)"""
+    request = wire.ListTemplatesRequest(page=page, name=name)
+    listed = await loci.peers.call(loci.peers.templates.ListTemplates, request)
+    return json_response([_rest(template) for template in listed.templates])
 
 
 @router.patch("/{template_name}")
@@ -123,17 +136,19 @@ async def _checked(loci: Services, document: Json, *, update_tools: bool) -> Any
 
 
 def _answer(template: wire.Template) -> Response:
+    return json_response(_rest(template))
+
+
+def _rest(template: wire.Template) -> Rest:
     project = template.project_id if template.HasField("project_id") else _PROJECT
     version = str(template.latest_version)
-    return json_response(
-        {
-            "id": template.id,
-            "name": template.name,
-            "project_id": project,
-            "project_slug": project,
-            "latest_version": version,
-            "template_deployment_slug": f"{project}/{template.name}:{version}",
-            "description": template.description if template.HasField("description") else None,
-            "updated_at": moment(template.updated_at),
-        }
-    )
+    return {
+        "id": template.id,
+        "name": template.name,
+        "project_id": project,
+        "project_slug": project,
+        "latest_version": version,
+        "template_deployment_slug": f"{project}/{template.name}:{version}",
+        "description": template.description if template.HasField("description") else None,
+        "updated_at": moment(template.updated_at),
+    }

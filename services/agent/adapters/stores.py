@@ -138,7 +138,7 @@ def postgres_stores(
         groups=PostgresGroups(engine),
         learned_windows=PostgresLearnedWindows(pool),
         checkpoints=PostgresCheckpoints(pool),
-        templates=PostgresTemplates(pool),
+        templates=PostgresTemplates(pool, engine),
         transfers=PostgresTransfers(pool),
         history=PostgresHistory(engine),
         messages=PostgresMessages(pool),

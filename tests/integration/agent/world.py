@@ -283,12 +283,17 @@ class World:
 
     @asynccontextmanager
     async def replica(
-        self, *, on_busy: OnBusy | None = "wait", capacity: int = CAPACITY, keep: timedelta = DAY
+        self,
+        *,
+        on_busy: OnBusy | None = "wait",
+        capacity: int = CAPACITY,
+        keep: timedelta = DAY,
+        replies: Sequence[Any] = (),
     ) -> AsyncGenerator[Replica]:
-        """A replica, stopped at the end unless it died."""
+        """A replica, stopped at the end unless it died; `replies` are there before it takes over what waits."""
         worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)
         journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
-        models, tools, memory = ScriptedModels(), ScriptedTools(), ScriptedMemory()
+        models, tools, memory = ScriptedModels([*replies]), ScriptedTools(), ScriptedMemory()
         ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates())
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
         worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)

@@ -181,7 +181,7 @@ async def test_a_large_body_that_is_wrong_is_not_sent_back_whole(edge: Edge) -> 
     assert len(answer.content) < 2_000
 
 
-@pytest.mark.parametrize("path", ["/v1/nonsense", "/", "/v1", f"/v1/agents/{AGENT_ID}/nonsense"])
+@pytest.mark.parametrize("path", ["/v1/nonsense", "/nonsense", "/v1", f"/v1/agents/{AGENT_ID}/nonsense"])
 async def test_an_unknown_route(edge: Edge, path: str) -> None:
     answer = await edge.http.get(path)
     assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})

@@ -71,11 +71,11 @@ class Run:
         return subprocess.run(
             command,
             env=settings,
-            start_new_session=True,
-            check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
+            check=False,
         )
 
 

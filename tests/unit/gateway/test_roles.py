@@ -28,7 +28,7 @@ def walk(found: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
         elif isinstance(route, Mount):
             yield "GET", f"{route.path}/some.js"
         else:
-            path = (prefix + route.path).rstrip("/")
+            path = (prefix + route.path).rstrip("/") or "/"
             yield from ((method, path) for method in (getattr(route, "methods", None) or (METHOD,)))
 
 
@@ -196,6 +196,7 @@ def test_whose_it_is(route: str, query: bytes, target: Target | None) -> None:
 def test_rights_of_agents_are_those_of_policies() -> None:
     assert MAY[CLIENT] == {
         Right.OPEN,
+        Right.ANYBODY,
         Right.READ_AGENT,
         Right.WRITE_AGENT,
         Right.READ_MESSAGES,

@@ -5,10 +5,11 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from services.agent.resources.templates.model import Template, TemplateSettings
+from services.common.core.paging import Page, PageOf
 
 
 class TemplateStore(Protocol):
-    """Templates of a tenant. Everything but `create` raises NotFound (TEMPLATE_NOT_FOUND)."""
+    """Templates of a tenant. Everything but `create` and `list` raises NotFound (TEMPLATE_NOT_FOUND)."""
 
     async def create(
         self,
@@ -25,6 +26,10 @@ class TemplateStore(Protocol):
         self, organization_id: UUID, name: str, version: int | None
     ) -> tuple[Template, int, Mapping[str, Any]]:
         """Returns a version and its number; None: the newest saved one."""
+        ...
+
+    async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Template]:
+        """Returns one page, of any name where `name` is None. Raises NotFound (CURSOR_NOT_FOUND)."""
         ...
 
     async def update(

@@ -13,7 +13,9 @@ from services.agent.resources.templates.ports import TemplateStore
 from services.common.codec import Codec
 from services.common.context import current
 from services.common.ids import from_public, uuid7
+from services.common.page_requests import page_by_id
 
+_PER_PAGE = 50
 _templates = Codec(Template, wire.Template)
 _drafts = Codec(TemplateSettings, wire.Template, refuse=invalid)
 
@@ -42,6 +44,15 @@ class TemplateServicer(template_service_pb2_grpc.TemplateServiceServicer):
         template, number, file = await self._store.version(current().organization_id, request.name, version)
         return wire.GetTemplateVersionResponse(
             template=_templates.encode(template), version=number, agent_file_json=orjson.dumps(file).decode()
+        )
+
+    async def ListTemplates(self, request: wire.ListTemplatesRequest, context: Any) -> wire.ListTemplatesResponse:
+        """Returns one page."""
+        page = page_by_id(request.page, "template", _PER_PAGE)
+        name = request.name if request.HasField("name") else None
+        listed = await self._store.list(current().organization_id, name, page)
+        return wire.ListTemplatesResponse(
+            templates=map(_templates.encode, listed.items), next_page_token=listed.next_token
         )
 
     async def UpdateTemplate(self, request: wire.UpdateTemplateRequest, context: Any) -> wire.UpdateTemplateResponse:

@@ -5,9 +5,16 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.agent.resources.queries import autocommit
+from services.agent.resources.tables import templates
 from services.agent.resources.templates.model import WORKING, Template, TemplateSettings
+from services.common.core.paging import Page, PageOf
+from services.common.core.records import record
 from services.common.errors import AlreadyExists, NotFound
+from services.common.keyset import Keyset
 
 _COLUMNS = "id, name, description, project_id, latest_version, created_at, updated_at"
 
@@ -54,12 +61,15 @@ UPDATE agent.templates SET updated_at = clock_timestamp() WHERE organization_id 
 """
 _DELETE = "DELETE FROM agent.templates WHERE organization_id = $1 AND name = $2 RETURNING id"
 
+_KEYSET = Keyset(templates, "template")
+
 
 class PostgresTemplates:
     """`resources.templates.ports.TemplateStore`."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, engine: AsyncEngine) -> None:
         self._pool = pool
+        self._reading = autocommit(engine)
 
     async def create(
         self,
@@ -84,6 +94,14 @@ class PostgresTemplates:
         values = dict(row)
         number, agent_file = values.pop("version"), values.pop("agent_file")
         return Template(**values), number, agent_file
+
+    async def list(self, organization_id: UUID, name: str | None, page: Page) -> PageOf[Template]:
+        query = select(templates).where(templates.c.organization_id == organization_id)
+        if name is not None:
+            query = query.where(templates.c.name == name)
+        async with self._reading.connect() as connection:
+            rows = await _KEYSET.page(connection, query, page, organization_id)
+        return rows.map(lambda row: record(Template, row._mapping))
 
     async def update(
         self, organization_id: UUID, user_id: UUID, name: str, agent_file: Mapping[str, Any], *, save: bool

@@ -522,8 +522,7 @@ async def test_the_stream_goes_on_when_its_driver_is_lost(world: World, acceptin
             reading = Listener(reader, run_id, heard)
             await until(lambda: len(heard) == 4, SECONDS)
             await lost.die()
-            async with world.replica() as heir:
-                heir.models.replies = [telling(words, pause=0.002)]
+            async with world.replica(replies=[telling(words, pause=0.002)]) as heir:
                 events = await reading.end()
                 late = await read(heir, run_id)
     assert joined(events) == joined(late) == "".join(words)

@@ -1,0 +1,31 @@
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { Router } from "wouter";
+import { isStatus } from "./api/errors";
+import { useHashLocation, useHashSearch } from "./router";
+import { AccessGate } from "./shell/access-gate";
+import { lock } from "./shell/lock";
+import { Screens } from "./shell/screens";
+import { Toasts } from "./shell/toasts";
+
+const queries = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error) => {
+      if (isStatus(error, 401)) lock();
+    },
+  }),
+  defaultOptions: { queries: { retry: false, staleTime: 2_000, refetchOnWindowFocus: false } },
+});
+
+/** The whole page. */
+export function App() {
+  return (
+    <QueryClientProvider client={queries}>
+      <Router hook={useHashLocation} searchHook={useHashSearch}>
+        <AccessGate>
+          <Screens />
+        </AccessGate>
+        <Toasts />
+      </Router>
+    </QueryClientProvider>
+  );
+}

@@ -1,0 +1,45 @@
+import { useMemo, useSyncExternalStore } from "react";
+import { ProblemBox } from "../ui/problem-box";
+import { ApprovalCard } from "./approval-card";
+import { Composer } from "./composer";
+import { MessageList } from "./message-list";
+import { type Place, routeId } from "./place";
+import { sessionOf } from "./sessions";
+import { TurnLine } from "./turn-line";
+
+/** A conversation: what was said, what goes on, and where to write. */
+export function Chat({ place }: { place: Place }) {
+  const key = routeId(place);
+  // oxlint-disable-next-line react/exhaustive-deps -- the key is the place
+  const session = useMemo(() => sessionOf(place), [key]);
+  const chat = useSyncExternalStore(session.subscribe, session.getSnapshot);
+  const isBusy = chat.turns.some((turn) => turn.phase === "sending");
+  return (
+    <section className="chat" aria-label="Chat">
+      {chat.status === "failed" && chat.problem && (
+        <ProblemBox title="Could not load the conversation" problem={chat.problem} retry={() => void session.load()} />
+      )}
+      <MessageList chat={chat} older={session.loadOlder} again={session.sendAgain} />
+      <div className="chat-foot">
+        {chat.turns.map((turn, at) => <TurnLine key={turn.id} turn={turn} isFirst={at === 0} session={session} />)}
+        {chat.waiting.length > 0 && (
+          <ApprovalCard
+            key={chat.waiting.map((call) => call.key).join()}
+            calls={chat.waiting}
+            attention={chat.attention}
+            agentId={place.agentId}
+            answer={session.answer}
+          />
+        )}
+        {chat.refusal && (
+          <div className="refusal" role="alert">
+            <strong>Not sent.</strong> {chat.refusal.sentence}
+            {chat.refusal.trace && <span className="muted small"> Trace {chat.refusal.trace}</span>}
+            <button type="button" onClick={session.dismissRefusal}>Dismiss</button>
+          </div>
+        )}
+        <Composer session={session} isBusy={isBusy} />
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,51 @@
+"""The keyboard alone: create, chat, approve, edit."""
+
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.ade.screen import Screen
+
+_FOCUS = "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent.trim()"
+_MOST_TABS = 40
+
+
+def tab_to(page: Page, name: str, *, key: str = "Tab") -> None:
+    """Presses Tab until something with this beginning of a name has the focus."""
+    for _ in range(_MOST_TABS):
+        page.keyboard.press(key)
+        if str(page.evaluate(_FOCUS)).startswith(name):
+            return
+    raise AssertionError(f"Tab does not lead to {name}")
+
+
+def test_without_a_pointer(screen: Screen, client: Any) -> None:
+    page = screen.page
+    screen.open()
+    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+    tab_to(page, "New agent")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="New agent")).to_be_visible()
+    page.get_by_label("Name").focus()
+    page.keyboard.type("By keys")
+    page.keyboard.press("Enter")
+    expect(screen.composer).to_be_focused()
+    [agent] = client.agents.list(name="By keys").items
+    client.agents.tools.update_approval("memory_insert", agent_id=agent.id, body_requires_approval=True)
+    page.keyboard.type("my name is Ada")
+    page.keyboard.press("Enter")
+    expect(screen.parts("approval").get_by_role("heading")).to_be_focused()
+    tab_to(page, "Allow")
+    page.keyboard.press("Enter")
+    expect(screen.parts("assistant")).to_contain_text("Nice to meet you, Ada")
+    screen.wait_for_end()
+    tab_to(page, "Memory", key="Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox", name="Value of human")).to_have_value("Name: Ada")
+    tab_to(page, "Value of human")
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" L.")
+    page.keyboard.press("Control+s")
+    expect(page.get_by_role("region", name="Block human").get_by_role("status")).to_have_text("Saved")
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Name: Ada L."
+    client.agents.delete(agent.id)
