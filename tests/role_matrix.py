@@ -22,7 +22,7 @@ from services.common.keys import load_private_key, new_private_key
 PAGE = Path(__file__).parents[1] / "docs" / "access.md"
 BEGIN, END = "<!-- routes: python -m tests.role_matrix -->", "<!-- end of routes -->"
 ROLES = tuple(role for role in MAY if role not in (ADMIN, CLIENT))
-_NAMES = {right: name for name, right in ACCESS.items()} | {Right.OPEN: "anything"}
+_NAMES = {right: name for name, right in ACCESS.items()} | dict.fromkeys((Right.OPEN, Right.ANYBODY), "anything")
 
 
 class Row(NamedTuple):
@@ -60,7 +60,7 @@ def walk(found: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
         else:
             # One that takes all methods names none.
             methods = (METHOD,) if isinstance(route, WebSocketRoute) else route.methods or ("DELETE", "GET", "POST")
-            yield from ((method, (prefix + route.path).rstrip("/")) for method in methods)
+            yield from ((method, (prefix + route.path).rstrip("/") or "/") for method in methods)
 
 
 async def _routes() -> set[tuple[str, str]]:

@@ -22,7 +22,7 @@ MINE, THEIRS = "conv-00000000-0000-4000-8000-000000000001", "conv-00000000-0000-
 RUN, THEIR_RUN = "run-00000000-0000-4000-8000-000000000001", "run-00000000-0000-4000-8000-000000000002"
 TALKS = frozenset({"read_messages", "write_messages"})
 PAGE = ceiling("client", {AGENT_ID: TALKS})
-KEY = ceiling("agent-only", {AGENT_ID: TALKS | {"open", "read_agent"}})
+KEY = ceiling("agent-only", {AGENT_ID: TALKS | {"open", "anybody", "read_agent"}})
 EVERY_AGENT = Ceiling("agent-only")
 
 # What a tool asks for, and which ceilings let it.

@@ -25,6 +25,6 @@ def test_equal_ones_are_equal() -> None:
 
 
 def test_rights() -> None:
-    assert ONE.rights("agent-b") == {"a", "b"}
+    assert ONE.rights("agent-b") == frozenset({"a", "b"})
     assert (ONE.rights("agent-c"), ceiling("client", {}).rights("agent-a")) == (frozenset(), frozenset())
     assert Ceiling("developer").rights("agent-a") is None
