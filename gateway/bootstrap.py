@@ -23,7 +23,7 @@ from gateway.openai_api import routes as openai_compatible
 from gateway.openai_api.responses import routes as openai_responses
 from gateway.openapi import pages
 from gateway.peers import Peers
-from gateway.resources.access import access_tokens, api_keys, organizations, whoami
+from gateway.resources.access import access_tokens, api_keys, organizations, webhook_secret, whoami
 from gateway.resources.agents import attachments as agent_parts
 from gateway.resources.agents import files as agent_files
 from gateway.resources.agents import overviews as agent_overviews
@@ -127,6 +127,7 @@ _ROUTERS = (
     access_tokens,
     api_keys,
     organizations,
+    webhook_secret,
     whoami,
 )
 # Headers of answers that pages of other origins may read.

@@ -87,6 +87,7 @@ class Credentials:
             response.role,
             self._audience,
             ceiling=grant.ceiling,
+            credential_id=response.credential_id,
         )
         limit = response.requests_per_minute if response.HasField("requests_per_minute") else None
         ends_at = response.expires_at.ToNanoseconds() / 1e9 if response.HasField("expires_at") else float("inf")

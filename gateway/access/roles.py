@@ -54,7 +54,7 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
     # opens the page at /, which asks for one.
     (_READING, r"/v1/(health|ready|tools/mcp/oauth/callback)|/(docs(/.*)?|redoc|openapi\.json|assets/.*)?", Right.OPEN),
     (_READING, "/v1/whoami", Right.ANYBODY),
-    (_ALL, r"/v1/(api-keys|users|orgs|admin)(/.*)?", Right.OWN),
+    (_ALL, r"/v1/(api-keys|users|orgs|admin|webhook-secret)(/.*)?", Right.OWN),
     ("POST|PUT|PATCH|DELETE", r"/v1/(providers|budgets)(/.*)?", Right.OWN),
     # Talking
     ("POST", r"/v1/(anthropic|zai)/v1/messages(/count_tokens)?", Right.WRITE_MESSAGES),

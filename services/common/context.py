@@ -53,6 +53,8 @@ class CallContext:
     deadline: float | None = None
     # The most that may be done here, by whoever acts; None: all of the tenant.
     ceiling: Ceiling | None = None
+    # Of the key or token that was shown to an edge, prefixed; empty for none, and in runs.
+    credential_id: str = ""
     # Seconds since the epoch; set by the signer.
     expires_at: float = field(default=0.0, compare=False)
     # The serialized SignedCallContext.
@@ -144,6 +146,7 @@ def _encode(context: CallContext, expires_at: float) -> bytes:
         audience=context.audience,
         run_id="" if context.run_id is None else str(context.run_id),
         ancestor_run_ids=[str(run_id) for run_id in context.ancestors],
+        credential_id=context.credential_id,
     )
     message.expire_time.FromMicroseconds(round(expires_at * 1e6))
     if context.deadline is not None:
@@ -164,6 +167,7 @@ def _decode(body: bytes, token: bytes) -> CallContext:
         ancestors=tuple(UUID(run_id) for run_id in message.ancestor_run_ids),
         deadline=message.deadline.ToMicroseconds() / 1e6 if message.HasField("deadline") else None,
         ceiling=ceiling_from_proto(message.ceiling) if message.HasField("ceiling") else None,
+        credential_id=message.credential_id,
         expires_at=message.expire_time.ToMicroseconds() / 1e6,
         token=token,
     )

@@ -23,8 +23,10 @@ from services.common.core.addresses import (
     unmap,
 )
 from services.common.dns import resolve
+from services.common.own_places import OWN
 
 LONGEST_URL = 2_048
+_PORTS = {"http": 80, "https": 443}
 # Addresses that one name may have and that are tried.
 _MOST_TRIED = 4
 _NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*\.?", re.IGNORECASE)
@@ -99,8 +101,10 @@ class SafeTransport(httpx.AsyncBaseTransport):
     async def _addresses(self, url: httpx.URL) -> Sequence[Address]:
         checked = check_url(str(url), allow_private=self._allow_private)
         addresses = await resolve(_host(checked))
+        port = checked.port or _PORTS[checked.scheme]
         for address in addresses:
             _check_address(checked, address, allow_private=self._allow_private)
+            await OWN.check(checked.host, address, port)
         return addresses[:_MOST_TRIED]
 
 

@@ -6,6 +6,7 @@ from services.common import telemetry
 from services.common.channel import make_channel
 from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
+from services.common.own_places import OWN, places_of
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.tool_runner.bootstrap import AUDIENCE, build, build_mcp, gateway_embedder, postgres_stores
@@ -25,6 +26,7 @@ _log = logging.getLogger(__name__)
 async def serve(env: Env) -> None:
     """Serves until a signal comes."""
     settings = Settings.read(env)
+    OWN.learn(places_of(env))
     telemetry.setup(AUDIENCE, env)
     database = settings.database
     await wait_for_database(database.url)
@@ -36,7 +38,7 @@ async def serve(env: Env) -> None:
     layers = Layers(settings.layers, sandboxes, egress)
     stores = postgres_stores(pool, settings.sealer)
     programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host_folders)
-    mcp = build_mcp(settings.mcp, stores, programs)
+    mcp = build_mcp(settings.mcp, stores, programs, shows_secrets=settings.shows_secrets)
     runner = build(
         listen=settings.listen,
         verifier=settings.verifier,

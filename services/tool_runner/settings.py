@@ -10,12 +10,12 @@ from services.common.context import Verifier
 from services.common.database_settings import DatabaseSettings
 from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
+from services.common.own_places import places_of
 from services.common.settings import Env, SettingsError
 from services.tool_runner.core.job import MIB, Limits
 from services.tool_runner.core.network_policy import parse_hosts
 from services.tool_runner.egress.egress import EgressSettings
 from services.tool_runner.egress.proxy import Limits as NetworkLimits
-from services.tool_runner.egress.targets import origins_in
 from services.tool_runner.layers.cache import default_folder
 from services.tool_runner.layers.install_job import NO_INDEX, LayerSettings
 from services.tool_runner.mcp.client import Times
@@ -30,16 +30,6 @@ from services.tool_runner.web.rules import SearchSettings
 RECEIPT_DAYS = 30
 _URL = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?")
 _INDEX = re.compile(r"https?://([^/?#@\s]+@)?[^/?#@\s]+(/[^?#\s]*)?")
-# Where parts of Loci and what they use are, as far as this service knows: no tool reaches them.
-_PARTS = (
-    "LOCI_LISTEN",
-    "LOCI_AGENT_ADDR",
-    "LOCI_MEMORY_ADDR",
-    "LOCI_LLM_GATEWAY_ADDR",
-    "LOCI_DATABASE_URL",
-    "LOCI_DATABASE_DIRECT_URL",
-    "DOCKER_HOST",
-)
 # Where Loci's data and keys are, if nothing else is said; what of that a program must not see.
 _DATA = ("/var/lib/loci", os.path.expanduser("~/.loci"))
 _KEYS = ("LOCI_CONTEXT_PUBLIC_KEYS", "LOCI_CONTEXT_SIGNING_KEY", "LOCI_ENCRYPTION_KEY")
@@ -168,13 +158,12 @@ def _egress(env: Env) -> EgressSettings:
     gateway_url = env.text("LOCI_GATEWAY_URL", default="", expected="a URL", example="http://gateway:8283")
     if gateway_url and not _URL.fullmatch(gateway_url):
         raise SettingsError("LOCI_GATEWAY_URL is not a URL like http://gateway:8283")
-    parts = [gateway_url, *(env.text(name, default="") for name in _PARTS)]
     mebibytes = env.integer("LOCI_TOOL_NETWORK_MIB", default=256, least=1, most=1_048_576, example="256")
     return EgressSettings(
         hosts=hosts,
         allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
         gateway_url=gateway_url,
-        own=tuple(place for part in parts for place in origins_in(part)),
+        own=tuple(places_of(env)),
         limits=NetworkLimits(bytes_per_call=MIB * mebibytes),
     )
 

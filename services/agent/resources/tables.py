@@ -159,6 +159,7 @@ client_tokens = _table(
     _json("policy"),
     _time("created_at"),
     _time("expires_at"),
+    _id("key_id", nullable=True),
 )
 
 identities = _table(

@@ -6,13 +6,13 @@ the cloud's metadata, and Loci's own parts.
 
 import asyncio
 import ipaddress
-import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.common.core.addresses import ALLOW, Address, AddressRefused, is_metadata, is_public, unmap
 from services.common.dns import resolve
+from services.common.own_places import OwnPlaces
 from services.tool_runner.egress.streams import Socket
 
 _MOST_TRIED = 4
@@ -44,7 +44,7 @@ class Destinations:
         self, *, allow_private: bool, own: Sequence[tuple[str, int]], trusted: ssl.SSLContext | None = None
     ) -> None:
         self._allow_private = allow_private
-        self._own = own
+        self._own = OwnPlaces(own)
         self._trusted = trusted
 
     async def find(self, origin: Origin) -> list[Address]:
@@ -62,7 +62,7 @@ class Destinations:
                 raise AddressRefused(f"{host} is at {address}, which no tool may reach")
             if not (self._allow_private or origin.vouched or is_public(address)):
                 raise AddressRefused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
-            if await self._is_own(unmap(address), port):
+            if await self._own.hold(address, port):
                 raise AddressRefused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
         return addresses[:_MOST_TRIED]
 
@@ -93,30 +93,3 @@ class Destinations:
             # The usual authorities, or those of SSL_CERT_FILE; made once, because that takes 20 ms.
             self._trusted = ssl.create_default_context()
         return self._trusted
-
-    async def _is_own(self, address: Address, port: int) -> bool:
-        for host, own_port in self._own:
-            if own_port == port:
-                parts = await _resolve(host)
-                if address in parts or (_is_here(address) and any(map(_is_here, parts))):
-                    return True
-        return False
-
-
-async def _resolve(host: str) -> list[Address]:
-    try:
-        return [unmap(address) for address in await resolve(host)]
-    except AddressRefused:
-        return []
-
-
-def _is_here(address: Address) -> bool:
-    """Returns whether an address is one of this machine: only those can be bound."""
-    if address.is_loopback or address.is_unspecified:
-        return True
-    with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind((str(address), 0))
-        except OSError:
-            return False
-    return True

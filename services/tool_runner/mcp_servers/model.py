@@ -199,6 +199,11 @@ def _unmask_all(where: str, update: Mapping[str, str], present: Mapping[str, str
     return {name: _unmask_value(f"{where}.{name}", value, present.get(name, "")) for name, value in update.items()}
 
 
+def holds_mask(written: object) -> bool:
+    """Returns whether a written value, or one of those in it, stands for what is there."""
+    return written == MASK or (isinstance(written, Mapping) and MASK in written.values())
+
+
 def config_text(transport: Transport) -> str:
     """Returns what is stored in the open: nothing secret."""
     if isinstance(transport, Http):
