@@ -10,7 +10,6 @@ import pytest
 from services.common.core.refusals import Refused
 from services.tool_runner.mcp.oauth import Grant
 from services.tool_runner.mcp_servers.model import MASK, Http, Kind, Stdio
-from services.tool_runner.mcp_servers.ports import TokenStore
 from services.tool_runner.mcp_servers.service import TransportChange
 from services.tool_runner.mcp_servers.tokens import TokenKeeper
 
@@ -46,7 +45,7 @@ def test_where_there_are_none_nothing_is_asked(present: Any) -> None:
     TransportChange(present.kind, {"url": NEW}).check_secrets_are_new(present)
 
 
-class Stored(TokenStore):
+class Stored:
     """One grant, given for the server while it was at OLD; `released` counts leases that ended."""
 
     released = 0

@@ -10,8 +10,10 @@ from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1.conversation_pb2 import Conversation
 from loci.agent.v1.conversation_service_pb2 import CreateConversationRequest
+from loci.agent.v1.schedule_service_pb2 import CreateScheduleRequest, ScheduledInput, ScheduleTime
 from services.agent.convert.authority import check_conversation
 from services.agent.convert.turns import turn_request
+from services.agent.resources.schedules.convert import draft
 from services.common.context import CallContext
 from services.common.core.ceiling import Ceiling, ceiling
 from services.common.errors import PermissionDenied
@@ -116,3 +118,11 @@ def test_every_option_of_a_turn_was_decided_about() -> None:
     assert {field.name for field in wire.TurnOptions.DESCRIPTOR.fields} - harmless == STEERING.keys() & {
         field.name for field in wire.TurnOptions.DESCRIPTOR.fields
     }
+
+
+@pytest.mark.parametrize("context", [ADMIN, *OTHERS, *TALKERS])
+def test_a_schedule_is_planned_below_who_makes_it(context: CallContext) -> None:
+    planned = ScheduledInput(messages=[said()])
+    when = ScheduleTime(cron_expression="0 7 * * *")
+    request = CreateScheduleRequest(agent_id=AGENT, input=planned, time=when)
+    assert draft(request, context).ceiling == context.ceiling
