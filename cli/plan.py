@@ -77,7 +77,7 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
 
 def gateway_url(host: str, port: int) -> str:
     """Returns the URL at which this machine reaches a gateway that listens on `host`."""
-    name = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host
+    name = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host  # noqa: S104 - compared, not bound
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
