@@ -43,6 +43,7 @@ from gateway.resources.groups import routes as groups
 from gateway.resources.identities import routes as identities
 from gateway.resources.jobs import routes as jobs
 from gateway.resources.mcp_servers import by_name as mcp_by_name
+from gateway.resources.mcp_servers import consent as mcp_consent
 from gateway.resources.mcp_servers import routes as mcp_servers
 from gateway.resources.messages import routes as messages
 from gateway.resources.messages import search as message_search
@@ -95,6 +96,7 @@ _ROUTERS = (
     git_memory,
     folders,
     tool_runs,
+    mcp_consent,
     mcp_by_name,
     tools,
     mcp_servers,

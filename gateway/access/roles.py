@@ -52,7 +52,12 @@ _CONVERSATION = r"/v1/conversations/[^/]+"
 _ROUTES: Sequence[tuple[str, str, Right]] = (
     # Liveness probes carry no key, nor does a browser that comes back from an authorization server, reads the docs or
     # opens the page at /, which asks for one.
-    (_READING, r"/v1/(health|ready|tools/mcp/oauth/callback)|/(docs(/.*)?|redoc|openapi\.json|assets/.*)?", Right.OPEN),
+    (
+        _READING,
+        r"/v1/(health|ready|tools/mcp/oauth/(callback|begin))|/(docs(/.*)?|redoc|openapi\.json|assets/.*)?",
+        Right.OPEN,
+    ),
+    ("POST", "/v1/tools/mcp/oauth/begin", Right.OPEN),
     (_READING, "/v1/whoami", Right.ANYBODY),
     (_ALL, r"/v1/(api-keys|users|orgs|admin|webhook-secret)(/.*)?", Right.OWN),
     ("POST|PUT|PATCH|DELETE", r"/v1/(providers|budgets)(/.*)?", Right.OWN),
