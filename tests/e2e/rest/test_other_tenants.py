@@ -52,12 +52,12 @@ class Stranger:
         answer = case.call(base_url=self.url, headers={"authorization": f"Bearer {self.key}"}, timeout=SECONDS)
         said = f"{case.method} {answer.request.url} -> {answer.status_code}"
         if answer.status_code >= 500 and answer.status_code != 501:
-            yield f"{said}: {answer.text[:200]}"
+            yield f"{said}: {answer.content[:200]!r}"
         if ids and answer.status_code < 400:
             yield f"{said}: it takes a foreign id"
         request = f"{answer.request.url} {answer.request.body!r}"
         shown = [each for each in (self.mark, *self.there.values()) if len(each) > 5 and each not in request]
-        yield from (f"{said}: it shows {each}" for each in shown if each in answer.text)
+        yield from (f"{said}: it shows {each}" for each in shown if each.encode() in answer.content)
 
     def aim(self, case: Any) -> bool:
         """Puts foreign ids wherever the document has a place for them; returns whether the path has one."""
