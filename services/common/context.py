@@ -94,11 +94,30 @@ class Signer:
         return signed
 
 
-class Verifier:
-    """Checks tokens against public keys by key id. A token's signature is checked once, then remembered."""
+@dataclass(frozen=True, slots=True)
+class KeyLimit:
+    """What a key may vouch for: no run, and this role alone, before these services."""
 
-    def __init__(self, public_keys: Mapping[str, Ed25519PublicKey]) -> None:
+    role: str
+    audience: frozenset[str]
+
+    def permits(self, context: CallContext) -> bool:
+        """Returns whether a context stays within."""
+        is_within = context.role == self.role and self.audience.issuperset(context.audience)
+        return is_within and context.run_id is None and not context.ancestors
+
+
+class Verifier:
+    """Checks tokens against public keys by key id. A token's signature is checked once, then remembered.
+
+    limits: of the keys that may not vouch for everything, by key id.
+    """
+
+    def __init__(
+        self, public_keys: Mapping[str, Ed25519PublicKey], limits: Mapping[str, KeyLimit] | None = None
+    ) -> None:
         self._public_keys = dict(public_keys)
+        self._limits = dict(limits or {})
         self._verified: dict[bytes, CallContext] = {}
 
     def verify(self, token: bytes, audience: str) -> CallContext:
@@ -126,7 +145,10 @@ class Verifier:
             signed = context_pb2.SignedCallContext.FromString(token)
             public_key = self._public_keys[signed.key_id]
             public_key.verify(signed.signature, signed.context)
-            return _decode(signed.context, token)
+            context = _decode(signed.context, token)
+            if (limit := self._limits.get(signed.key_id)) and not limit.permits(context):
+                raise ValueError("this key may not vouch for that")
+            return context
         except (DecodeError, KeyError, InvalidSignature, ValueError):
             # One sentence for every cause: a forger learns nothing from it.
             raise Unauthenticated("the call context is not valid", reason="CONTEXT_INVALID") from None
