@@ -24,7 +24,7 @@ from gateway.openai_api import routes as openai_compatible
 from gateway.openai_api.responses import routes as openai_responses
 from gateway.openapi import pages
 from gateway.peers import Peers
-from gateway.resources.access import access_tokens, api_keys, organizations, whoami
+from gateway.resources.access import access_tokens, api_keys, organizations, webhook_secret, whoami
 from gateway.resources.agents import attachments as agent_parts
 from gateway.resources.agents import files as agent_files
 from gateway.resources.agents import overviews as agent_overviews
@@ -44,6 +44,7 @@ from gateway.resources.groups import routes as groups
 from gateway.resources.identities import routes as identities
 from gateway.resources.jobs import routes as jobs
 from gateway.resources.mcp_servers import by_name as mcp_by_name
+from gateway.resources.mcp_servers import consent as mcp_consent
 from gateway.resources.mcp_servers import routes as mcp_servers
 from gateway.resources.messages import routes as messages
 from gateway.resources.messages import search as message_search
@@ -97,6 +98,7 @@ _ROUTERS = (
     git_memory,
     folders,
     tool_runs,
+    mcp_consent,
     mcp_by_name,
     tools,
     mcp_servers,
@@ -130,6 +132,7 @@ _ROUTERS = (
     access_tokens,
     api_keys,
     organizations,
+    webhook_secret,
     whoami,
 )
 # Headers of answers that pages of other origins may read.

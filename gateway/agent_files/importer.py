@@ -39,7 +39,7 @@ _FRAME_MESSAGES, _FRAME_BYTES = 500, 8 * 1024 * 1024
 _REPLACED = (
     "source_code", "json_schema_json", "args_json_schema_json", "description", "tags", "return_char_limit",
     "default_requires_approval", "enable_parallel_execution", "metadata_json", "pip_requirements_json",
-    "npm_requirements_json",
+    "npm_requirements_json", "network_json",
 )  # fmt: skip
 
 
@@ -182,6 +182,12 @@ class _Import:
         if draft.source_type != drafts.language_of(stored.source_type):
             self._warn(f"the tool {stored.name} is written in {stored.source_type} here and was left as it is")
             return
+        if drafts.same_code(draft, stored):
+            draft.network_json = stored.network_json
+        elif stored.network_json:
+            # Hosts, and secrets for them, were given to the code that somebody had read.
+            self._warn(f"the tool {stored.name} reaches nothing any more: its code came from a file; set its network")
+        draft.default_requires_approval |= stored.default_requires_approval
         mask = FieldMask(paths=_REPLACED)
         changed = tool_service_pb2.UpdateToolRequest(tool_id=stored.id, tool=draft, update_mask=mask)
         with _named(f"{tool.id} ({stored.name})"):

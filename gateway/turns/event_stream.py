@@ -9,6 +9,7 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from gateway.access.stream_reauth import ENDED
 from gateway.rest.event_frames import HEADERS
 from gateway.turns.events import Interruption
 from gateway.turns.sse import SseRenderer
@@ -59,7 +60,7 @@ class EventStream(Response):
             await asyncio.wait((pump, watch), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             await _cancel(tasks)
-            await self._finish(send, Unavailable("the gateway is being stopped"))
+            await self._finish(send, scope.get(ENDED) or Unavailable("the gateway is being stopped"))
             raise
         left = not pump.done()
         await _cancel(tasks)

@@ -14,6 +14,7 @@ from services.common.database import wait_for_database
 from services.common.engine import make_engine
 from services.common.migrate import migrate
 from services.common.own_connection import OwnConnection
+from services.common.own_places import OWN, places_of
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 
@@ -21,6 +22,7 @@ from services.common.settings import Env, run_service
 async def serve(env: Env) -> None:
     """Serves until a signal comes."""
     settings = Settings.read(env)
+    OWN.learn(places_of(env))
     telemetry.setup(AUDIENCE, env)
     database, addresses = settings.database, settings.peers
     await wait_for_database(database.url)

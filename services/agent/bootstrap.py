@@ -218,7 +218,10 @@ def build(
     devices = DeviceConnections(stores.devices)
     lease_keeper.on_device_notice = devices.wake
     servicers: list[Registration] = [
-        (add_AccessServiceServicer_to_server, AccessServicer(stores.credentials, Tenants(stores.tenants))),
+        (
+            add_AccessServiceServicer_to_server,
+            AccessServicer(stores.credentials, Tenants(stores.tenants), callbacks.secret),
+        ),
         (add_AgentServiceServicer_to_server, AgentServicer(agents, folders, tool_runs, deliveries.wake)),
         (add_CheckpointServiceServicer_to_server, CheckpointServicer(checkpoints)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),

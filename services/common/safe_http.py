@@ -25,9 +25,10 @@ from services.common.core.addresses import (
 )
 from services.common.core.private_hosts import Private, PrivateHosts, allows_all
 from services.common.dns import resolve
-from services.common.own_places import is_own
+from services.common.own_places import OWN
 
 LONGEST_URL = 2_048
+_PORTS = {"http": 80, "https": 443}
 # Addresses that one name may have and that are tried.
 _MOST_TRIED = 4
 _NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*\.?", re.IGNORECASE)
@@ -104,16 +105,11 @@ class SafeTransport(httpx.AsyncBaseTransport):
     async def _addresses(self, url: httpx.URL) -> Sequence[Address]:
         checked = check_url(str(url), allow_private=self._allow_private)
         addresses = await resolve(_host(checked))
+        port = checked.port or _PORTS[checked.scheme]
         for address in addresses:
             _check_address(checked, address, allow_private=self._allow_private)
-            if await self._is_own(checked, address):
-                raise AddressRefused(f"{checked.host}:{_port(checked)} is a part of Loci, which no address leads to")
+            await OWN.check(checked.host, address, port)
         return addresses[:_MOST_TRIED]
-
-    async def _is_own(self, url: httpx.URL, address: Address) -> bool:
-        private = self._allow_private
-        named = isinstance(private, PrivateHosts) and private.names(_host(url), _port(url))
-        return isinstance(private, PrivateHosts) and named and await is_own(private.own, address, _port(url))
 
 
 def safe_client(*, allow_private: Private, timeout: float) -> httpx.AsyncClient:

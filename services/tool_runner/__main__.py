@@ -8,6 +8,7 @@ from services.common.channel import make_channel
 from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
 from services.common.own_connection import OwnConnection
+from services.common.own_places import OWN, places_of
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.tool_runner.bootstrap import AUDIENCE, build, build_mcp, gateway_embedder, postgres_stores
@@ -31,6 +32,7 @@ _log = logging.getLogger(__name__)
 async def serve(env: Env) -> None:
     """Serves until a signal comes."""
     settings = Settings.read(env)
+    OWN.learn(places_of(env))
     telemetry.setup(AUDIENCE, env)
     database = settings.database
     await wait_for_database(database.url)
@@ -49,7 +51,7 @@ async def serve(env: Env) -> None:
     )
     if settings.mcp.on_host is not None:
         programs = HostPrograms(settings.mcp.on_host, homes)
-    mcp = build_mcp(settings.mcp, stores, programs)
+    mcp = build_mcp(settings.mcp, stores, programs, shows_secrets=settings.shows_secrets)
     runner = build(
         listen=settings.listen,
         verifier=settings.verifier,

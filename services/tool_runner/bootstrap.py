@@ -117,9 +117,16 @@ def gateway_embedder(channel: grpc.aio.Channel) -> Embedder:
     return GatewayEmbedder(channel)
 
 
-def build_mcp(settings: McpSettings, stores: Stores, programs: Programs) -> Mcp:
+def build_mcp(settings: McpSettings, stores: Stores, programs: Programs, *, shows_secrets: bool = False) -> Mcp:
     """Returns the client and the registry of MCP servers."""
-    return wire_mcp(settings, store=stores.mcp_servers, tokens=stores.mcp_tokens, tools=stores.tools, programs=programs)
+    return wire_mcp(
+        settings,
+        store=stores.mcp_servers,
+        tokens=stores.mcp_tokens,
+        tools=stores.tools,
+        programs=programs,
+        shows_secrets=shows_secrets,
+    )
 
 
 def build(

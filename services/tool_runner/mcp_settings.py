@@ -8,22 +8,11 @@ from services.common.core.private_hosts import PrivateHosts
 from services.common.settings import Env, SettingsError
 from services.tool_runner.core.job import MIB, HostFolder, HostView
 from services.tool_runner.core.network_policy import Host, parse_hosts, parse_tcp
-from services.tool_runner.egress.targets import origins_in
 from services.tool_runner.mcp.client import Times
 from services.tool_runner.mcp_servers.wiring import McpSettings
 from services.tool_runner.sandboxes.host_folders import parse_host_folders
 from services.tool_runner.sandboxes.remote import REMOTE_KINDS
 
-# Where parts of Loci and what they use are, as far as this service knows: no tool reaches them.
-_PARTS = (
-    "LOCI_LISTEN",
-    "LOCI_AGENT_ADDR",
-    "LOCI_MEMORY_ADDR",
-    "LOCI_LLM_GATEWAY_ADDR",
-    "LOCI_DATABASE_URL",
-    "LOCI_DATABASE_DIRECT_URL",
-    "DOCKER_HOST",
-)
 # Where Loci's data and keys are, if nothing else is said; what of that a program must not see.
 _DATA = ("/var/lib/loci", os.path.expanduser("~/.loci"))
 # Of a person's own environment, for programs on their own machine; no setting of Loci, and none of its secrets.
@@ -102,12 +91,6 @@ def _host_folders(env: Env) -> tuple[HostFolder, ...]:
         raise SettingsError(f"LOCI_MCP_STDIO_PATHS: {error}") from None
 
 
-def own_places(env: Env) -> tuple[tuple[str, int], ...]:
-    """Returns hosts and ports of Loci's parts, as far as this service knows them."""
-    parts = (env.text(name, default="") for name in ("LOCI_GATEWAY_URL", *_PARTS))
-    return tuple(place for part in parts for place in origins_in(part))
-
-
 def private_hosts_of(env: Env) -> PrivateHosts:
     """Raises SettingsError."""
     name = private_hosts.NAME
@@ -117,4 +100,4 @@ def private_hosts_of(env: Env) -> PrivateHosts:
         raise SettingsError(f"{name}: {error}") from None
     if any(host == "*" for host, _ in hosts):
         raise SettingsError(f"{name} names hosts, as in mcp-server:8000,host.docker.internal; {ALLOW}=1 allows all")
-    return PrivateHosts(everywhere=env.flag(ALLOW), hosts=hosts, own=own_places(env))
+    return PrivateHosts(everywhere=env.flag(ALLOW), hosts=hosts)

@@ -10,6 +10,7 @@ from services.common.context import Verifier
 from services.common.database_settings import DatabaseSettings
 from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
+from services.common.own_places import places_of
 from services.common.settings import Env, SettingsError
 from services.tool_runner import mcp_settings
 from services.tool_runner.core.job import MIB, Limits
@@ -131,7 +132,7 @@ def _egress(env: Env) -> EgressSettings:
         hosts=hosts,
         allow_private=mcp_settings.private_hosts_of(env),
         gateway_url=gateway_url,
-        own=mcp_settings.own_places(env),
+        own=tuple(places_of(env)),
         limits=NetworkLimits(bytes_per_call=MIB * mebibytes),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from services.common.fields import enum_names
 
 # Connecting, listing and installing may take as long as the tool runner lets them.
 ASKING_SECONDS = 100.0
+_BEGIN_PATH = "/v1/tools/mcp/oauth/begin"
 _EVENTS = enum_names(mcp_service_pb2.McpConnectEvent.DESCRIPTOR)
 _STATUSES = enum_names(mcp_pb2.McpStatus.DESCRIPTOR)
 
@@ -155,17 +157,18 @@ async def connection(loci: Services, request: mcp_service_pb2.StreamConnectReque
         async with stream(call) as events:
             async for event in events:
                 answered = True
-                yield frame(_event(event))
+                yield frame(_event(event, request.callback_url))
     except LociError as error:
         if not answered:
             raise
         yield frame({"event": "error", "message": error.message})
 
 
-def _event(event: mcp_service_pb2.StreamConnectResponse) -> Rest:
+def _event(event: mcp_service_pb2.StreamConnectResponse, origin: str) -> Rest:
     rest: Rest = {"event": _EVENTS.get(event.event), "message": event.message}
     if event.url:
-        rest |= {"url": event.url, "session_id": event.session_id}
+        # Not the authorization server's own: our page says first who asks for what.
+        rest |= {"url": f"{origin}{_BEGIN_PATH}?state={quote(event.state)}", "session_id": event.session_id}
     if event.event == mcp_service_pb2.MCP_CONNECT_EVENT_SUCCESS:
         rest["tools"] = [mcp_tool_rest(tool) for tool in event.tools]
     return rest

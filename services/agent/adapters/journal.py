@@ -43,6 +43,7 @@ from services.agent.postgres.rows import (
     usage_column,
 )
 from services.agent.postgres.waiting_calls import DuplicateRequest, decline, find_answering_run, fitting_window
+from services.common.core.ceiling import ceiling_to_json
 from services.common.database import is_lost
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
@@ -233,6 +234,7 @@ class PostgresJournal:
             seconds_left=request.seconds,
             created_at=row["created_at"],
             ancestors=request.ancestors,
+            ceiling=request.ceiling,
             prompt_versions=row["prompt_versions"],
             recalled=first_seq - 1,
             counted=TokenCounts(row["estimated_tokens"], row["reported_tokens"]),
@@ -388,6 +390,7 @@ def _request_values(request: TurnRequest) -> dict[str, Any]:
         "user_id": request.user_id,
         "seconds": request.seconds,
         "ancestors": list(request.ancestors),
+        "ceiling": ceiling_to_json(request.ceiling),
         "request_hash": request.request_hash,
         "keys": list(request.keys),
         "options": options_to_json(request.options),

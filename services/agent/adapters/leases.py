@@ -29,6 +29,7 @@ from services.agent.postgres.conversations import release, window
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.rows import input_rows, message_from_row
 from services.agent.postgres.waiting_calls import fitting_window
+from services.common.core.ceiling import ceiling_from_json
 from services.common.errors import Aborted, InvalidArgument
 from services.common.own_connection import OwnConnection
 
@@ -207,6 +208,7 @@ def _owned_run(run: Mapping[str, Any], turn: Turn) -> OwnedRun:
         seconds_left=(run["deadline"] - datetime.now(UTC)).total_seconds(),
         created_at=run["created_at"],
         ancestors=tuple(run["ancestors"]),
+        ceiling=ceiling_from_json(run["ceiling"]),
         cancel_requested=run["cancel_requested"],
         background=run["background"],
     )

@@ -16,6 +16,7 @@ from services.agent.core.facts import (
 )
 from services.agent.core.messages import Message
 from services.agent.core.turn import Turn
+from services.common.core.ceiling import Ceiling
 
 # A run and the replica that shall drive it; None: whoever takes it from the queue.
 Successor = tuple[UUID, UUID | None]
@@ -44,6 +45,7 @@ class OwnedRun:
     seconds_left: float
     created_at: datetime
     ancestors: tuple[UUID, ...] = ()
+    ceiling: Ceiling | None = None
     cancel_requested: bool = False
     background: bool = False
     # Of the prompt compiled last, to see whether it still holds.
@@ -132,6 +134,8 @@ class TurnRequest:
     request_hash: bytes | None = None
     is_retry: bool = False
     ancestors: tuple[UUID, ...] = ()
+    # The most that the run and all that it begins may do; None: all of the tenant.
+    ceiling: Ceiling | None = None
     # What to do when the conversation is busy; None: the server's setting.
     on_busy: OnBusy | None = None
     background: bool = False

@@ -93,8 +93,8 @@ WITH old AS (
               h.estimated_tokens, h.reported_tokens
 ), run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, worker_id, home_id, fence,
-                            facts, deadline, ancestors, request_hash, options, created_at, started_at)
-    SELECT :organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'running', :worker_id, :worker_id, 1, 1, now() + make_interval(secs => :seconds), :ancestors, :request_hash, :options::jsonb, :created_at, :created_at
+                            facts, deadline, ancestors, ceiling, request_hash, options, created_at, started_at)
+    SELECT :organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'running', :worker_id, :worker_id, 1, 1, now() + make_interval(secs => :seconds), :ancestors, :ceiling::jsonb, :request_hash, :options::jsonb, :created_at, :created_at
     FROM head
 ), keys AS (
     INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM head, unnest(:keys::text[]) AS key
@@ -131,8 +131,8 @@ WITH head AS (
     UPDATE agent.conversation_heads SET waiting = waiting + 1 WHERE organization_id = :organization_id AND conversation_id = :conversation_id
 ), run AS (
     INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, home_id, deadline,
-                            ancestors, request_hash, options, background, created_at)
-    VALUES (:organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'created', :home_id, now() + make_interval(secs => :seconds), :ancestors, :request_hash, :options::jsonb, :background, :created_at)
+                            ancestors, ceiling, request_hash, options, background, created_at)
+    VALUES (:organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'created', :home_id, now() + make_interval(secs => :seconds), :ancestors, :ceiling::jsonb, :request_hash, :options::jsonb, :background, :created_at)
 ), keys AS (
     INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM unnest(:keys::text[]) AS key
 ), labels AS (
@@ -379,7 +379,7 @@ ORDER BY created_at DESC LIMIT 1
 """
 
 RUN_COLUMNS = """organization_id, id, agent_id, conversation_id, user_id, status, fence, facts, cancel_requested, deadline,
-    ancestors, background, created_at"""
+    ancestors, ceiling, background, created_at"""
 
 FACTS = """
 SELECT number, kind, schema_version, sequence, body FROM agent.facts

@@ -12,12 +12,11 @@ NAME = "LOCI_ALLOW_PRIVATE_HOSTS"
 class PrivateHosts:
     """everywhere: all may be called. hosts: (name, port) that may be, also by http; no port means every port.
 
-    A name is canonical, or begins with `*.`. own: (host, port) of Loci's parts, which no name leads to.
+    A name is canonical, or begins with `*.`. No name leads to a part of Loci: see `own_places`.
     """
 
     everywhere: bool = False
     hosts: tuple[tuple[str, int | None], ...] = ()
-    own: tuple[tuple[str, int], ...] = ()
 
     def names(self, host: str, port: int) -> bool:
         """Returns whether the operator names a host."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from services.common.core.addresses import Address, AddressRefused, is_metadata, is_public, unmap
 from services.common.core.private_hosts import Private, advice, allows_all, names
 from services.common.dns import resolve
-from services.common.own_places import is_own
+from services.common.own_places import OwnPlaces
 from services.tool_runner.egress.streams import Socket
 
 _MOST_TRIED = 4
@@ -49,7 +49,7 @@ class Destinations:
         self, *, allow_private: Private, own: Sequence[tuple[str, int]], trusted: ssl.SSLContext | None = None
     ) -> None:
         self._allow_private = allow_private
-        self._own = own
+        self._own = OwnPlaces(own)
         self._trusted = trusted
 
     async def find(self, origin: Origin) -> list[Address]:
@@ -67,7 +67,7 @@ class Destinations:
                 raise AddressRefused(f"{host} is at {address}, which no tool may reach")
             if not (self._may_be_private(origin) or is_public(address)):
                 raise AddressRefused(f"{host} is not at a public address; {advice(self._allow_private, host, port)}")
-            if await is_own(self._own, address, port):
+            if await self._own.hold(address, port):
                 raise AddressRefused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
         return addresses[:_MOST_TRIED]
 

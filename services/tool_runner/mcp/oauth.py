@@ -58,6 +58,9 @@ class Attempt(BaseModel):
     server_url: str
     redirect_uri: str
     verifier: str
+    # Where the user gives leave, and what its tenant calls the server.
+    url: str = ""
+    server_name: str = ""
     client: OAuthClientInformationFull
     metadata: OAuthMetadata | None = None
     resource: ProtectedResourceMetadata | None = None

@@ -130,5 +130,6 @@ def connect_event_message(event: ConnectEvent, sequence: int) -> service_pb.Stre
         message=event.message,
         url=event.url,
         session_id=event.session_id,
+        state=event.state,
         tools=[tool_message(tool) for tool in event.tools],
     )

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from services.common.core.refusals import Refused
-from services.common.core.secret_names import mask_arguments
+from services.common.core.secret_names import MASK, mask_arguments
 
 INVALID = "MCP_SERVER_INVALID"
 MOST_SERVERS = 200
@@ -159,6 +159,11 @@ def _check_stdio(transport: Stdio) -> None:
     for name, value in transport.env.items():
         if not _VARIABLE.fullmatch(name) or "\x00" in value or len(value) > _LONGEST_SECRET:
             raise refusal("env", f"{name[:100]!r} is not a variable, or its value is too long or holds NUL")
+
+
+def holds_mask(written: object) -> bool:
+    """Returns whether a written value, or one of those in it, stands for what is there."""
+    return written == MASK or (isinstance(written, Mapping) and MASK in written.values())
 
 
 def config_text(transport: Transport) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from services.common.core.addresses import AddressRefused
@@ -21,7 +20,7 @@ from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp_servers import masks, model
 from services.tool_runner.mcp_servers.model import INVALID, MOST_SERVERS, Http, Server, Status, Stdio, Transport
 from services.tool_runner.mcp_servers.ports import McpStore, SyncOutcome
-from services.tool_runner.mcp_servers.tokens import TokenKeeper
+from services.tool_runner.mcp_servers.tokens import TokenKeeper, origin
 from services.tool_runner.tools.ports import ToolStore
 
 _ATTEMPTS = 5
@@ -42,7 +41,7 @@ class RefreshSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerParts:
-    """The parts of the registry. `stdio`: whether servers may be programs."""
+    """The parts of the registry. `stdio`: whether servers may be programs; `shows_secrets`: to whoever changes one."""
 
     store: McpStore
     tools: ToolStore
@@ -51,6 +50,7 @@ class McpServerParts:
     check: SchemaCheck
     allow_private: Private
     stdio: bool
+    shows_secrets: bool = False
 
 
 class McpServerService:
@@ -106,6 +106,8 @@ class McpServerService:
             if (named, changed) == (present.name, present.transport):
                 return present
             moved = _origin(changed) != _origin(present.transport)
+            if moved and transport is not None and not self._parts.shows_secrets:
+                transport.check_secrets_are_new(present.transport)
             server = replace(present, name=named, transport=changed)
             if changed != present.transport:
                 server = replace(server, status=Status.NEVER_ASKED, problem="")
@@ -179,7 +181,8 @@ class McpServerService:
 
     def target(self, organization_id: UUID, server: Server) -> Target:
         """Returns a stored server, spoken to with the tokens that were given for it."""
-        return Target(organization_id, server, self._parts.wallet.bearer(organization_id, server.id))
+        url = server.transport.url if isinstance(server.transport, Http) else ""
+        return Target(organization_id, server, self._parts.wallet.bearer(organization_id, server.id, url))
 
     async def list_tools(self, target: Target) -> ServerTools:
         """Returns what a server offers, looked at. Raises McpProblem."""
@@ -269,13 +272,21 @@ class TransportChange:
         written: Transport = replace(present, **self.fields)  # type: ignore[arg-type]
         return masks.unmask(written, present)
 
+    def check_secrets_are_new(self, present: Transport) -> None:
+        """Raises Refused where secrets of the present address would go to another, whose owner may have written it."""
+        kept = {"auth_token": present.auth_token, "headers": present.headers} if isinstance(present, Http) else {}
+        for name, value in kept.items():
+            if value and (name not in self.fields or model.holds_mask(self.fields[name])):
+                where = "custom_headers" if name == "headers" else name
+                sentence = f"server_url leads to another server, which must not get {where} of this one: send them anew"
+                raise Refused(INVALID, f"{where}: {sentence}, or empty")
+
 
 _NOTHING = Http(kind=model.Kind.STREAMABLE_HTTP, url="")
 
 
 def _origin(transport: Transport) -> tuple[str, str]:
-    parts = urlsplit(transport.url) if isinstance(transport, Http) else urlsplit("")
-    return parts.scheme, parts.netloc
+    return origin(transport.url if isinstance(transport, Http) else "")
 
 
 def _no_such(what: str) -> NotFound:

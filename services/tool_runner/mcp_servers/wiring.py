@@ -46,9 +46,17 @@ class Mcp:
 
 
 def wire_mcp(
-    settings: McpSettings, *, store: McpStore, tokens: TokenStore, tools: ToolStore, programs: Programs
+    settings: McpSettings,
+    *,
+    store: McpStore,
+    tokens: TokenStore,
+    tools: ToolStore,
+    programs: Programs,
+    shows_secrets: bool = False,
 ) -> Mcp:
-    """Makes the parts. `programs` start servers that are programs, where the settings allow that."""
+    """Makes the parts. `programs` start servers that are programs, where the settings allow that; `shows_secrets`:
+    whether whoever changes a server is shown its secrets.
+    """
     client = McpClient(
         allow_private=settings.allow_private,
         programs=programs if settings.stdio else None,
@@ -64,6 +72,7 @@ def wire_mcp(
             check=SchemaCheck(),
             allow_private=settings.allow_private,
             stdio=settings.stdio,
+            shows_secrets=shows_secrets,
         )
     )
     client.changes.refresh = registry.refresh_for_server

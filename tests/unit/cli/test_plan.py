@@ -62,6 +62,14 @@ def test_who_knows_what(variable: str, who: set[str]) -> None:
     assert {name for name in ("gateway", *SERVICES, "helper") if variable in told(name)} == who
 
 
+def test_the_memory_service_has_a_key_of_its_own() -> None:
+    keys = {
+        name: environment(RunSettings.from_environment({}), HOME, name)["LOCI_CONTEXT_SIGNING_KEY"]
+        for name in ("gateway", "agent", "memory")
+    }
+    assert keys["gateway"] == keys["agent"] != keys["memory"]
+
+
 def test_each_service_has_its_own_database_and_socket() -> None:
     assert told("memory")["LOCI_DATABASE_URL"] == "postgresql://m"
     assert told("agent")["LOCI_DATABASE_URL"] == "postgresql://x"

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from services.common import own_places
 from services.common.core.addresses import AddressRefused, is_public, literal_address
 from services.common.core.private_hosts import PrivateHosts
 from services.common.dns import resolve
@@ -176,7 +177,8 @@ def test_hosts_without_a_name_stay_refused(url: str) -> None:
 
 
 async def test_a_name_leads_neither_to_metadata_nor_to_parts_of_loci(monkeypatch: pytest.MonkeyPatch) -> None:
-    private = PrivateHosts(hosts=(("inside", None),), own=(("127.0.0.1", 8283),))
+    private = PrivateHosts(hosts=(("inside", None),))
+    monkeypatch.setattr(own_places.OWN, "_places", (("127.0.0.1", 8283),))
     for port, address, problem in ((80, "169.254.169.254", "nobody may call"), (8283, "127.0.0.1", "part of Loci")):
 
         def answer(*_: Any, at: str = address, **__: Any) -> list[Any]:

@@ -7,10 +7,12 @@ from uuid import UUID
 from sqlalchemy import Text, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.agent.core.rules.rule_json import rules_from_json
+from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.resources.agents.ports import AgentList
 from services.agent.resources.agents.statements import conditions_of, present
 from services.agent.resources.queries import autocommit
-from services.agent.resources.tables import agents
+from services.agent.resources.tables import agents, runs
 from services.common import keyset
 from services.common.core.paging import PageBy
 
@@ -32,6 +34,12 @@ class AgentCounts:
         async with self._counting.connect() as connection:
             found: Sequence[UUID] = (await connection.execute(query)).scalars().all()
             return found
+
+    async def rules_of_runs(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[ToolRule]:
+        of_runs = select(runs.c.agent_id).where(runs.c.organization_id == organization_id, runs.c.id.in_(run_ids))
+        query = select(agents.c.tool_rules).where(agents.c.organization_id == organization_id, agents.c.id.in_(of_runs))
+        async with self._counting.connect() as connection:
+            return [rule for rules in (await connection.execute(query)).scalars() for rule in rules_from_json(rules)]
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         tags = select(func.unnest(agents.c.tags).label("tag")).where(
