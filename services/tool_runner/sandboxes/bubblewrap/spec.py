@@ -75,7 +75,7 @@ def command(
         *_environment(shape.host),
         *_programs(python, node, shape.host),
         *_own_files(files, etc),
-        *_packages(shape, layer),
+        *_layer(shape, layer),
         *_folders(str(shape.disk), shape.host),
         # Without site: what the host's packages do when Python starts is not for sandboxes; see `worker`.
         *(python.executable, "-I", "-S", f"{_HOME}/worker", *options),
@@ -142,7 +142,7 @@ def _own_files(files: Mapping[str, int], etc: Mapping[str, int]) -> list[str]:
     return arguments
 
 
-def _packages(shape: Shape, layer: Path | None) -> list[str]:
+def _layer(shape: Shape, layer: Path | None) -> list[str]:
     """Returns the layer; programs with a home may write beside it, as some do with their logs, until they end."""
     if layer is None or not shape.host.home:
         return ["--ro-bind", str(layer), _LAYER] if layer else []
