@@ -193,8 +193,9 @@ async def test_servers_reach_the_pages_that_their_network_allows(
     await page.start()
     here = f"127.0.0.1:{page.port}"
     async with loci(bubblewrap_sandbox, packages, tmp_path) as client:
-        fetch = target("uvx", "mcp-server-fetch", "--ignore-robots-txt", network={"allow": [here]})
-        assert await tools_of(client, fetch) == await packages.direct("mcp-server-fetch", "--ignore-robots-txt")
+        options = ("--ignore-robots-txt", "--allow-private-ips")
+        fetch = target("uvx", "mcp-server-fetch", *options, network={"allow": [here]})
+        assert await tools_of(client, fetch) == await packages.direct("mcp-server-fetch", *options)
         assert "a page for fetch" in await call(client, fetch, "fetch", {"url": f"http://{here}/page"})
         gzip = target("npx", "-y", "@modelcontextprotocol/server-everything", network={"allow": [here]})
         await tools_of(client, gzip)

@@ -64,7 +64,7 @@ def test_bubblewrap_binds_them_read_only_over_the_folders_in_memory(
     monkeypatch.setattr("os.geteuid", lambda: 0 if root else 1000)
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
 
-    def argv(*folders: str, home: str = "") -> str:
+    def argv(*folders: str, home: str = "", layer: bool = False) -> str:
         host = HostView(tuple(map(HostFolder, folders)), home=home)
         shape = Shape(Language.PYTHON, 1, 1, 1.0, 1, host=host)
         python = PythonRuntime("/usr/bin/python3", (), ())
@@ -75,7 +75,7 @@ def test_bubblewrap_binds_them_read_only_over_the_folders_in_memory(
             python=python,
             packages=Packages(),
             node=None,
-            layer=None,
+            layer=Path("/layers/a") if layer else None,
             files={},
             etc={},
             seccomp=1,
@@ -86,6 +86,12 @@ def test_bubblewrap_binds_them_read_only_over_the_folders_in_memory(
         return " ".join(words)
 
     assert "/mnt" not in argv()
+    # Beside its packages a program with a home may write, and never over them.
+    assert "--ro-bind /layers/a /opt/loci/layer " in argv(layer=True)
+    beside = argv(home="/homes/a", layer=True)
+    assert beside.index("--tmpfs /opt/loci/layer ") < beside.index(
+        "--ro-bind-try /layers/a/python /opt/loci/layer/python"
+    )
     line, staged = argv("/work/tools"), "/mnt/0" if root else "/work/tools"
     bound = line.index(f"--ro-bind {staged} /work/tools")
     assert line.index("--tmpfs /work ") < bound < line.rindex("--remount-ro /")

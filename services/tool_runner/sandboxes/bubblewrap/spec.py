@@ -77,7 +77,8 @@ def command(
         *(bwrap, *namespaces, *user, *life),
         *_environment(shape.host),
         *_programs(python, node, shape.host),
-        *_own_files(files, etc, packages, layer),
+        *_own_files(files, etc, packages),
+        *_layer(shape, layer),
         *_folders(str(shape.disk), shape.host),
         # Without site: what the host's packages do when Python starts is not for sandboxes; see `worker`.
         *(python.executable, "-I", "-S", f"{_HOME}/worker", *options),
@@ -136,14 +137,24 @@ def _all_programs() -> tuple[list[str], set[str]]:
     return [*arguments, "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"], linked
 
 
-def _own_files(files: Mapping[str, int], etc: Mapping[str, int], packages: Packages, layer: Path | None) -> list[str]:
+def _own_files(files: Mapping[str, int], etc: Mapping[str, int], packages: Packages) -> list[str]:
     arguments: list[str] = []
     for name, path in packages.paths:
         arguments += ["--ro-bind", path, f"{_PACKAGES}/{name}"]
     for folder, descriptors in ((_HOME, files), ("/etc", etc)):
         for path, descriptor in descriptors.items():
             arguments += ["--ro-bind-data", str(descriptor), f"{folder}/{path}"]
-    return [*arguments, *(("--ro-bind", str(layer), _LAYER) if layer else ())]
+    return arguments
+
+
+def _layer(shape: Shape, layer: Path | None) -> list[str]:
+    """Returns the layer; programs with a home may write beside it, as some do with their logs, until they end."""
+    if layer is None or not shape.host.home:
+        return ["--ro-bind", str(layer), _LAYER] if layer else []
+    arguments = ["--size", str(shape.disk), "--tmpfs", _LAYER]
+    for name in ("python", "node_modules"):
+        arguments += ["--ro-bind-try", f"{layer}/{name}", f"{_LAYER}/{name}"]
+    return arguments
 
 
 def _stage(bwrap: str, host: HostView) -> list[str]:
