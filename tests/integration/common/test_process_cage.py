@@ -149,5 +149,5 @@ def test_every_child_that_reads_hostile_data_is_in_the_cage() -> None:
     }
     assert found == {child.__name__ for child in CHILDREN}
     for child in CHILDREN:
-        text = Path(child.__file__).read_text()
+        text = Path(str(child.__file__)).read_text()
         assert "limit_process(" in text or "source_parser_child.limit()" in text, child.__name__

@@ -55,10 +55,14 @@ def _tojson(
     """As models' templates expect it: not escaped for HTML. Other options of `json.dumps` would be code to call."""
     if not isinstance(indent, int | None) or (indent or 0) > _WIDEST_INDENT:
         raise TypeError(f"indent is a number up to {_WIDEST_INDENT}")
-    if separators is not None and not (len(separators) == 2 and all(isinstance(each, str) for each in separators)):
-        raise TypeError("separators are two texts")
+    between = None
+    if separators is not None:
+        item, key = separators
+        if not (isinstance(item, str) and isinstance(key, str)):
+            raise TypeError("separators are two texts")
+        between = (item, key)
     return json.dumps(
-        value, ensure_ascii=bool(ensure_ascii), indent=indent, separators=separators, sort_keys=bool(sort_keys)
+        value, ensure_ascii=bool(ensure_ascii), indent=indent, separators=between, sort_keys=bool(sort_keys)
     )
 
 
