@@ -1,5 +1,6 @@
 import { api } from "../api/client";
 import { isStatus } from "../api/errors";
+import { eventsOf } from "../api/events";
 import { uuid } from "../api/ids";
 import type { Language, Requirement } from "./tools";
 
@@ -55,9 +56,11 @@ export class SandboxRun {
   private async listen(heard: (text: string) => void): Promise<void> {
     while (this.callKey && !this.abort.signal.aborted) {
       try {
-        const options = { stream: true as const, signal: this.abort.signal, maxRetries: 0, timeout: LONGEST_MILLISECONDS };
-        const events = (await api().get(`/v1/executions/${this.callKey}/stream`, options)) as AsyncIterable<{ text?: string }>;
-        for await (const { text } of events) if (text) heard(text);
+        const options = { signal: this.abort.signal, maxRetries: 0, timeout: LONGEST_MILLISECONDS };
+        const response = await api().get(`/v1/executions/${this.callKey}/stream`, options).asResponse();
+        for await (const { event, data } of eventsOf(response)) {
+          if (event === "stdout" || event === "stderr") heard((JSON.parse(data) as { text: string }).text);
+        }
         return;
       } catch (error) {
         // The call is not there yet; what it printed comes with the outcome, too.

@@ -211,7 +211,7 @@ def test_settings_of_an_agent(screen: Screen, agent: Any, client: Any) -> None:
     expect(pane.get_by_role("alert")).to_contain_text("Somebody changed the instructions meanwhile")
     pane.get_by_role("button", name="Save").click()
     expect(screen.page.get_by_role("heading", name="Renamed")).to_be_visible()
-    stored = client.agents.retrieve(agent.id)
+    stored = client.agents.retrieve(agent.id, include=["agent.tags"])
     assert (stored.system, stored.tags, stored.name) == ("Be brief.", ["crm"], "Renamed")
     screen.shoot("settings")
 

@@ -39,7 +39,9 @@ def source(screen: Screen) -> Locator:
 def write(screen: Screen, code: str) -> None:
     """Replaces the source."""
     expect(screen.page.locator(".code-mirror")).to_be_visible()
-    source(screen).fill(code)
+    source(screen).press("Control+a")
+    source(screen).press("Delete")
+    screen.page.keyboard.insert_text(code)
 
 
 @pytest.mark.sandbox
