@@ -48,8 +48,9 @@ export class SandboxRun {
     if (this.callKey) await api().post(`/v1/executions/${this.callKey}/cancel`, { maxRetries: 0 });
   }
 
+  /** Whether its key can be reckoned, so that it can be watched and killed. */
   get canStop(): boolean {
-    return this.callKey !== null;
+    return typeof crypto.subtle !== "undefined";
   }
 
   private async listen(heard: (text: string) => void): Promise<void> {
