@@ -1,4 +1,5 @@
 import { BookOpen, LogOut, Monitor, Moon, Sun } from "lucide-react";
+import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { BASE_URL } from "../api/client";
 import { currentKey, keepKey } from "../api/key";
@@ -16,9 +17,12 @@ export function Rail({ at }: { at: string }) {
   const [theme, nextTheme] = useTheme();
   const caller = useCaller();
   const Picture = THEMES[theme];
+  const places = useRef<HTMLDivElement>(null);
+  // On narrow screens the bar is longer than the screen.
+  useEffect(() => places.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [at]);
   return (
     <nav className="rail" aria-label="Main">
-      <div className="rail-places">
+      <div className="rail-places" ref={places}>
         {PLACES.filter(({ needs }) => caller.rights.includes(needs)).map(({ to, label, icon: Icon }) => (
           <Link key={to} href={to} className="rail-item" aria-current={at.split("/")[1] === to.slice(1) ? "page" : undefined} title={label}>
             <Icon aria-hidden /> <span>{label}</span>

@@ -1,5 +1,5 @@
 import { api } from "../api/client";
-import { isStatus } from "../api/errors";
+import { eventsOf } from "../api/events";
 import { uuid } from "../api/ids";
 import type { Language, Requirement } from "./tools";
 
@@ -33,7 +33,7 @@ export class SandboxRun {
 
   async start(attempt: Attempt, heard: (text: string) => void): Promise<Outcome> {
     this.callKey = await callKeyOf(this.key);
-    const listening = this.listen(heard);
+    const listening = this.callKey ? this.listen(heard) : Promise.resolve();
     try {
       const options = { headers: { "Idempotency-Key": this.key }, timeout: LONGEST_MILLISECONDS, maxRetries: 0 };
       return await api().post<Outcome>(ROUTE, { body: attempt, ...options });
@@ -48,23 +48,31 @@ export class SandboxRun {
     if (this.callKey) await api().post(`/v1/executions/${this.callKey}/cancel`, { maxRetries: 0 });
   }
 
+  /** Whether its key can be reckoned, so that it can be watched and killed. */
   get canStop(): boolean {
-    return this.callKey !== null;
+    return typeof crypto.subtle !== "undefined";
   }
 
   private async listen(heard: (text: string) => void): Promise<void> {
-    while (this.callKey && !this.abort.signal.aborted) {
-      try {
-        const options = { stream: true as const, signal: this.abort.signal, maxRetries: 0, timeout: LONGEST_MILLISECONDS };
-        const events = (await api().get(`/v1/executions/${this.callKey}/stream`, options)) as AsyncIterable<{ text?: string }>;
-        for await (const { text } of events) if (text) heard(text);
-        return;
-      } catch (error) {
-        // The call is not there yet; what it printed comes with the outcome, too.
-        if (!isStatus(error, 404)) return;
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MILLISECONDS));
+    const options = { signal: this.abort.signal, maxRetries: 0, timeout: LONGEST_MILLISECONDS };
+    try {
+      // A stream of a call that is not there yet would be a 404, which browsers log.
+      while (!(await this.isThere())) await new Promise((resolve) => setTimeout(resolve, LOOK_MILLISECONDS));
+      if (this.abort.signal.aborted) return;
+      const response = await api().get(`/v1/executions/${this.callKey}/stream`, options).asResponse();
+      for await (const { event, data } of eventsOf(response)) {
+        if (event === "stdout" || event === "stderr") heard((JSON.parse(data) as { text: string }).text);
       }
+    } catch {
+      // What it printed comes with the outcome, too.
     }
+  }
+
+  /** Returns whether the call has begun, or nobody waits for it any more. */
+  private async isThere(): Promise<boolean> {
+    if (!this.callKey || this.abort.signal.aborted) return true;
+    const { executions } = await api().get<{ executions: { call_key: string }[] }>("/v1/executions", { query: { limit: 20 } });
+    return this.abort.signal.aborted || executions.some((each) => each.call_key === this.callKey);
   }
 }
 

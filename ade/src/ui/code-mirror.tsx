@@ -34,6 +34,18 @@ const LANGUAGES: Record<CodeProps["language"], () => Extension> = {
   json: () => [javascript(), indentUnit.of("  ")],
 };
 
+/** Text that is put over other text, or has several lines: the browser's own way writes styles, which the page's policy refuses. */
+const REPLACING = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const text = event.data;
+    if (event.inputType !== "insertText" || text === null || view.composing || view.state.readOnly) return false;
+    if (view.state.selection.main.empty && !text.includes("\n")) return false;
+    event.preventDefault();
+    view.dispatch(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
 /** An editor with colours. It lives in a shadow tree, where its styles need no `style` element: the page's policy has none. */
 export default function CodeMirror({ label, value, onChange, language, isReadOnly = false, run }: CodeProps) {
   const host = useRef<HTMLDivElement>(null);
@@ -72,6 +84,7 @@ export default function CodeMirror({ label, value, onChange, language, isReadOnl
           bracketMatching(),
           LANGUAGES[language](),
           syntaxHighlighting(COLOURS),
+          REPLACING,
           LOOKS,
           EditorState.readOnly.of(isReadOnly),
           EditorView.contentAttributes.of({ "aria-label": label, "aria-multiline": "true" }),

@@ -37,9 +37,9 @@ function BudgetRow({ budget, refusal }: { budget: Budget; refusal: string | null
   const queries = useQueryClient();
   const { limits, spent } = budget;
   const lines = [
-    { name: "dollars", most: limits.usd, now: spent.usd, words: dollars },
-    { name: "tokens", most: limits.tokens, now: spent.tokens, words: whole },
-    { name: "calls", most: limits.requests, now: spent.requests, words: whole },
+    { name: "dollars", most: limits.usd, now: spent.usd, words: dollars, unit: "" },
+    { name: "tokens", most: limits.tokens, now: spent.tokens, words: whole, unit: " tokens" },
+    { name: "calls", most: limits.requests, now: spent.requests, words: whole, unit: " calls" },
   ];
   return (
     <li className="file">
@@ -61,11 +61,11 @@ function BudgetRow({ budget, refusal }: { budget: Budget; refusal: string | null
           </AskButton>
         )}
       </div>
-      {lines.map(({ name, most, now, words }) =>
+      {lines.map(({ name, most, now, words, unit }) =>
         most === null ? null : (
           <div key={name} className="file-line small">
             <meter aria-label={`Spent ${name} of a ${budget.period}`} min={0} max={most || 1} high={most * 0.8} value={Math.min(now, most)} />
-            <span>{words(now)} of {words(most)} {name}{now >= most ? ": spent" : ""}</span>
+            <span>{words(now)} of {words(most)}{unit}{now >= most ? ": spent" : ""}</span>
           </div>
         ),
       )}

@@ -1,6 +1,6 @@
 """Folders and files: taken in with their progress, read, failed, cut off in the middle."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.ade.screen import Screen
+from tests.polling import wait_until
 
 LARGE = b"one line of a large file\n" * 40_000
 SLOW = 400_000  # bytes in a second: LARGE takes some
@@ -21,29 +22,6 @@ def folder(client: Any) -> Iterator[Any]:
     client.folders.delete(made.id)
 
 
-Throttle = Callable[..., None]
-
-
-@pytest.fixture
-def throttle(screen: Screen) -> Throttle:
-    """Makes the browser's own network slow, or takes it away."""
-    session = screen.page.context.new_cdp_session(screen.page)
-    session.send("Network.enable")
-
-    def emulate(*, bytes_in_a_second: int = -1, offline: bool = False) -> None:
-        conditions = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": bytes_in_a_second}
-        session.send("Network.emulateNetworkConditions", conditions)
-
-    return emulate
-
-
-def choose(screen: Screen, *paths: Path) -> None:
-    """Chooses files, as a person does in the dialogue."""
-    with screen.page.expect_file_chooser() as chooser:
-        screen.page.get_by_role("button", name="Upload files").click()
-    chooser.value.set_files(paths)
-
-
 def test_an_agent_gets_a_folder_with_a_file(screen: Screen, agent: Any, client: Any, tmp_path: Path) -> None:
     note = tmp_path / "note.md"
     note.write_text("# Cats\n\nA cat sleeps.\n")
@@ -53,7 +31,7 @@ def test_an_agent_gets_a_folder_with_a_file(screen: Screen, agent: Any, client: 
     panel.get_by_label("Name of a new folder").fill("cats")
     panel.get_by_role("button", name="Create").click()
     expect(panel.get_by_role("region", name="Folder cats")).to_contain_text("No files yet")
-    choose(screen, note)
+    screen.upload(note)
     file = panel.locator(".file", has_text="note.md")
     expect(file).to_have_attribute("data-state", "completed")
     file.get_by_role("button", name="Text").click()
@@ -62,8 +40,7 @@ def test_an_agent_gets_a_folder_with_a_file(screen: Screen, agent: Any, client: 
     opened = file.get_by_label("open")
     opened.uncheck()
     expect(opened).not_to_be_checked()
-    [stored] = client.agents.files.list(agent.id).files
-    assert (stored.file_name, stored.is_open) == ("cats/note.md", False)
+    wait_until(lambda: [each.is_open for each in client.agents.files.list(agent.id).files] == [False])
     panel.get_by_role("button", name="Detach").click()
     expect(panel).to_contain_text("This agent has no folder")
     panel.get_by_label("Attach a folder").select_option("cats")
@@ -71,15 +48,13 @@ def test_an_agent_gets_a_folder_with_a_file(screen: Screen, agent: Any, client: 
     client.folders.delete(client.folders.list(name="cats").items[0].id)
 
 
-def test_an_upload_shows_how_far_it_is(
-    screen: Screen, folder: Any, tmp_path: Path, client: Any, throttle: Throttle
-) -> None:
+def test_an_upload_shows_how_far_it_is(screen: Screen, folder: Any, tmp_path: Path, client: Any) -> None:
     large = tmp_path / "large.log"
     large.write_bytes(LARGE)
     screen.open(f"/folders/{folder.id}")
     expect(screen.page.get_by_text("No files yet")).to_be_visible()
-    throttle(bytes_in_a_second=SLOW)
-    choose(screen, large)
+    screen.throttle(SLOW)
+    screen.upload(large)
     progress = screen.page.get_by_role("progressbar", name="Upload of large.log")
     expect(progress).to_be_visible()
     seen = {progress.get_attribute("value")}
@@ -91,30 +66,7 @@ def test_an_upload_shows_how_far_it_is(
     expect(screen.page.locator(".file[data-state=completed]", has_text="large.log")).to_be_visible()
     [stored] = client.folders.files.list(folder.id).items
     assert stored.file_size == len(LARGE)
-    throttle()
-
-
-def test_an_upload_that_is_cut_off_is_sent_again(
-    screen: Screen, folder: Any, tmp_path: Path, client: Any, throttle: Throttle
-) -> None:
-    large = tmp_path / "large.log"
-    large.write_bytes(LARGE)
-    screen.open(f"/folders/{folder.id}")
-    throttle(bytes_in_a_second=SLOW)
-    choose(screen, large)
-    progress = screen.page.get_by_role("progressbar")
-    expect(progress).to_be_visible()
-    expect(progress).not_to_have_attribute("value", "0")
-    throttle(offline=True)
-    failed = screen.page.locator(".file[data-state=failed]")
-    expect(failed).to_contain_text("nothing of it was stored")
-    throttle()
-    screen.shoot("cut-off")
-    assert client.folders.files.list(folder.id).items == []
-    failed.get_by_role("button", name="Send large.log again").click()
-    expect(screen.page.locator(".file[data-state=completed]")).to_contain_text("large.log")
-    assert len(client.folders.files.list(folder.id).items) == 1
-    screen.problems.clear()  # a browser logs what it could not send
+    screen.throttle(None)
 
 
 def test_a_file_that_cannot_be_read(screen: Screen, folder: Any, tmp_path: Path, client: Any) -> None:
@@ -122,7 +74,7 @@ def test_a_file_that_cannot_be_read(screen: Screen, folder: Any, tmp_path: Path,
     bad.write_bytes(b"no zip")
     picture.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\r")
     screen.open(f"/folders/{folder.id}")
-    choose(screen, bad, picture)
+    screen.upload(bad, picture)
     failed = screen.page.locator(".file[data-state=error]", has_text="bad.docx")
     expect(failed).to_contain_text("not a DOCX file")
     refused = screen.page.locator(".file[data-state=failed]", has_text="cat.png")

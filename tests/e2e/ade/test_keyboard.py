@@ -54,11 +54,12 @@ def test_without_a_pointer(screen: Screen, client: Any) -> None:
 def test_the_palette(screen: Screen, agent: Any) -> None:
     page = screen.page
     screen.open("/usage")
+    expect(page.get_by_role("heading", name="Usage")).to_be_visible()
     page.keyboard.press("Control+k")
     field = page.get_by_role("combobox", name="Go to a screen or an agent")
     expect(field).to_be_focused()
     page.keyboard.type("ada of")
-    expect(page.get_by_role("option")).to_have_count(1)
+    expect(page.get_by_role("dialog").get_by_role("option")).to_have_count(1)
     screen.shoot("palette")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Ada of the page")).to_be_visible()
