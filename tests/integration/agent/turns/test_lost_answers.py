@@ -43,6 +43,9 @@ async def test_a_commit_whose_answer_is_lost_is_found_or_made_again(
                     await asyncio.sleep(0.05)
         assert status == RunStatus.COMPLETED
         assert len(asked) == 1
-        facts = await world.pool.fetch("SELECT number FROM agent.facts ORDER BY number")
+        facts = await world.pool.fetch(
+            "SELECT number FROM agent.facts WHERE run_id = $1 ORDER BY number", request.run_id
+        )
         assert [row["number"] for row in facts] == list(range(1, len(facts) + 1))
-        assert await world.pool.fetchval("SELECT count(*) FROM agent.messages WHERE role = 'assistant'") == 1
+        said = "SELECT count(*) FROM agent.messages WHERE role = 'assistant' AND run_id = $1"
+        assert await world.pool.fetchval(said, request.run_id) == 1
