@@ -32,6 +32,5 @@ export default defineConfig({
     target: "es2023",
     manifest: "manifest.json",
   },
-  // Modules ask where the page is when they are loaded.
-  test: { include: ["src/**/*.test.ts"], setupFiles: ["src/test-place.ts"] },
+  test: { include: ["src/**/*.test.ts"] },
 });

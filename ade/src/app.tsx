@@ -13,8 +13,7 @@ const queries = new QueryClient({
       if (isStatus(error, 401)) lock();
     },
   }),
-  // Loci is there without a network, too: on this machine.
-  defaultOptions: { queries: { retry: false, staleTime: 2_000, refetchOnWindowFocus: false, networkMode: "always" } },
+  defaultOptions: { queries: { retry: false, staleTime: 2_000, refetchOnWindowFocus: false } },
 });
 
 /** The whole page. */

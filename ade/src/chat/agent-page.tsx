@@ -1,27 +1,30 @@
 import { ChevronLeft, PanelLeft } from "lucide-react";
-import { Suspense, useEffect, useState } from "react";
-import { Link, useSearch } from "wouter";
+import { useState } from "react";
+import { Link } from "wouter";
 import { AgentMenu } from "../agents/agent-menu";
 import { useAgent } from "../agents/queries";
+import { ArchivePane } from "../archive/archive-pane";
 import { problemOf } from "../api/errors";
 import { navigate } from "../router";
 import { ErrorBoundary } from "../shell/error-boundary";
 import { IconButton } from "../ui/icon-button";
 import { ProblemBox } from "../ui/problem-box";
 import { Chat } from "./chat";
+import { MemoryPane } from "../memory/memory-pane";
 import { Conversations } from "./conversations";
-import type { Place } from "./place";
-import { SideTabs, type Tab, TABS } from "./side-tabs";
+import { chatPath, type Place } from "./place";
+
+export type Tab = "conversations" | "memory" | "archive";
+const TABS: [Tab, string][] = [
+  ["conversations", "Chats"],
+  ["memory", "Memory"],
+  ["archive", "Archive"],
+];
 
 /** One agent: its conversations or its memory, and beside them the conversation that is open. */
 export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }) {
   const agent = useAgent(agentId);
   const [isListOpen, setListOpen] = useState(tab !== "conversations");
-  const search = useSearch();
-  // On narrow screens what an address names is shown, the chat behind it.
-  useEffect(() => {
-    if (tab !== "conversations") setListOpen(true);
-  }, [tab, search]);
   if (agent.isError) {
     return (
       <main className="centre">
@@ -29,11 +32,9 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
       </main>
     );
   }
-  const place = { agentId, conversationId };
-  const { Pane } = TABS[tab];
   const agentName = agent.data?.name ?? "";
   return (
-    <main className={`agent-page ${isListOpen ? "list-open" : ""}`}>
+    <main className={`agent-page ${tab === "conversations" ? "" : "wide-side"} ${isListOpen ? "list-open" : ""}`}>
       <title>{`${agentName || "Agent"} · Loci`}</title>
       <header className="bar agent-bar">
         <Link href="/agents" className="icon-button narrow-only" aria-label="All agents" title="All agents">
@@ -44,7 +45,7 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
         <span className="spacer" />
         <IconButton
           className="narrow-only"
-          label="Chats, memory and more"
+          label="Chats and memory"
           icon={PanelLeft}
           aria-expanded={isListOpen}
           onClick={() => setListOpen(!isListOpen)}
@@ -53,18 +54,32 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
       </header>
       <aside className="side" aria-label="Beside the chat">
         <ErrorBoundary>
-          <SideTabs place={place} tab={tab} />
-        </ErrorBoundary>
-        <ErrorBoundary key={tab}>
+          <div className="side-tabs" role="tablist" aria-label="Beside the chat">
+            {TABS.map(([name, label]) => (
+              <button
+                key={name}
+                type="button"
+                role="tab"
+                id={`tab-${name}`}
+                aria-selected={tab === name}
+                aria-controls="side-panel"
+                onClick={() => navigate(chatPath({ agentId, conversationId }) + (name === "conversations" ? "" : `/${name}`))}
+              >
+                {label}
+              </button>
+            ))}
+          </div>
           <div role="tabpanel" id="side-panel" aria-labelledby={`tab-${tab}`}>
-            <Suspense fallback={null}>
-              {Pane ? <Pane place={place} /> : <Conversations place={place} onChoose={() => setListOpen(false)} />}
-            </Suspense>
+            {tab === "memory" && <MemoryPane agentId={agentId} />}
+            {tab === "archive" && <ArchivePane agentId={agentId} />}
+            {tab === "conversations" && (
+              <Conversations place={{ agentId, conversationId }} onChoose={() => setListOpen(false)} />
+            )}
           </div>
         </ErrorBoundary>
       </aside>
       <ErrorBoundary>
-        <Chat key={conversationId ?? agentId} place={place} />
+        <Chat key={conversationId ?? agentId} place={{ agentId, conversationId }} />
       </ErrorBoundary>
     </main>
   );

@@ -23,7 +23,7 @@ def chromium() -> str:
     """Returns the path of Chromium. Skips where there is none."""
     path = os.environ.get("LOCI_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
-        pytest.skip("needs Chromium (the package of that name), or its path in LOCI_CHROMIUM")
+        pytest.skip("needs Chromium (Debian: apt-get install chromium), or its path in LOCI_CHROMIUM")
     return path
 
 

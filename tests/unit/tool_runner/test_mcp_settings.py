@@ -59,11 +59,9 @@ def test_what_is_no_database(text: str, problem: str) -> None:
 
 def test_private_hosts() -> None:
     text = "mcp-server:8000, *.Internal,[::1]:81"
-    read = mcp_settings.private_hosts_of(
-        Env({"LOCI_ALLOW_PRIVATE_HOSTS": text, "LOCI_AGENT_ADDR": "dns:///agent:5000"})
-    )
+    read = mcp_settings.private_hosts_of(Env({"LOCI_ALLOW_PRIVATE_HOSTS": text}))
     assert read.hosts == (("mcp-server", 8000), ("*.internal", None), ("::1", 81))
-    assert (read.everywhere, read.own) == (False, (("agent", 5000),))
+    assert not read.everywhere
     for wrong in ("http://mcp-server", "*", "a b"):
         with pytest.raises(SettingsError, match="LOCI_ALLOW_PRIVATE_HOSTS"):
             mcp_settings.private_hosts_of(Env({"LOCI_ALLOW_PRIVATE_HOSTS": wrong}))
