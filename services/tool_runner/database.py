@@ -8,7 +8,6 @@ from uuid import UUID
 import asyncpg
 
 from services.common import database
-from services.common.own_connection import OwnConnection
 
 
 def database_reached() -> AbstractAsyncContextManager[None]:
@@ -19,7 +18,7 @@ def database_reached() -> AbstractAsyncContextManager[None]:
 class DatabasePool:
     """A pool for single statements. Each raises Unavailable, where a driver's error would be a fault of ours."""
 
-    def __init__(self, pool: asyncpg.Pool | OwnConnection) -> None:
+    def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
 
     async def fetch(self, statement: str, *values: object) -> list[Any]:

@@ -43,7 +43,8 @@ def _obeys(seen: RequestView) -> Reply:
     """A model that says what it is told to say, calls what it is told to call, and fills forms."""
     verb, _, rest = seen.last_text.strip().splitlines()[-1].partition(" ")
     if verb == "call":
-        return Reply(calls=(ToolCall(rest, {"double": {"number": 21}, "Person": {"name": "Ada"}}[rest]),))
+        arguments: dict[str, dict[str, Any]] = {"double": {"number": 21}, "Person": {"name": "Ada"}}
+        return Reply(calls=(ToolCall(rest, arguments[rest]),))
     return Reply(text='{"name": "Ada"}' if verb == "as" else rest)
 
 
