@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from starlette.routing import Mount
 
-from gateway.access.handshakes import METHOD
 from gateway.access.roles import ADMIN, AGENT_ONLY, CLIENT, MAY, Right, Target, right_of, target_of
-from gateway.bootstrap import build
-from gateway.settings import Settings
-from services.common.context import Signer
-from services.common.keys import load_private_key, new_private_key
+from tests.role_matrix import routes
 
 A, B = "agent-00000000-0000-4000-8000-00000000000a", "agent-00000000-0000-4000-8000-00000000000b"
 CONVERSATION = "conv-00000000-0000-4000-8000-00000000000c"
 
-
-def walk(found: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Method and path of every route, the hidden ones and sockets included."""
-    for route in found:
-        if hasattr(route, "original_router"):
-            yield from walk(route.original_router.routes, prefix + (route.include_context.prefix or ""))
-        elif isinstance(route, Mount):
-            yield "GET", f"{route.path}/some.js"
-        else:
-            path = (prefix + route.path).rstrip("/") or "/"
-            yield from ((method, path) for method in (getattr(route, "methods", None) or (METHOD,)))
-
-
-async def _routes() -> set[tuple[str, str]]:
-    nowhere = "unix:///x"
-    settings = Settings(
-        agent_address=nowhere, memory_address=nowhere, llm_gateway_address=nowhere, tool_runner_address=nowhere
-    )
-    gateway = build(settings, Signer(load_private_key(new_private_key()), "test"))
-    found = set(walk(gateway.fastapi.routes))
-    await gateway.close()
-    return found
-
-
-ROUTES = asyncio.run(_routes())
+ROUTES = routes()
 
 
 def test_somebody_decided_about_every_route() -> None:
