@@ -169,7 +169,13 @@ PARTS = (
     Part(
         "programs",
         tests=_e2e("programs"),
-        subjects=(*_STACK, "gateway/", "tests/e2e/programs/", "tests/e2e/npm-letta-code/"),
+        subjects=(
+            *_STACK,
+            "gateway/",
+            "tests/e2e/programs/",
+            "tests/e2e/npm-letta-code/",
+            "tests/e2e/npm-letta-code-sdk/",
+        ),
     ),
     Part(
         "ade",
