@@ -11,13 +11,15 @@ from statistics import median
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from tests.e2e.ade.screen import SHOTS, Screen
 from tests.e2e.stack import Stack, running
 
 AGENTS, MESSAGES, TRIES = 1_000, 5_000, 20
 MOST_ROWS = 200
+# As often as a slow machine may need, at so many milliseconds; whoever sees the end stops.
+SCROLLS, PAUSE = 1_200, 50
 # From a key to the first frame that shows it, and the frame's own work.
 _TO_PAINT = """
 (element, key) => new Promise((resolve) => {
@@ -86,15 +88,25 @@ def measure(screen: Screen, selector: str, name: str) -> None:
     assert figure["median"] < 1_000
 
 
+def scroll_until(screen: Screen, box: str, place: str, end: Locator) -> None:
+    """Scrolls to a place (of `element`, in JavaScript), again whenever more has come, until the end is in view."""
+    again = f"""() => {{
+      const element = document.querySelector("{box}");
+      element.scrollTo(0, {place});
+    }}"""
+    for _ in range(SCROLLS):
+        screen.page.evaluate(again)
+        if end.is_visible():
+            break
+        screen.page.wait_for_timeout(PAUSE)
+    expect(end).to_be_in_viewport()
+
+
 def test_a_thousand_agents(wide: Screen) -> None:
     wide.open()
     rows = wide.page.locator("li.agent-row")
     expect(rows.first).to_be_visible()
-    list_box = wide.page.locator(".scroller")
-    for _ in range(AGENTS // 100):
-        list_box.evaluate("element => element.scrollTo(0, element.scrollHeight)")
-        wide.page.wait_for_timeout(100)
-    expect(wide.page.get_by_role("link", name="Long life")).to_be_visible()
+    scroll_until(wide, ".scroller", "element.scrollHeight", wide.page.get_by_role("link", name="Long life"))
     assert rows.count() < MOST_ROWS
     measure(wide, "input[type=search]", "key-to-paint-agents")
 
@@ -102,18 +114,8 @@ def test_a_thousand_agents(wide: Screen) -> None:
 def test_five_thousand_messages(wide: Screen, crowded: Stack) -> None:
     [agent] = crowded.client().agents.list(query_text="Long life").items
     wide.open(f"/agents/{agent.id}")
-    messages = wide.page.get_by_role("log")
     expect(wide.page.get_by_text(f"Sentence {MESSAGES - 1}.").first).to_be_in_viewport()
-    for _ in range(MESSAGES // 50 + 20):
-        before = messages.evaluate("element => element.scrollHeight")
-        messages.evaluate("element => element.scrollTo(0, 0)")
-        wide.page.wait_for_timeout(60)
-        if (
-            wide.page.get_by_text("Sentence 0.", exact=False).count()
-            and messages.evaluate("e => e.scrollHeight") == before
-        ):
-            break
-    expect(wide.page.get_by_text("Sentence 0.", exact=False).first).to_be_visible()
+    scroll_until(wide, "[role=log]", "0", wide.page.get_by_text("Sentence 0.", exact=False).first)
     assert wide.page.locator(".message-row").count() < MOST_ROWS
     measure(wide, "textarea", "key-to-paint-messages")
     wide.page.get_by_role("button", name="Newest").click()
