@@ -2,6 +2,7 @@
 import { createLetta } from "@letta-ai/vercel-ai-sdk-provider";
 import { z } from "zod";
 
+globalThis.AI_SDK_LOG_WARNINGS = false;
 const [url, agent, major] = process.argv.slice(2);
 const { generateObject, generateText, stepCountIs, streamText, tool } = await import(major === "6" ? "ai-6" : "ai");
 const { createOpenAI } = await import(major === "6" ? "openai-for-ai-6" : "@ai-sdk/openai");

@@ -19,7 +19,7 @@ async def main(model: str) -> dict:
         made = await call("letta_create_agent", name="From MCP", model=model, human_memory="Ada")
         agent_id = made["agent"]["id"]
         seen = {
-            "listed": [agent["name"] for agent in (await call("letta_list_agents", filter="From MCP"))["agents"]],
+            "listed": "From MCP" in [agent["name"] for agent in (await call("letta_list_agents"))["agents"]],
             "said": (await call("letta_send_message", agent_id=agent_id, message="say hello"))["response"],
             "history": [
                 message["content"]
