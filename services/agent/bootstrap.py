@@ -40,7 +40,9 @@ from services.agent.adapters.callbacks import HttpPoster
 from services.agent.adapters.peers import Peers
 from services.agent.adapters.stores import Stores
 from services.agent.core.ports_streams import Notifier
+from services.agent.driving.agent_calls import AgentTools
 from services.agent.driving.lease_keeper import LeaseKeeper
+from services.agent.driving.nested_turns import NestedTurns
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
@@ -148,14 +150,16 @@ def build(
 ) -> AgentProcess:
     """Raises SettingsError where an address cannot be used."""
     states = StoredAgentStates(stores.agents, peers.memory, peers.tools)
-    ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states)
     hub, recorder = EventHub(), Recorder(stores.frames, keep=stream_keep)
-    worker = Worker(stores.journal, ports, EventPublisher(hub, recorder, notifier), signer)
+    reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
+    nested = NestedTurns(reader)
+    agent_tools = AgentTools(stores.directory, nested, longest_seconds=run_timeout)
+    ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states, agent_tools)
+    worker = nested.worker = Worker(stores.journal, ports, EventPublisher(hub, recorder, notifier), signer)
     filler = None
     if message_vectors:
         filler = VectorFiller(stores.vectors, peers.embedder, signer, lambda: worker.load)
         worker.on_run_end = filler.note
-    reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
     handlers = {
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
         **conversation_service.handlers(peers.conversation_memories, stores.conversation_eraser),

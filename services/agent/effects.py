@@ -30,6 +30,7 @@ from services.agent.core.facts import (
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import AgentStates, CallSite, Memory, Models, Recall, Tools
+from services.agent.core.ports_agents import AgentCalls
 from services.agent.core.ports_journal import Commit, CommitResult, Journal, OwnedRun
 from services.agent.core.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
@@ -45,6 +46,7 @@ class Ports:
     tools: Tools
     recall: Recall
     states: AgentStates
+    agents: AgentCalls
     pictures: RefusedPictures = field(default_factory=RefusedPictures)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.agent.adapters.agent_directory import PostgresAgentDirectory
 from services.agent.adapters.due_schedules import PostgresDue
 from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
@@ -15,6 +16,7 @@ from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.attaching import PostgresAttaching
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.core.ports import Memory, Recall
+from services.agent.core.ports_agents import AgentDirectory
 from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
 from services.agent.core.ports_streams import BackgroundRuns, FrameStore
@@ -70,6 +72,7 @@ class Stores:
     journal: Journal
     peeks: Peeks
     leases: Leases
+    directory: AgentDirectory
     frames: FrameStore
     attaching: BackgroundRuns
     recall: Recall
@@ -125,6 +128,7 @@ def postgres_stores(
         journal=journal,
         peeks=PostgresPeeks(pool),
         leases=PostgresLeases(pool, worker_id),
+        directory=PostgresAgentDirectory(pool),
         frames=PostgresFrames(pool),
         attaching=PostgresAttaching(pool),
         recall=PostgresRecall(search),

@@ -133,8 +133,9 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         values["client_tools"] = tuple(ClientTool(**one) for one in values["client_tools"])
     if "client_skills" in values:
         values["client_skills"] = tuple(ClientSkill(**one) for one in values["client_skills"])
-    if "stop" in values:
-        values["stop"] = tuple(values["stop"])
+    for name in ("stop", "reachable"):
+        if name in values:
+            values[name] = tuple(values[name])
     return Options(**values)
 
 
