@@ -27,7 +27,7 @@ async def serve(env: Env) -> None:
     channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
     peers = grpc_peers(*channels, signer=settings.signer)
     embedder = peers.embedder if settings.message_vectors else None
-    stores = postgres_stores(pool, engine, peers.memory, embedder, on_busy=settings.on_busy)
+    stores = postgres_stores(pool, engine, peers.memory, embedder, on_busy=settings.on_busy, tending=settings.tending)
     indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
     notices = notices_of(database)
     # Before anything is bound: nobody shall connect to a socket that is not served yet.

@@ -159,6 +159,8 @@ class RunEffects:
             None if POLICIES[turn.settings.agent_type].heartbeats else turn.context_tokens,
             turn.outputs,
             stored.successor,
+            stored.run_ids,
+            stored.begun,
         )
 
 

@@ -99,3 +99,49 @@ def test_killed_while_an_agent_waits_for_another(own_stack: Stack, openai_fake: 
     assert [each.tool_return for each in messages if each.message_type == "tool_return_message"] == ["It is blue."]
     assert len(said_to(client, other)) == 1
     assert [each.status for each in client.runs.list(agent_id=other)] == ["completed"]
+
+
+def frequency(client: Any, group_id: str, turns: int) -> None:
+    """Sets how many turns of its manager a group lets pass."""
+    body = {"manager_config": {"manager_type": "sleeptime", "sleeptime_agent_frequency": turns}}
+    client.patch(f"/v1/groups/{group_id}", body=body, cast_to=object)
+
+
+def test_a_companion_writes_what_was_said_into_the_blocks_that_both_share(
+    client: Any, openai_fake: OpenAIServer
+) -> None:
+    agent = client.agents.create(
+        model=MODEL,
+        embedding="loci/hash",
+        enable_sleeptime=True,
+        memory_blocks=[{"label": "human", "value": "Nothing is known yet."}],
+    )
+    frequency(client, agent.managed_group.id, 2)
+    (companion,) = agent.managed_group.agent_ids
+    note = ToolCall(
+        "memory_replace", {"label": "human", "old_string": "Nothing is known yet.", "new_string": "Is Ada."}
+    )
+    openai_fake.rules(
+        Rule(Reply(calls=(note,)), contains="whose memory you tend", step=0),
+        Rule(Reply(calls=(ToolCall("memory_finish_edits"),)), contains="whose memory you tend", step=1),
+        Rule(Reply(text="Hello, Ada."), contains="I am Ada."),
+        Rule(Reply(text="Fine."), contains="How are you?"),
+    )
+    first = client.agents.messages.create(agent.id, messages=[{"role": "user", "content": "I am Ada."}])
+    assert first.usage.run_ids is None
+    second = client.agents.messages.create(agent.id, messages=[{"role": "user", "content": "How are you?"}])
+    (run_id,) = second.usage.run_ids
+    run = finished_run(client, run_id)
+    assert (run.status, run.agent_id, run.background) == ("completed", companion, True)
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Is Ada."
+    (told,) = said_to(client, companion)
+    assert "I am Ada." in told
+    assert "Hello, Ada." in told
+
+
+def test_a_stream_names_the_runs_of_the_companion(client: Any, openai_fake: OpenAIServer) -> None:
+    agent = client.agents.create(model=MODEL, embedding="loci/hash", enable_sleeptime=True)
+    frequency(client, agent.managed_group.id, 1)
+    chunks = list(client.agents.messages.create(agent.id, messages=QUESTION, streaming=True))
+    (usage,) = [chunk for chunk in chunks if chunk.message_type == "usage_statistics"]
+    assert [finished_run(client, run_id).status for run_id in usage.run_ids] == ["completed"]

@@ -20,6 +20,7 @@ from services.agent.core.ports_agents import AgentDirectory
 from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
 from services.agent.core.ports_streams import BackgroundRuns, FrameStore
+from services.agent.core.tending import TendingLimits
 from services.agent.recall.searching import Search
 from services.agent.resources.access.ports import CredentialStore, TenantEraser, TenantStore
 from services.agent.resources.access.store import PostgresCredentials
@@ -116,6 +117,7 @@ def postgres_stores(
     embedder: Embedder | None,
     *,
     on_busy: OnBusy | None = None,
+    tending: TendingLimits | None = None,
 ) -> Stores:
     """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
 
@@ -123,7 +125,7 @@ def postgres_stores(
     """
     worker_id = uuid7()
     search = Search(PostgresRankings(pool), embedder)
-    journal = PostgresJournal(pool, worker_id, on_busy=on_busy)
+    journal = PostgresJournal(pool, worker_id, on_busy=on_busy, tending=tending)
     return Stores(
         journal=journal,
         peeks=PostgresPeeks(pool),

@@ -106,6 +106,9 @@ class Ended:
     outputs: tuple[Mapping[str, Any], ...] = ()
     # The run of the same conversation whose turn it now is, with the replica that shall drive it.
     successor: tuple[UUID, UUID | None] | None = None
+    # Runs that it began in the background, and those of them whose turn it is, as `successor`.
+    run_ids: tuple[UUID, ...] = ()
+    begun: tuple[tuple[UUID, UUID | None], ...] = ()
 
 
 # Events that are never stored.

@@ -106,6 +106,8 @@ class Options:
     reachable: tuple[str, ...] = ()
     # Agents that wrote to one another until this one was written to.
     hops: int = 0
+    # It tends another agent's memory, so nobody tends what it says.
+    tends: bool = False
 
 
 def is_silent(options: Options, messages: Sequence[object]) -> bool:
@@ -134,6 +136,7 @@ class Settings:
     max_files_open: int | None = None
     per_file_view_window_char_limit: int | None = None
     agent_name: str = ""
+    enable_sleeptime: bool = False
     options: Options = Options()
 
     @property

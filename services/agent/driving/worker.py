@@ -226,8 +226,8 @@ class Worker:
                 async with aclosing(loop.run(turn, effects)) as events:
                     async for event in events:
                         self._publisher.show(owned.run_id, event)
-                        if isinstance(event, Ended) and event.successor is not None:
-                            self.on_successor(owned.organization_id, *event.successor)
+                        if isinstance(event, Ended):
+                            self._succeed(owned.organization_id, event)
             self.forget(owned.run_id)
         except Fenced:
             _log.warning("run %s has another owner", owned.run_id)
@@ -243,6 +243,10 @@ class Worker:
             if self._driven.get(owned.run_id) is asyncio.current_task():
                 self._driven.pop(owned.run_id, None)
                 self._publisher.close(owned.run_id)
+
+    def _succeed(self, organization_id: UUID, event: Ended) -> None:
+        for successor in (*event.begun, *((event.successor,) if event.successor is not None else ())):
+            self.on_successor(organization_id, *successor)
 
     def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
         return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)

@@ -215,11 +215,12 @@ def usage_column(turn: Turn) -> dict[str, int]:
     return column if turn.context_tokens is None else column | {"context_tokens": turn.context_tokens}
 
 
-def usage_from_column(column: Mapping[str, Any]) -> tuple[Usage, int, int | None]:
-    """Returns usage, steps and tokens in the window from the run's row."""
+def usage_from_column(column: Mapping[str, Any]) -> tuple[Usage, int, int | None, tuple[UUID, ...]]:
+    """Returns usage, steps, tokens in the window and the runs that it began from the run's row."""
     figures = dict(column)
     steps, context_tokens = figures.pop("step_count", 0), figures.pop("context_tokens", None)
-    return Usage(**figures), steps, context_tokens
+    begun = tuple(map(UUID, figures.pop("run_ids", ())))
+    return Usage(**figures), steps, context_tokens, begun
 
 
 def run_view(row: Mapping[str, Any]) -> RunView:
@@ -266,5 +267,5 @@ def replay(
 
 
 def _end_event(run: Mapping[str, Any], sequence: int, failure: Failure | None) -> Ended:
-    usage, steps, context_tokens = usage_from_column(run["usage"])
-    return Ended(sequence, run_view(run), failure, usage, steps, context_tokens)
+    usage, steps, context_tokens, begun = usage_from_column(run["usage"])
+    return Ended(sequence, run_view(run), failure, usage, steps, context_tokens, run_ids=begun)

@@ -24,6 +24,7 @@ from services.agent.core.messages import Call, Decision, Message, Part, Return, 
 from services.agent.core.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo, ToolResult
 from services.agent.core.ports_agents import AGENT_TOOLS
 from services.agent.core.ports_journal import OnBusy, TurnRequest
+from services.agent.core.tending import TendingLimits
 from services.agent.driving.agent_calls import AgentTools
 from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
 from services.agent.driving.nested_turns import NestedTurns
@@ -295,10 +296,11 @@ class World:
         capacity: int = CAPACITY,
         keep: timedelta = DAY,
         replies: Sequence[Any] = (),
+        tending: TendingLimits | None = None,
     ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died; `replies` are there before it takes over what waits."""
         worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)
-        journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
+        journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy, tending=tending)
         models, tools, memory = ScriptedModels([*replies]), ScriptedTools(), ScriptedMemory()
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
         reader = Reader(journal, hub, frames, notices, keep=keep)
