@@ -142,7 +142,7 @@ def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:
 
 
 def usage_statistics(usage: message_service_pb2.TurnUsage, *, by_tokens: bool = False) -> Rest:
-    """Returns the usage_statistics content of a turn; `run_ids` are those of agents that tend its memory, null for none.
+    """Returns the usage_statistics content of a turn; `run_ids`: of those that tend its memory, null for none.
 
     `by_tokens`: it was streamed so. Elsewhere the reference says 0 for what a provider does not count.
     """
