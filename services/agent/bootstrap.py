@@ -43,6 +43,7 @@ from services.agent.core.ports_streams import Notifier
 from services.agent.driving.agent_calls import AgentTools
 from services.agent.driving.lease_keeper import LeaseKeeper
 from services.agent.driving.nested_turns import NestedTurns
+from services.agent.driving.speakers import Speakers
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
@@ -66,6 +67,7 @@ from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.servicer import DeviceServicer
 from services.agent.resources.groups.service import Groups
 from services.agent.resources.groups.servicer import GroupServicer
+from services.agent.resources.groups.turns import GroupTurns
 from services.agent.resources.identities import service as identity_service
 from services.agent.resources.identities.service import Identities
 from services.agent.resources.identities.servicer import IdentityServicer
@@ -154,7 +156,9 @@ def build(
     reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
     nested = NestedTurns(reader)
     agent_tools = AgentTools(stores.directory, nested, longest_seconds=run_timeout)
-    ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states, agent_tools)
+    ports = Ports(
+        stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states, agent_tools, Speakers(nested)
+    )
     worker = nested.worker = Worker(stores.journal, ports, EventPublisher(hub, recorder, notifier), signer)
     filler = None
     if message_vectors:
@@ -210,6 +214,7 @@ def build(
         stores.search,
         worker,
         reader,
+        GroupTurns(stores.groups, stores.group_logs),
         longest_seconds=run_timeout,
         allow_private_urls=callbacks.allow_private,
     )
@@ -226,7 +231,7 @@ def build(
         (add_CheckpointServiceServicer_to_server, CheckpointServicer(checkpoints)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
         (add_DeviceServiceServicer_to_server, DeviceServicer(stores.devices, devices, notifier)),
-        (add_GroupServiceServicer_to_server, GroupServicer(groups)),
+        (add_GroupServiceServicer_to_server, GroupServicer(groups, agents.delete, deliveries.wake)),
         (add_IdentityServiceServicer_to_server, IdentityServicer(identities, agents, deliveries.wake)),
         (add_LearnedWindowServiceServicer_to_server, LearnedWindowServicer(stores.learned_windows)),
         (add_MessageServiceServicer_to_server, messages),

@@ -1,8 +1,11 @@
 """Agents that write to agents, with the official client through every service."""
 
+import json
 from typing import Any
 
+import httpx
 import pytest
+from letta_client import APIStatusError
 
 from tests.e2e.helpers import create, finished_run
 from tests.e2e.stack import Stack
@@ -145,3 +148,97 @@ def test_a_stream_names_the_runs_of_the_companion(client: Any, openai_fake: Open
     chunks = list(client.agents.messages.create(agent.id, messages=QUESTION, streaming=True))
     (usage,) = [chunk for chunk in chunks if chunk.message_type == "usage_statistics"]
     assert [finished_run(client, run_id).status for run_id in usage.run_ids] == ["completed"]
+
+
+def group_of(client: Any, kind: str, *names: str, **config: Any) -> tuple[str, dict[str, str]]:
+    """A group of agents with these names, and their ids; the first leads it where one does."""
+    ids = {name: create(client, MODEL, name=name) for name in names}
+    members = list(ids.values())
+    if kind in ("supervisor", "dynamic"):
+        config["manager_agent_id"] = members.pop(0)
+    body = {"agent_ids": members, "description": "Many.", "manager_config": {"manager_type": kind, **config}}
+    group: Any = client.post("/v1/groups/", body=body, cast_to=object)
+    return group["id"], ids
+
+
+def spoken(answer: Any) -> list[tuple[str, str]]:
+    """Who said what."""
+    return [(each["name"], each["content"]) for each in answer["messages"]]
+
+
+def test_a_round_of_a_group(client: Any, openai_fake: OpenAIServer) -> None:
+    group_id, ids = group_of(client, "round_robin", "ada", "bob")
+    path = f"/v1/groups/{group_id}/messages"
+    assert client.get(path, cast_to=object) == []
+    openai_fake.rules(
+        Rule(Reply(text="I agree."), contains="[ada] It is blue."),
+        Rule(Reply(text="It is blue."), contains="Which colour?"),
+    )
+    answer: Any = client.post(path, body={"input": "Which colour?"}, cast_to=object)
+    assert spoken(answer) == [("ada", "It is blue."), ("bob", "I agree.")]
+    assert [each["sender_id"] for each in answer["messages"]] == [ids["ada"], ids["bob"]]
+    assert answer["usage"]["step_count"] == 2
+    listed: Any = client.get(path, cast_to=object, options={"params": {"order": "asc"}})
+    kinds = [(each["message_type"], each.get("content")) for each in listed if each["message_type"] != "system_message"]
+    assert kinds == [
+        ("user_message", "Which colour?"),
+        ("assistant_message", "It is blue."),
+        ("assistant_message", "I agree."),
+    ]
+    # The agent that stands for it is in no list.
+    assert group_id.replace("group-", "agent-") not in [agent.id for agent in client.agents.list(limit=100)]
+    assert client.patch(f"/v1/groups/{group_id}/reset-messages", cast_to=object) is None
+    again: Any = client.get(path, cast_to=object)
+    assert [each for each in again if each["message_type"] != "system_message"] == []
+
+
+def test_a_round_as_a_stream(stack: Stack, client: Any, openai_fake: OpenAIServer) -> None:
+    group_id, _ = group_of(client, "round_robin", "ada", "bob")
+    url = f"{stack.url}/v1/groups/{group_id}/messages/stream"
+    with httpx.stream("POST", url, json={"input": "Hello."}, timeout=60) as response:
+        lines = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: {")]
+    chunks = [json.loads(line) for line in lines]
+    assert [each["name"] for each in chunks if each["message_type"] == "assistant_message"] == ["ada", "bob"]
+    assert [each["message_type"] for each in chunks[-2:]] == ["stop_reason", "usage_statistics"]
+
+
+def test_a_supervisor_with_two_workers(client: Any, openai_fake: OpenAIServer) -> None:
+    group_id, _ = group_of(client, "supervisor", "boss", "ada", "bob")
+    asks = ToolCall("ask_members", {"message": "Your view?"})
+    openai_fake.rules(
+        Rule(Reply(text="Fine with me."), contains="Your view?", step=0),
+        Rule(Reply(calls=(asks,)), contains="Decide.", step=0),
+        Rule(Reply(text="All are for it."), contains="Decide.", step=1),
+    )
+    answer: Any = client.post(f"/v1/groups/{group_id}/messages", body={"input": "Decide."}, cast_to=object)
+    assert spoken(answer) == [("boss", "All are for it.")]
+
+
+def test_groups_that_cannot_speak_say_so(client: Any) -> None:
+    group_id, ids = group_of(client, "round_robin", "ada")
+    client.agents.delete(ids["ada"])
+    with pytest.raises(APIStatusError, match="no members") as caught:
+        client.post(f"/v1/groups/{group_id}/messages", body={"input": "Hello."}, cast_to=object)
+    assert caught.value.status_code == 409
+    boss = create(client, MODEL)
+    config = {"manager_type": "supervisor", "manager_agent_id": boss}
+    body = {"agent_ids": [boss], "description": "Many.", "manager_config": config}
+    with pytest.raises(APIStatusError, match="also in agent_ids") as caught:
+        client.post("/v1/groups/", body=body, cast_to=object)
+    assert caught.value.status_code == 422
+
+
+def test_killed_in_the_middle_of_a_round(own_stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = own_stack.client(timeout=60, max_retries=2)
+    group_id, ids = group_of(client, "round_robin", "ada", "bob", "eve")
+    thinks = openai_fake.gate()
+    openai_fake.rules(
+        Rule(Reply(text="E"), contains="[bob] B"),
+        Rule(Reply(text="B", gate=thinks), contains="[ada] A"),
+        Rule(Reply(text="A"), contains="Speak."),
+    )
+    with killed_during(own_stack, "agent", lambda: thinks.is_reached, thinks.open):
+        answer: Any = client.post(f"/v1/groups/{group_id}/messages", body={"input": "Speak."}, cast_to=object)
+    own_stack.wait_healthy()
+    assert spoken(answer) == [("ada", "A"), ("bob", "B"), ("eve", "E")]
+    assert all(len(list(client.runs.list(agent_id=agent_id))) == 1 for agent_id in ids.values())

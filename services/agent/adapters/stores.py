@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.adapters.agent_directory import PostgresAgentDirectory
 from services.agent.adapters.due_schedules import PostgresDue
+from services.agent.adapters.group_logs import PostgresGroupLogs
 from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.peeks import PostgresPeeks
@@ -40,6 +41,7 @@ from services.agent.resources.devices.ports import DeviceStore
 from services.agent.resources.devices.store import PostgresDevices
 from services.agent.resources.groups.ports import GroupStore
 from services.agent.resources.groups.store import PostgresGroups
+from services.agent.resources.groups.turns import GroupLogs
 from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.identities.store import PostgresIdentities
 from services.agent.resources.learned_windows.ports import LearnedWindowStore
@@ -85,6 +87,7 @@ class Stores:
     conversations: ConversationStore
     identities: IdentityStore
     groups: GroupStore
+    group_logs: GroupLogs
     learned_windows: LearnedWindowStore
     checkpoints: CheckpointStore
     templates: TemplateStore
@@ -142,6 +145,7 @@ def postgres_stores(
         conversations=PostgresConversations(pool, engine),
         identities=PostgresIdentities(engine),
         groups=PostgresGroups(engine),
+        group_logs=PostgresGroupLogs(pool),
         learned_windows=PostgresLearnedWindows(pool),
         checkpoints=PostgresCheckpoints(pool),
         templates=PostgresTemplates(pool, engine),

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from services.agent.calls.block_edits import apply_edits
 from services.agent.core.calls.offers import SENT
+from services.agent.core.groups.words import GROUP_TOOL
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import AgentStates, CallSite, Memory, Recall, ToolInfo, ToolResult, Tools
 from services.agent.core.ports_agents import AgentCalls
@@ -118,7 +119,7 @@ def no_answer(call: Call, error: LociError) -> Return:
 async def _execute_by_type(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunners) -> ToolResult:
     if tool.tool_type in MEMORY_TYPES:
         return _cut(ToolResult(await _run_own_tool(call, site, runners)), tool)
-    if tool.tool_type == AGENT_TYPE:
+    if tool.tool_type in (AGENT_TYPE, GROUP_TOOL):
         return _cut(ToolResult(await runners.agents.call(call, site)), tool)
     if not tool.takes_agent_state:
         return _cut(await runners.tools.execute(tool, call, site), tool)

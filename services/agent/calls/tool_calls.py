@@ -10,9 +10,11 @@ from uuid import UUID
 
 from services.agent.calls import dispatch
 from services.agent.calls.model_calls import StepMeasures, TurnContext
+from services.agent.core.calls.offers import with_group_tools
 from services.agent.core.calls.replies import restore_thoughts
 from services.agent.core.calls.tool_plans import Plan, in_order, plan, plan_without_tools
 from services.agent.core.facts import RunTools, ToolsReturned
+from services.agent.core.groups.policy import ASK_MEMBERS
 from services.agent.core.messages import Call, Message, Return, storable_part
 from services.agent.core.ports import CallSite, ToolInfo
 from services.agent.core.ports_agents import AGENT_TOOLS
@@ -78,12 +80,12 @@ class ToolCalls:
             attached = await self._context.tools
         except LociError as error:
             return plan_without_tools(turn, action, partial(dispatch.no_answer, error=error)), ()
-        return plan(turn, action, attached), attached
+        return plan(turn, action, attached), with_group_tools(attached, turn.settings)
 
     async def _cancel(self, call: Call, site: CallSite) -> None:
         try:
             async with asyncio.timeout(CANCEL_SECONDS):
-                if call.name in AGENT_TOOLS:
+                if call.name in AGENT_TOOLS or call.name == ASK_MEMBERS:
                     await self._runners.agents.cancel(call, site)
                 await self._runners.tools.cancel(call.key)
         except TimeoutError:

@@ -14,6 +14,7 @@ from services.agent.core.facts import (
     ContextOverflowed,
     Fact,
     Failure,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Reminded,
@@ -124,7 +125,12 @@ def first_sequence(fence: int) -> int:
 def frames(fact: Fact) -> int:
     """Returns how many events a fact is shown as; the input is not shown."""
     match fact:
-        case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
+        case (
+            ModelReplied(message=message)
+            | ToolsReturned(message=message)
+            | MemberSpoke(message=message)
+            | Compacted(summary=Message() as message)
+        ):
             return len(pieces(message))
         case RunEnded():
             return 1

@@ -16,6 +16,7 @@ from uuid import UUID, uuid5
 from services.agent.core.calls.agent_words import addressed, replies_to_json
 from services.agent.core.calls.arguments import Problem, parse
 from services.agent.core.facts import Options
+from services.agent.core.groups.policy import ASK_MEMBERS, CHOOSE, HAND_OVER
 from services.agent.core.messages import Call, Message, Return, Text
 from services.agent.core.ports import CallSite
 from services.agent.core.ports_agents import ASK, TELL, AgentDirectory, AgentName
@@ -46,11 +47,18 @@ class AgentTools:
     async def call(self, call: Call, site: CallSite) -> Return:
         """See ports_agents.AgentCalls.call."""
         values = _arguments(call)
+        if call.name in (CHOOSE, HAND_OVER):
+            # The loop of the group reads the call itself.
+            (chosen,) = self._members(site, values)
+            return Return(call.id, call.name, f"{chosen.name} goes on.")
         message = _text(values, "message")
+        if call.name == ASK_MEMBERS:
+            return Return(call.id, call.name, await self._ask_each(call, site, self._members(site, values), message))
         if call.name == TELL:
             return Return(call.id, call.name, await self._tell(call, site, _agent(values), message))
         if call.name != ASK:
-            return Return(call.id, call.name, await self._ask_all(call, site, values, message))
+            agents = await self._tagged(site, values)
+            return Return(call.id, call.name, await self._ask_each(call, site, agents, message))
         agent_id = _agent(values)
         reply = await self._ask(call, site, agent_id, message)
         if isinstance(reply, Problem):
@@ -63,7 +71,12 @@ class AgentTools:
         if call.name == TELL:
             return
         values = _arguments(call)
-        agents = [_agent(values)] if call.name == ASK else [one.id for one in await self._tagged(site, values)]
+        if call.name == ASK:
+            agents = [_agent(values)]
+        elif call.name == ASK_MEMBERS:
+            agents = [each.id for each in self._members(site, values)]
+        else:
+            agents = [each.id for each in await self._tagged(site, values)]
         await self._turns.cancel(site.organization_id, [(run_of(call, agent_id), agent_id) for agent_id in agents])
 
     async def _ask(self, call: Call, site: CallSite, agent_id: UUID, message: str) -> str | Problem:
@@ -76,8 +89,7 @@ class AgentTools:
         await self._turns.begin(request)
         return _TOLD.format(agent=to_public("agent", agent_id), run=request.run_id)
 
-    async def _ask_all(self, call: Call, site: CallSite, values: dict[str, Any], message: str) -> str:
-        agents = await self._tagged(site, values)
+    async def _ask_each(self, call: Call, site: CallSite, agents: Sequence[AgentName], message: str) -> str:
         places = asyncio.Semaphore(AT_ONCE)
 
         async def ask(agent_id: UUID) -> str | Problem:
@@ -90,6 +102,16 @@ class AgentTools:
 
         replies = await asyncio.gather(*(ask(agent.id) for agent in agents))
         return replies_to_json(agents, replies)
+
+    def _members(self, site: CallSite, values: dict[str, Any]) -> Sequence[AgentName]:
+        """Returns the member of the group that is named, or all but the caller."""
+        members = {name: AgentName(UUID(each), name) for name, each in site.settings.options.group_members.items()}
+        if (name := values.get("name")) is None:
+            return [each for each in members.values() if each.id != site.agent_id][:MOST_AGENTS]
+        if name not in members:
+            known = ", ".join(members)[:1_000]
+            raise InvalidArgument(f"no member of the group has this name; there are: {known}", reason="MESSAGE_INVALID")
+        return [members[name]]
 
     async def _tagged(self, site: CallSite, values: dict[str, Any]) -> Sequence[AgentName]:
         match_all, match_some = _tags(values, "match_all"), _tags(values, "match_some")

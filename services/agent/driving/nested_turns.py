@@ -14,6 +14,7 @@ from uuid import UUID
 from services.agent.core.calls.agent_words import Answer, spoken
 from services.agent.core.events import Ended, MessagePiece
 from services.agent.core.facts import Failure, StopReason
+from services.agent.core.messages import Call
 from services.agent.core.ports_journal import TurnRequest
 from services.agent.driving.faults import is_transient
 from services.agent.driving.worker import Worker
@@ -76,13 +77,16 @@ class NestedTurns:
 
     async def _follow(self, organization_id: UUID, run_id: UUID, subscription: Subscription | None) -> Answer:
         said: list[str] = []
+        calls: list[Call] = []
         follow = self._reader.follow(organization_id, run_id, subscription=subscription)
         async with aclosing(follow) as events:
             async for event in events:
                 match event:
                     case MessagePiece(message=message, parts=parts) if message.role == "assistant":
                         said += spoken(parts)
+                        calls += [part for part in parts if isinstance(part, Call)]
                     case Ended(run=run):
                         stop_reason = run.stop_reason or StopReason.ERROR
-                        return Answer(run_id, tuple(said), stop_reason, event.failure, event.usage, event.steps)
+                        end = (stop_reason, event.failure, event.usage, event.steps)
+                        return Answer(run_id, tuple(said), *end, tuple(calls))
         raise Unavailable("the stream of the run ended before the run", reason="READER_LAGS")

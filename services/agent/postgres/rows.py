@@ -17,6 +17,7 @@ from services.agent.core.facts import (
     ContextOverflowed,
     Fact,
     Failure,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Reminded,
@@ -33,7 +34,7 @@ from services.agent.core.recall.texts import index_texts
 from services.agent.core.turn import Turn, status_of, step_id
 
 # Kinds of facts that readers are shown a message of.
-SHOWN_KINDS = ("model_replied", "tools_returned", "compacted")
+SHOWN_KINDS = ("model_replied", "tools_returned", "compacted", "member_spoke")
 
 
 def message_from_row(row: Mapping[str, Any]) -> Message:
@@ -126,7 +127,12 @@ def message_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
 def message_of(fact: Fact) -> Message | None:
     """Returns the message that a fact adds to the log; not the input, which has its own way there."""
     match fact:
-        case ModelReplied(message=message) | ToolsReturned(message=message) | Reminded(message=message):
+        case (
+            ModelReplied(message=message)
+            | ToolsReturned(message=message)
+            | Reminded(message=message)
+            | MemberSpoke(message=message)
+        ):
             return message
         case Compacted(summary=summary):
             return summary

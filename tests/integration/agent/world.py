@@ -28,6 +28,7 @@ from services.agent.core.tending import TendingLimits
 from services.agent.driving.agent_calls import AgentTools
 from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
 from services.agent.driving.nested_turns import NestedTurns
+from services.agent.driving.speakers import Speakers
 from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
 from services.agent.recall.searching import Search
@@ -306,7 +307,7 @@ class World:
         reader = Reader(journal, hub, frames, notices, keep=keep)
         nested = NestedTurns(reader)
         agent_tools = AgentTools(PostgresAgentDirectory(self.pool), nested, longest_seconds=SECONDS)
-        ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates(), agent_tools)
+        ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates(), agent_tools, Speakers(nested))
         worker = nested.worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
         lease_keeper = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
         await lease_keeper.start()

@@ -24,6 +24,7 @@ class Answer:
     failure: Failure | None = None
     usage: Usage = field(default_factory=Usage)
     steps: int = 0
+    calls: tuple[Call, ...] = ()
 
     @property
     def text(self) -> str:
