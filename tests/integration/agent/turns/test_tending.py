@@ -13,9 +13,9 @@ from services.common.ids import uuid7
 from tests.integration.agent.world import ORGANIZATION, Replica, World, answered, calls, end, text, world_on
 
 GROUP = """
-INSERT INTO agent.groups (organization_id, id, manager_type, manager_agent_id, manager_settings, created_by_id,
-                          last_updated_by_id)
-VALUES ($1, $2, 'sleeptime', $3, $4, $1, $1)
+INSERT INTO agent.groups (organization_id, id, description, manager_type, manager_agent_id, manager_settings,
+                          created_by_id, last_updated_by_id)
+VALUES ($1, $2, '', 'sleeptime', $3, $4, $1, $1)
 """
 MEMBER = "INSERT INTO agent.group_agents (organization_id, group_id, agent_id, position) VALUES ($1, $2, $3, 0)"
 
