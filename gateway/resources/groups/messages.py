@@ -25,7 +25,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from services.common.errors import NotFound
 
 router = APIRouter(prefix="/groups/{group_id}", tags=["groups"])
-_OLD = APIRouter(prefix="/groups/{group_id}", tags=["groups"], deprecated=True)
+_OLD = APIRouter(deprecated=True)
 
 
 @router.post("/messages")

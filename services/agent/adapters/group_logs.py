@@ -13,7 +13,7 @@ from services.common.ids import uuid7
 _AGENT = """
 INSERT INTO agent.agents (organization_id, id, name, agent_type, system, model, embedding, context_window_limit,
                           created_by_id, last_updated_by_id, hidden)
-VALUES ($1, $2, 'group-' || $2, 'letta_v1_agent', '', '', '', 32000, $3, $3, true)
+VALUES ($1, $2::uuid, 'group-' || $2::uuid, 'letta_v1_agent', '', '', '', 32000, $3, $3, true)
 ON CONFLICT (organization_id, id) DO NOTHING RETURNING id
 """
 _CONVERSATION = """
