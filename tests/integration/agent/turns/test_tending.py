@@ -62,7 +62,8 @@ async def test_every_second_turn_the_partner_reads_what_was_said_since(world: Wo
         ends = []
         for number in range(4):
             ends.append(await say(replica, world, f"Question {number}.", f"Answer {number}."))
-            await rested(world, partner, (number + 1) // 2)
+            if number:
+                await rested(world, partner, (number + 1) // 2)
         runs = await rested(world, partner, 2)
     assert [each.run_ids for each in ends] == [(), (runs[0]["id"],), (), (runs[1]["id"],)]
     first, second = await told(world, partner)
@@ -83,6 +84,7 @@ async def test_the_foreground_does_not_wait_for_the_partner(world: World) -> Non
     async with world.replica() as replica:
         replica.models.replies = [text("Answer."), think]
         assert end(await replica.send(world.request("Question."))).run.status is RunStatus.COMPLETED
+        await answered(lambda: _is(not replica.models.replies))
         assert (await say(replica, world, "Another.", "Answer.")).run.status is RunStatus.COMPLETED
         gate.set()
         await rested(world, partner, 2)
