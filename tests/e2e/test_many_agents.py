@@ -223,9 +223,10 @@ def test_groups_that_cannot_speak_say_so(client: Any) -> None:
     boss = create(client, MODEL)
     config = {"manager_type": "supervisor", "manager_agent_id": boss}
     body = {"agent_ids": [boss], "description": "Many.", "manager_config": config}
-    with pytest.raises(APIStatusError, match="also in agent_ids") as caught:
-        client.post("/v1/groups/", body=body, cast_to=object)
-    assert caught.value.status_code == 422
+    both: Any = client.post("/v1/groups/", body=body, cast_to=object)
+    with pytest.raises(APIStatusError, match="also one of its members") as caught:
+        client.post(f"/v1/groups/{both['id']}/messages", body={"input": "Hello."}, cast_to=object)
+    assert caught.value.status_code == 409
 
 
 def test_killed_in_the_middle_of_a_round(own_stack: Stack, openai_fake: OpenAIServer) -> None:

@@ -94,8 +94,6 @@ def check(settings: G) -> G:
     if (settings.manager_agent_id is None) != (settings.manager_type in _UNMANAGED):
         needs = "has none" if settings.manager_type in _UNMANAGED else "is missing"
         raise invalid("manager_agent_id", f"{needs} with the manager type {settings.manager_type}")
-    if settings.manager_agent_id in settings.agent_ids:
-        raise invalid("manager_agent_id", "is also in agent_ids; an agent leads a group or is a member of it")
     return replace(settings, manager_settings=_settings(settings.manager_type, settings.manager_settings))
 
 

@@ -65,6 +65,8 @@ def _plan(group: Group, there: Mapping[UUID, AgentName]) -> GroupPlan:
         raise _cannot("The group has no members, so nobody can speak; add agents to agent_ids.")
     if group.manager_type in _MANAGED and manager is None:
         raise _cannot("The group's manager is gone, so nobody can lead it; set manager_agent_id.")
+    if manager in members:
+        raise _cannot("The group's manager is also one of its members; take it out of agent_ids, or set another.")
     settings = group.manager_settings
     return GroupPlan(
         group.manager_type,  # type: ignore[arg-type] # those that take turns
