@@ -49,6 +49,7 @@ class AgentTools:
         values = _arguments(call)
         if call.name in (CHOOSE, HAND_OVER):
             # The loop of the group reads the call itself.
+            _text(values, "name")
             (chosen,) = self._members(site, values)
             return Return(call.id, call.name, f"{chosen.name} goes on.")
         message = _text(values, "message")

@@ -78,7 +78,7 @@ class Worker:
     @property
     def load(self) -> int:
         """Returns how many runs are driven here and do not wait for others: those that they wait for need a place."""
-        return len(self._driven) - len(self._resting)
+        return len(self._driven) - len(self._resting.keys() & self._driven.keys())
 
     @contextmanager
     def rests(self, run_id: UUID | None) -> Iterator[None]:
