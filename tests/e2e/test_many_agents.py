@@ -7,6 +7,7 @@ import httpx
 import pytest
 from letta_client import APIStatusError
 
+from tests.e2e.guides import follow
 from tests.e2e.helpers import create, finished_run
 from tests.e2e.stack import Stack
 from tests.e2e.test_kill import killed_during
@@ -102,6 +103,11 @@ def test_killed_while_an_agent_waits_for_another(own_stack: Stack, openai_fake: 
     assert [each.tool_return for each in messages if each.message_type == "tool_return_message"] == ["It is blue."]
     assert len(said_to(client, other)) == 1
     assert [each.status for each in client.runs.list(agent_id=other)] == ["completed"]
+
+
+def test_the_page(stack: Stack, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = ["end_turn", r"\['run-", r"\['bob', 'eve'\]"]
+    follow("groups.md", outputs, capsys, {"http://localhost:8283": stack.url})
 
 
 def frequency(client: Any, group_id: str, turns: int) -> None:
