@@ -118,16 +118,16 @@ async def test_a_swarm_keeps_the_floor_where_it_was_handed(world: World) -> None
 
 async def test_a_floor_that_is_handed_to_nobody_stays(world: World) -> None:
     group = await Group(world, "swarm").made("Ada", "Bob")
-    wrong = calls("hand_over", "hand_over", arguments="{}")
+    wrong = calls("hand_over", arguments="{}")
     async with world.replica(replies=[wrong, text("Still Ada.")]) as replica:
         events = await replica.send(await group.request())
         again = await replica.send(await group.request("And?"))
     said = spoken(events) + spoken(again)
     assert {name for name, _ in said} == {"Ada"}
     query = "SELECT content FROM agent.messages WHERE agent_id = $1 AND role = 'tool'"
-    ((first, second),) = [row["content"] for row in await world.pool.fetch(query, group.agents[0].id)]
-    assert first["is_error"]
-    assert "`name` must be a text" in second["text"]
+    ((refused,),) = [row["content"] for row in await world.pool.fetch(query, group.agents[0].id)]
+    assert refused["is_error"]
+    assert "`name` must be a text" in refused["text"]
 
 
 async def test_a_round_goes_on_where_it_was_when_its_replica_dies(world: World) -> None:
