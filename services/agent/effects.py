@@ -1,6 +1,7 @@
 """The loop's effects on the world for one run. The policy is in turn.py."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -20,16 +21,20 @@ from services.agent.core.facts import (
     Fact,
     Failure,
     Finish,
+    MemberSpoke,
     ModelReplied,
     Remind,
     RunEnded,
     RunTools,
+    Speak,
     StopReason,
     ToolsReturned,
 )
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import AgentStates, CallSite, Memory, Models, Recall, Tools
+from services.agent.core.ports_agents import AgentCalls
+from services.agent.core.ports_groups import Speakers
 from services.agent.core.ports_journal import Commit, CommitResult, Journal, OwnedRun
 from services.agent.core.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
@@ -45,6 +50,8 @@ class Ports:
     tools: Tools
     recall: Recall
     states: AgentStates
+    agents: AgentCalls
+    speakers: Speakers
     pictures: RefusedPictures = field(default_factory=RefusedPictures)
 
 
@@ -66,6 +73,7 @@ class RunEffects:
             owned.run_id,
             step_id(owned.run_id, 0),
             owned.turn.settings,
+            deadline=time.time() + owned.seconds_left,
         )
         self._model = ModelCalls(owned, ports.models, context, self._positions, self._measured, stream=stream)
         self._tools = ToolCalls(owned, ports, context, self._measured)
@@ -90,6 +98,9 @@ class RunEffects:
                             yield step
             case Remind():
                 yield reminder(turn, action)
+            case Speak():
+                with span("member", step=action.step, agent_id=str(action.agent_id)):
+                    yield await self._ports.speakers.speak(turn, action, self._site)
             case Finish():
                 yield RunEnded(action.stop_reason, action.failure)
             case _:
@@ -99,6 +110,8 @@ class RunEffects:
         """Kills what runs in sandboxes; a model call ends with its stream."""
         if isinstance(action, CallModel | RunTools):
             self._measured.cut_short = action.step
+        if isinstance(action, Speak):
+            await self._ports.speakers.cancel(turn, action, self._site)
         if isinstance(action, RunTools):
             return await self._tools.interrupt(turn, action)
         return None
@@ -160,12 +173,19 @@ class RunEffects:
             None if POLICIES[turn.settings.agent_type].heartbeats else turn.context_tokens,
             turn.outputs,
             stored.successor,
+            stored.run_ids,
+            stored.begun,
         )
 
 
 def _events_of(fact: Fact, sequence: int) -> list[MessagePiece]:
     match fact:
-        case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
+        case (
+            ModelReplied(message=message)
+            | ToolsReturned(message=message)
+            | MemberSpoke(message=message)
+            | Compacted(summary=Message() as message)
+        ):
             return show(message, sequence)
         case _:
             return []

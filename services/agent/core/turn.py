@@ -14,6 +14,10 @@ facts and asks `decide` again: nothing else is needed to go on.
                      +-> ContextOverflowed -> Compact -> Compacted -> CallModel ...
                      `-> ModelFailed -> Finish(llm_api_error ...)
 
+In a group's run (groups/) members speak instead of a model:
+
+    UserSpoke -> Speak -> MemberSpoke -> Speak ... -> Finish(end_turn)
+
 An interruption (cancel, deadline) is not a fact but a flag read with each stored fact; it turns the next action
 into Finish.
 """
@@ -35,6 +39,7 @@ from services.agent.core.facts import (
     Fact,
     Failure,
     Finish,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Remind,
@@ -43,11 +48,14 @@ from services.agent.core.facts import (
     RunStatus,
     RunTools,
     Settings,
+    Speak,
     StopReason,
     ToolsReturned,
     Usage,
     UserSpoke,
 )
+from services.agent.core.groups.plan import plan_from_json
+from services.agent.core.groups.policy import next_speaker
 from services.agent.core.messages import Call, Message, Text, calls_of
 from services.agent.core.policy import POLICIES
 from services.agent.core.rules.tool_rules import ExecutedCall
@@ -84,6 +92,8 @@ class Turn:
     context_tokens: int | None = None
     # Log probabilities and token ids of each reply, where they were asked for.
     outputs: tuple[Mapping[str, Any], ...] = ()
+    # In a group: who had a turn of this round, in order.
+    spoke: tuple[MemberSpoke, ...] = ()
     ended: RunEnded | None = None
 
     @property
@@ -107,6 +117,9 @@ def decide(turn: Turn) -> Action:
     """Returns what to do now. Not to be asked once the turn has ended."""
     if (stopped := turn.interruption or turn.failure) is not None:
         return Finish(stopped.stop_reason, _unless_cancelled(stopped))
+    if turn.settings.options.group is not None:
+        before = [message for message in turn.history if message.run_id != turn.run_id]
+        return next_speaker(plan_from_json(turn.settings.options.group), before, turn.spoke, _most_speeches(turn))
     if turn.overflow is not None:
         return Compact(Trigger.CONTEXT_WINDOW_EXCEEDED)
     if turn.settings.options.compact is not None:
@@ -167,6 +180,14 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
             return replace(turn, history=(*turn.history, message), attempt=1, returned=fact, called=called)
         case Reminded(message=message):
             return replace(turn, history=(*turn.history, message), reply=None, returned=None)
+        case MemberSpoke(message=message):
+            return replace(
+                turn,
+                history=turn.history + ((message,) if message.parts else ()),
+                step=fact.step,
+                usage=add_usage(turn.usage, fact.usage),
+                spoke=(*turn.spoke, fact),
+            )
         case RunEnded():
             return replace(turn, ended=fact)
     assert_never(fact)
@@ -214,7 +235,7 @@ def next_fact(turn: Turn) -> Fact | None:
             return RunEnded(stop_reason, failure)
         case Remind():
             return reminder(turn, action)
-        case CallModel() | RunTools() | Compact():
+        case CallModel() | RunTools() | Compact() | Speak():
             return None
     assert_never(action)
 
@@ -246,6 +267,10 @@ def add_usage(total: Usage, more: Usage) -> Usage:
         _add(total.cache_write_tokens, more.cache_write_tokens),
         _add(total.reasoning_tokens, more.reasoning_tokens),
     )
+
+
+def _most_speeches(turn: Turn) -> int:
+    return turn.settings.options.max_steps
 
 
 def _add(one: int | None, other: int | None) -> int | None:

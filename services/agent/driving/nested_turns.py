@@ -1,0 +1,92 @@
+"""Turns that a run begins and waits for.
+
+A nested run has an id that follows from what begins it, so whoever takes the waiting run over finds it and goes on
+waiting: nothing is asked twice. What waits holds a task, and none of the places that its replica has for runs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from uuid import UUID
+
+from services.agent.core.calls.agent_words import Answer, spoken
+from services.agent.core.events import Ended, MessagePiece
+from services.agent.core.facts import Failure, StopReason
+from services.agent.core.messages import Call
+from services.agent.core.ports_journal import TurnRequest
+from services.agent.driving.faults import is_transient
+from services.agent.driving.worker import Worker
+from services.agent.streams.broadcast import Subscription
+from services.agent.streams.reading import Reader
+from services.common.errors import Unavailable
+
+# A run ends at its deadline by itself; this is for one that stands in a line that does not move.
+SPARE_SECONDS = 5.0
+PAUSE_SECONDS = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class NestedTurns:
+    """Begins turns of agents for runs of other agents.
+
+    `worker` is set once it is there: it drives what asks for these turns, too.
+    """
+
+    worker: Worker
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def begin(self, request: TurnRequest) -> None:
+        """Begins a turn in the background. Raises LociError as Journal.accept."""
+        await self.worker.accept(replace(request, background=True), stream=True)
+
+    async def ask(self, request: TurnRequest, waiting: UUID | None) -> Answer:
+        """Begins a turn, or finds it where it was begun before, and waits for its end. Raises as Journal.accept.
+
+        `waiting`: the run that waits.
+        """
+        accepted, subscription = await self.worker.accept(request, stream=False)
+        try:
+            with self.worker.rests(waiting):
+                async with asyncio.timeout(request.seconds + SPARE_SECONDS):
+                    return await self._end(request.organization_id, accepted.run_id, subscription)
+        except TimeoutError:
+            await self.cancel(request.organization_id, [(accepted.run_id, request.conversation_id)])
+            late = Failure(StopReason.ERROR, "internal_error", "its time was over before it had its turn.")
+            return Answer(accepted.run_id, (), StopReason.ERROR, late)
+
+    async def cancel(self, organization_id: UUID, runs: Sequence[tuple[UUID, UUID]]) -> None:
+        """Cancels runs, given with their conversations; those that are not there are passed over."""
+        await self.worker.cancel(organization_id, list(runs))
+
+    async def _end(self, organization_id: UUID, run_id: UUID, subscription: Subscription | None) -> Answer:
+        while True:
+            try:
+                return await self._follow(organization_id, run_id, subscription)
+            except Exception as error:
+                # The database or the stream is away; the run goes on, and so does whoever waits for it.
+                if not is_transient(error):
+                    raise
+                _log.warning("run %s is followed again: %r", run_id, error)
+            subscription = None
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _follow(self, organization_id: UUID, run_id: UUID, subscription: Subscription | None) -> Answer:
+        said: list[str] = []
+        calls: list[Call] = []
+        follow = self._reader.follow(organization_id, run_id, subscription=subscription)
+        async with aclosing(follow) as events:
+            async for event in events:
+                match event:
+                    case MessagePiece(message=message, parts=parts) if message.role == "assistant":
+                        said += spoken(parts)
+                        calls += [part for part in parts if isinstance(part, Call)]
+                    case Ended(run=run):
+                        stop_reason = run.stop_reason or StopReason.ERROR
+                        end = (stop_reason, event.failure, event.usage, event.steps)
+                        return Answer(run_id, tuple(said), *end, tuple(calls))
+        raise Unavailable("the stream of the run ended before the run", reason="READER_LAGS")

@@ -1,0 +1,121 @@
+"""The turns of a group's members: `core.ports_groups.Speakers` over nested turns.
+
+A member speaks in a run of its own, in its own default conversation, with its own history; the run's id follows from
+the group's run and from the place in the round, so whoever takes the round over finds it and goes on where it was.
+"""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID, uuid5
+
+from services.agent.core.calls.agent_words import Answer
+from services.agent.core.calls.arguments import Problem, parse
+from services.agent.core.facts import MemberSpoke, Options, Speak, Usage
+from services.agent.core.groups.plan import GroupPlan, plan_from_json
+from services.agent.core.groups.policy import CHOOSE, HAND_OVER
+from services.agent.core.groups.words import instructions, told, tools_for
+from services.agent.core.messages import Message, Text
+from services.agent.core.ports import CallSite
+from services.agent.core.ports_agents import AgentName
+from services.agent.core.ports_journal import TurnRequest
+from services.agent.core.turn import Turn
+from services.agent.driving.agent_calls import SHARE
+from services.agent.driving.nested_turns import NestedTurns
+from services.common.context import current
+from services.common.errors import LociError
+from services.common.ids import to_public, uuid7
+
+
+class Speakers:
+    """Lets members speak."""
+
+    def __init__(self, turns: NestedTurns) -> None:
+        self._turns = turns
+
+    async def speak(self, turn: Turn, action: Speak, site: CallSite) -> MemberSpoke:
+        """See ports_groups.Speakers.speak."""
+        plan = _plan(turn)
+        member = _speaker(plan, action.agent_id)
+        try:
+            answer = await self._turns.ask(self._request(turn, action, site, plan), site.run_id)
+        except LociError as error:
+            # It was deleted, or its line is full: the others go on without it.
+            return _fact(turn, action, member, f"{member.name} could not speak: {error.message}")
+        chosen = _choice(answer, plan)
+        problem = "" if chosen and not answer.said else answer.problem
+        if problem and not answer.said:
+            return _fact(turn, action, member, f"{member.name} could not speak: {problem}", answer.usage)
+        return replace(_fact(turn, action, member, "", answer.usage, answer.text), chosen=chosen)
+
+    async def cancel(self, turn: Turn, action: Speak, site: CallSite) -> None:
+        """See ports_groups.Speakers.cancel."""
+        await self._turns.cancel(site.organization_id, [(run_of(turn.run_id, action.step), action.agent_id)])
+
+    def _request(self, turn: Turn, action: Speak, site: CallSite, plan: GroupPlan) -> TurnRequest:
+        caller, options = current(), turn.settings.options
+        run_id = run_of(turn.run_id, action.step)
+        left = max(1.0, SHARE * (site.deadline - time.time())) if site.deadline is not None else 1.0
+        parts = told(plan, turn.history, action.agent_id)
+        sender_id = f"group-{site.agent_id}"
+        return TurnRequest(
+            organization_id=site.organization_id,
+            user_id=caller.user_id,
+            ceiling=caller.ceiling,
+            agent_id=action.agent_id,
+            conversation_id=action.agent_id,
+            run_id=run_id,
+            messages=(Message(uuid7(), "user", parts, datetime.now(UTC), run_id, sender_id=sender_id),),
+            seconds=left,
+            options=Options(
+                instructions=instructions(plan, action.agent_id, action.tool),
+                group_tools=tools_for(plan, action.agent_id, action.tool),
+                group_members=dict(zip(plan.names, (str(each.id) for each in plan.members), strict=True)),
+                reachable=options.reachable,
+                hops=options.hops,
+            ),
+            ancestors=(*caller.ancestors, turn.run_id),
+            on_busy="wait",
+        )
+
+
+def run_of(group_run_id: UUID, step: int) -> UUID:
+    """Returns the run of a turn of a round; the same whoever asks for it."""
+    return uuid5(group_run_id, f"member-{step}")
+
+
+def _plan(turn: Turn) -> GroupPlan:
+    assert turn.settings.options.group is not None
+    return plan_from_json(turn.settings.options.group)
+
+
+def _speaker(plan: GroupPlan, agent_id: UUID) -> AgentName:
+    if plan.manager is not None and plan.manager.id == agent_id:
+        return plan.manager
+    return plan.member(agent_id) or AgentName(agent_id, to_public("agent", agent_id))
+
+
+def _choice(answer: Answer, plan: GroupPlan) -> str:
+    """Returns the member that was named last by a tool of the group; empty for none."""
+    for call in reversed(answer.calls):
+        values = parse(call.arguments)
+        if call.name in (CHOOSE, HAND_OVER) and not isinstance(values, Problem):
+            name = values.get("name")
+            return name if isinstance(name, str) and plan.named(name) is not None else ""
+    return ""
+
+
+def _fact(
+    turn: Turn, action: Speak, member: AgentName, problem: str, usage: Usage | None = None, text: str = ""
+) -> MemberSpoke:
+    said = text or (f"({problem})" if problem else "")
+    message = Message(
+        uuid5(turn.run_id, f"speech-{action.step}"),
+        "assistant",
+        (Text(said),) if said else (),
+        datetime.now(UTC),
+        turn.run_id,
+        name=member.name,
+        sender_id=to_public("agent", member.id),
+    )
+    return MemberSpoke(action.step, action.agent_id, message, usage or Usage(), problem=problem)

@@ -1,0 +1,251 @@
+"""Agents that write to agents, with the official client through every service."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from letta_client import APIStatusError
+
+from tests.e2e.guides import follow
+from tests.e2e.helpers import create, finished_run
+from tests.e2e.stack import Stack
+from tests.e2e.test_kill import killed_during
+from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.script import Reply, Rule, ToolCall
+from tests.polling import wait_until
+
+ASK = "send_message_to_agent_and_wait_for_reply"
+TELL = "send_message_to_agent_async"
+ASK_TAGGED = "send_message_to_agents_matching_tags"
+MODEL = "openai/gpt-4o-mini"
+QUESTION: list[Any] = [{"role": "user", "content": "Find out the colour."}]
+
+
+def asking(openai_fake: OpenAIServer, call: ToolCall, *, reply: Reply | None = None) -> None:
+    """Who is asked for the colour by a person makes the call; who is asked by an agent says it."""
+    openai_fake.rules(
+        Rule(reply or Reply(text="It is blue."), contains="Message from another agent", step=0),
+        Rule(Reply(calls=(call,)), contains="Find out", step=0),
+        Rule(Reply(text="They say: blue."), contains="Find out", step=1),
+    )
+
+
+def said_to(client: Any, agent_id: str) -> list[str]:
+    """What an agent was told, oldest first."""
+    messages = client.agents.messages.list(agent_id, order="asc", limit=100)
+    return [each.content for each in messages if each.message_type == "user_message"]
+
+
+def returned(reply: Any) -> Any:
+    """The only return."""
+    (only,) = [each for each in reply.messages if each.message_type == "tool_return_message"]
+    return only
+
+
+def test_an_agent_asks_another_and_gets_its_reply(client: Any, openai_fake: OpenAIServer) -> None:
+    other = create(client, MODEL)
+    first = create(client, MODEL, tools=[ASK])
+    asking(openai_fake, ToolCall(ASK, {"message": "Which colour?", "other_agent_id": other}))
+    reply = client.agents.messages.create(first, messages=QUESTION)
+    assert returned(reply).tool_return == "It is blue."
+    assert reply.messages[-1].content == "They say: blue."
+    (told,) = said_to(client, other)
+    assert first in told
+    assert told.endswith("Which colour?")
+    (run,) = client.runs.list(agent_id=other)
+    assert run.status == "completed"
+
+
+def test_an_agent_tells_another_something_and_goes_on(client: Any, openai_fake: OpenAIServer) -> None:
+    other = create(client, MODEL)
+    first = create(client, MODEL, tools=[TELL])
+    asking(openai_fake, ToolCall(TELL, {"message": "It is late.", "other_agent_id": other}))
+    reply = client.agents.messages.create(first, messages=QUESTION)
+    assert "The message was sent" in returned(reply).tool_return
+    (run,) = wait_until(lambda: list(client.runs.list(agent_id=other)))
+    assert finished_run(client, run.id).background
+    assert said_to(client, other)[0].endswith("It is late.")
+
+
+def test_all_agents_with_a_tag_are_asked(client: Any, openai_fake: OpenAIServer) -> None:
+    others = [create(client, MODEL, tags=["painter"], name=f"painter {number}") for number in range(2)]
+    first = create(client, MODEL, tools=[ASK_TAGGED], tags=["painter"])
+    wanted = {"message": "Which colour?", "match_all": ["painter"], "match_some": []}
+    asking(openai_fake, ToolCall(ASK_TAGGED, wanted))
+    reply = client.agents.messages.create(first, messages=QUESTION)
+    assert all(each in returned(reply).tool_return for each in (*others, "It is blue.", "painter 1"))
+    for agent_id in others:
+        client.agents.delete(agent_id)
+
+
+def test_the_tools_come_with_an_agent_that_wants_them(client: Any) -> None:
+    agent = client.agents.create(model=MODEL, extra_body={"include_multi_agent_tools": True})
+    names = {tool.name for tool in client.agents.tools.list(agent.id)}
+    assert {ASK, TELL, ASK_TAGGED} <= names
+    (tool,) = client.tools.list(name=ASK)
+    assert (tool.tool_type, tool.tags) == ("letta_multi_agent_core", ["letta_multi_agent_core"])
+
+
+@pytest.mark.parametrize("service", ["agent", "llm_gateway", "gateway"])
+def test_killed_while_an_agent_waits_for_another(own_stack: Stack, openai_fake: OpenAIServer, service: str) -> None:
+    client = own_stack.client(timeout=60, max_retries=2)
+    other = create(client, MODEL)
+    first = create(client, MODEL, tools=[ASK])
+    thinks = openai_fake.gate()
+    call = ToolCall(ASK, {"message": "Which colour?", "other_agent_id": other})
+    asking(openai_fake, call, reply=Reply(text="It is blue.", gate=thinks))
+    with killed_during(own_stack, service, lambda: thinks.is_reached, thinks.open):
+        run = client.agents.messages.create_async(first, messages=QUESTION)
+    own_stack.wait_healthy()
+    assert finished_run(client, run.id).status == "completed"
+    messages = client.agents.messages.list(first, order="asc", limit=100)
+    assert [each.tool_return for each in messages if each.message_type == "tool_return_message"] == ["It is blue."]
+    assert len(said_to(client, other)) == 1
+    assert [each.status for each in client.runs.list(agent_id=other)] == ["completed"]
+
+
+def test_the_page(stack: Stack, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = ["end_turn", r"\['run-", r"\['bob', 'eve'\]"]
+    follow("groups.md", outputs, capsys, {"http://localhost:8283": stack.url})
+
+
+def frequency(client: Any, group_id: str, turns: int) -> None:
+    """Sets how many turns of its manager a group lets pass."""
+    body = {"manager_config": {"manager_type": "sleeptime", "sleeptime_agent_frequency": turns}}
+    client.patch(f"/v1/groups/{group_id}", body=body, cast_to=object)
+
+
+def test_a_companion_writes_what_was_said_into_the_blocks_that_both_share(
+    client: Any, openai_fake: OpenAIServer
+) -> None:
+    agent = client.agents.create(
+        model=MODEL,
+        embedding="loci/hash",
+        enable_sleeptime=True,
+        memory_blocks=[{"label": "human", "value": "Nothing is known yet."}],
+    )
+    frequency(client, agent.managed_group.id, 2)
+    (companion,) = agent.managed_group.agent_ids
+    note = ToolCall(
+        "memory_replace", {"label": "human", "old_string": "Nothing is known yet.", "new_string": "Is Ada."}
+    )
+    openai_fake.rules(
+        Rule(Reply(calls=(note,)), contains="whose memory you tend", step=0),
+        Rule(Reply(calls=(ToolCall("memory_finish_edits"),)), contains="whose memory you tend", step=1),
+        Rule(Reply(text="Hello, Ada."), contains="I am Ada."),
+        Rule(Reply(text="Fine."), contains="How are you?"),
+    )
+    first = client.agents.messages.create(agent.id, messages=[{"role": "user", "content": "I am Ada."}])
+    assert first.usage.run_ids is None
+    second = client.agents.messages.create(agent.id, messages=[{"role": "user", "content": "How are you?"}])
+    (run_id,) = second.usage.run_ids
+    run = finished_run(client, run_id)
+    assert (run.status, run.agent_id, run.background) == ("completed", companion, True)
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Is Ada."
+    (told,) = said_to(client, companion)
+    assert "I am Ada." in told
+    assert "Hello, Ada." in told
+
+
+def test_a_stream_names_the_runs_of_the_companion(client: Any, openai_fake: OpenAIServer) -> None:
+    agent = client.agents.create(model=MODEL, embedding="loci/hash", enable_sleeptime=True)
+    frequency(client, agent.managed_group.id, 1)
+    chunks = list(client.agents.messages.create(agent.id, messages=QUESTION, streaming=True))
+    (usage,) = [chunk for chunk in chunks if chunk.message_type == "usage_statistics"]
+    assert [finished_run(client, run_id).status for run_id in usage.run_ids] == ["completed"]
+
+
+def group_of(client: Any, kind: str, *names: str, **config: Any) -> tuple[str, dict[str, str]]:
+    """A group of agents with these names, and their ids; the first leads it where one does."""
+    ids = {name: create(client, MODEL, name=name) for name in names}
+    members = list(ids.values())
+    if kind in ("supervisor", "dynamic"):
+        config["manager_agent_id"] = members.pop(0)
+    body = {"agent_ids": members, "description": "Many.", "manager_config": {"manager_type": kind, **config}}
+    group: Any = client.post("/v1/groups/", body=body, cast_to=object)
+    return group["id"], ids
+
+
+def spoken(answer: Any) -> list[tuple[str, str]]:
+    """Who said what."""
+    return [(each["name"], each["content"]) for each in answer["messages"]]
+
+
+def test_a_round_of_a_group(client: Any, openai_fake: OpenAIServer) -> None:
+    group_id, ids = group_of(client, "round_robin", "ada", "bob")
+    path = f"/v1/groups/{group_id}/messages"
+    assert client.get(path, cast_to=object) == []
+    openai_fake.rules(
+        Rule(Reply(text="I agree."), contains="[ada] It is blue."),
+        Rule(Reply(text="It is blue."), contains="Which colour?"),
+    )
+    answer: Any = client.post(path, body={"input": "Which colour?"}, cast_to=object)
+    assert spoken(answer) == [("ada", "It is blue."), ("bob", "I agree.")]
+    assert [each["sender_id"] for each in answer["messages"]] == [ids["ada"], ids["bob"]]
+    assert answer["usage"]["step_count"] == 2
+    listed: Any = client.get(path, cast_to=object, options={"params": {"order": "asc"}})
+    kinds = [(each["message_type"], each.get("content")) for each in listed if each["message_type"] != "system_message"]
+    assert kinds == [
+        ("user_message", "Which colour?"),
+        ("assistant_message", "It is blue."),
+        ("assistant_message", "I agree."),
+    ]
+    # The agent that stands for it is in no list.
+    assert group_id.replace("group-", "agent-") not in [agent.id for agent in client.agents.list(limit=100)]
+    assert client.patch(f"/v1/groups/{group_id}/reset-messages", cast_to=object) is None
+    again: Any = client.get(path, cast_to=object)
+    assert [each for each in again if each["message_type"] != "system_message"] == []
+
+
+def test_a_round_as_a_stream(stack: Stack, client: Any, openai_fake: OpenAIServer) -> None:
+    group_id, _ = group_of(client, "round_robin", "ada", "bob")
+    url = f"{stack.url}/v1/groups/{group_id}/messages/stream"
+    with httpx.stream("POST", url, json={"input": "Hello."}, timeout=60) as response:
+        lines = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: {")]
+    chunks = [json.loads(line) for line in lines]
+    assert [each["name"] for each in chunks if each["message_type"] == "assistant_message"] == ["ada", "bob"]
+    assert [each["message_type"] for each in chunks[-2:]] == ["stop_reason", "usage_statistics"]
+
+
+def test_a_supervisor_with_two_workers(client: Any, openai_fake: OpenAIServer) -> None:
+    group_id, _ = group_of(client, "supervisor", "boss", "ada", "bob")
+    asks = ToolCall("ask_members", {"message": "Your view?"})
+    openai_fake.rules(
+        Rule(Reply(text="Fine with me."), contains="Your view?", step=0),
+        Rule(Reply(calls=(asks,)), contains="Decide.", step=0),
+        Rule(Reply(text="All are for it."), contains="Decide.", step=1),
+    )
+    answer: Any = client.post(f"/v1/groups/{group_id}/messages", body={"input": "Decide."}, cast_to=object)
+    assert spoken(answer) == [("boss", "All are for it.")]
+
+
+def test_groups_that_cannot_speak_say_so(client: Any) -> None:
+    group_id, ids = group_of(client, "round_robin", "ada")
+    client.agents.delete(ids["ada"])
+    with pytest.raises(APIStatusError, match="no members") as caught:
+        client.post(f"/v1/groups/{group_id}/messages", body={"input": "Hello."}, cast_to=object)
+    assert caught.value.status_code == 409
+    boss = create(client, MODEL)
+    config = {"manager_type": "supervisor", "manager_agent_id": boss}
+    body = {"agent_ids": [boss], "description": "Many.", "manager_config": config}
+    both: Any = client.post("/v1/groups/", body=body, cast_to=object)
+    with pytest.raises(APIStatusError, match="also one of its members") as caught:
+        client.post(f"/v1/groups/{both['id']}/messages", body={"input": "Hello."}, cast_to=object)
+    assert caught.value.status_code == 409
+
+
+def test_killed_in_the_middle_of_a_round(own_stack: Stack, openai_fake: OpenAIServer) -> None:
+    client = own_stack.client(timeout=60, max_retries=2)
+    group_id, ids = group_of(client, "round_robin", "ada", "bob", "eve")
+    thinks = openai_fake.gate()
+    openai_fake.rules(
+        Rule(Reply(text="E"), contains="[bob] B"),
+        Rule(Reply(text="B", gate=thinks), contains="[ada] A"),
+        Rule(Reply(text="A"), contains="Speak."),
+    )
+    with killed_during(own_stack, "agent", lambda: thinks.is_reached, thinks.open):
+        answer: Any = client.post(f"/v1/groups/{group_id}/messages", body={"input": "Speak."}, cast_to=object)
+    own_stack.wait_healthy()
+    assert spoken(answer) == [("ada", "A"), ("bob", "B"), ("eve", "E")]
+    assert all(len(list(client.runs.list(agent_id=agent_id))) == 1 for agent_id in ids.values())
