@@ -40,7 +40,7 @@ from gateway.turns.events import Interruption, TurnEvents
 from gateway.turns.idempotency import retry_keys
 from gateway.turns.reattach import reattach
 from gateway.turns.renderer import EventRenderer
-from gateway.turns.turn_requests import build_turn, reachable_agents
+from gateway.turns.turn_requests import build_turn
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2, run_service_pb2
 from services.common.errors import LociError, NotFound
@@ -172,7 +172,6 @@ class AgentSocket:
             conversation_id=self._place.conversation_id,
             background=True,
         )
-        turn.options.reachable_agent_ids.extend(reachable_agents(self._caller))
         turn.retry.idempotency_key = _repetition_key(turn)
         view = View.of(frame)
         source = TurnEvents(self._loci.peers, turn=turn, tokens=view.tokens, window=self._loci.settings.reattach_window)

@@ -5,11 +5,8 @@ from dataclasses import replace
 
 from starlette.requests import Request
 
-from gateway.access.auth import Caller
-from gateway.access.roles import Right
 from gateway.access.run_tokens import check_approvals, check_members
 from gateway.resources.messages.requests import TurnFields
-from gateway.rest.services import caller_of
 from gateway.turns.idempotency import retry_of
 from gateway.turns.views import View
 from loci.agent.v1 import message_service_pb2
@@ -44,18 +41,10 @@ async def turn_request(
         background=background,
     )
     turn.locks = locks
-    turn.options.reachable_agent_ids.extend(reachable_agents(caller_of(request)))
     if callback_url:
         check_members(("callback_url",))
         turn.options.callback_url = callback_url
     return turn
-
-
-def reachable_agents(caller: Caller) -> list[str]:
-    """Returns the agents that a caller may write to; none for all of the tenant."""
-    if caller.grant is None or caller.grant.agents is None:
-        return []
-    return sorted(agent_id for agent_id, rights in caller.grant.agents.items() if Right.WRITE_MESSAGES in rights)
 
 
 def build_turn(

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from letta_client import APIStatusError
+from letta_client import APIStatusError, PermissionDeniedError
 
 from tests.e2e.guides import follow
 from tests.e2e.helpers import create, finished_run
@@ -77,6 +77,22 @@ def test_all_agents_with_a_tag_are_asked(client: Any, openai_fake: OpenAIServer)
     assert all(each in returned(reply).tool_return for each in (*others, "It is blue.", "painter 1"))
     for agent_id in others:
         client.agents.delete(agent_id)
+
+
+def test_a_key_for_one_agent_reaches_no_other_through_it(stack: Stack, client: Any, openai_fake: OpenAIServer) -> None:
+    other = create(client, MODEL)
+    first = create(client, MODEL, tools=[ASK])
+    key = {"name": "page", "role": "agent-only", "agent_ids": [first]}
+    made: Any = client.post("/v1/api-keys/", body=key, cast_to=object)
+    limited = stack.client(api_key=made["key"])
+    asking(openai_fake, ToolCall(ASK, {"message": "Which colour?", "other_agent_id": other}))
+    refused = returned(limited.agents.messages.create(first, messages=QUESTION))
+    assert refused.status == "error"
+    assert f"may not write to {other}" in refused.tool_return
+    assert list(client.runs.list(agent_id=other)) == []
+    group_id, _ = group_of(client, "round_robin", "ada")
+    with pytest.raises(PermissionDeniedError):
+        limited.post(f"/v1/groups/{group_id}/messages", body={"input": "Hello."}, cast_to=object)
 
 
 def test_the_tools_come_with_an_agent_that_wants_them(client: Any) -> None:

@@ -126,7 +126,7 @@ class TendingTurns:
             run_id=run_id,
             messages=(message,),
             seconds=self._limits.seconds,
-            options=Options(max_steps=MOST_STEPS, tends=True, reachable=owned.turn.settings.options.reachable),
+            options=Options(max_steps=MOST_STEPS, tends=True),
             on_busy="wait",
             background=True,
         )

@@ -8,7 +8,6 @@ from services.agent.core.model_settings import RESPONSE_FORMATS, is_response_for
 from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.common.core.storable import parse_storable, storable
 from services.common.errors import InvalidArgument
-from services.common.ids import from_public
 
 DEFAULT_MAX_STEPS = 50
 MOST_STEPS = 1_000
@@ -54,7 +53,6 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
         parallel_tool_calls=options.parallel_tool_calls if options.HasField("parallel_tool_calls") else None,
         stop=stops,
         instructions=storable(options.instructions),
-        reachable=tuple(str(from_public("agent", agent_id)) for agent_id in options.reachable_agent_ids),
     )
 
 

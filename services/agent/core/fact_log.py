@@ -149,9 +149,8 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
             values[name] = tuple(ClientTool(**one) for one in values[name])
     if "client_skills" in values:
         values["client_skills"] = tuple(ClientSkill(**one) for one in values["client_skills"])
-    for name in ("stop", "reachable"):
-        if name in values:
-            values[name] = tuple(values[name])
+    if "stop" in values:
+        values["stop"] = tuple(values["stop"])
     return Options(**values)
 
 

@@ -102,8 +102,6 @@ class Options:
     stop: tuple[str, ...] = ()
     # Added to the prompt of this request.
     instructions: str = ""
-    # Agents that it may write to, as UUIDs; none: all of the tenant. What it begins may write to no others.
-    reachable: tuple[str, ...] = ()
     # Agents that wrote to one another until this one was written to.
     hops: int = 0
     # It tends another agent's memory, so nobody tends what it says.

@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 
 from services.agent.core.calls.agent_words import addressed, replies_to_json
 from services.agent.core.calls.arguments import Problem, parse
+from services.agent.core.calls.reach import reaches
 from services.agent.core.facts import Options
 from services.agent.core.groups.policy import ASK_MEMBERS, CHOOSE, HAND_OVER
 from services.agent.core.messages import Call, Message, Return, Text
@@ -24,7 +25,7 @@ from services.agent.core.ports_journal import TurnRequest
 from services.agent.driving.nested_turns import NestedTurns
 from services.common.context import current
 from services.common.core.storable import storable, storable_name
-from services.common.errors import FailedPrecondition, InvalidArgument, LociError, PermissionDenied
+from services.common.errors import FailedPrecondition, InvalidArgument, LociError
 from services.common.ids import from_public, to_public, uuid7
 
 # Agents that write to one another in a chain, and agents that one call reaches.
@@ -119,21 +120,18 @@ class AgentTools:
         if not match_all and not match_some:
             raise InvalidArgument("give at least one tag in match_all or match_some", reason="MESSAGE_INVALID")
         found = await self._directory.tagged(site.organization_id, match_all, match_some, MOST_AGENTS + 2)
-        reachable = site.settings.options.reachable
-        agents = [each for each in found if each.id != site.agent_id and (not reachable or str(each.id) in reachable)]
+        limit = current().ceiling
+        agents = [each for each in found if each.id != site.agent_id and reaches(limit, each.id)]
         if len(agents) > MOST_AGENTS:
             sentence = f"more than {MOST_AGENTS} agents have these tags; nobody was asked. Name tags that fewer have"
             raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
         return agents
 
     def _request(self, call: Call, site: CallSite, agent_id: UUID, message: str, *, waits: bool) -> TurnRequest:
-        """Returns the turn that a call asks for. Raises PermissionDenied, FailedPrecondition, InvalidArgument."""
+        """Returns the turn that a call asks for. Raises FailedPrecondition, InvalidArgument."""
         caller, options = current(), site.settings.options
         if agent_id == site.agent_id:
             raise InvalidArgument("an agent does not write to itself: say it here", reason="MESSAGE_INVALID")
-        if options.reachable and str(agent_id) not in options.reachable:
-            sentence = f"who began this conversation may not write to agent-{agent_id}"
-            raise PermissionDenied(sentence, reason="AGENT_NOT_REACHABLE")
         if options.hops >= MOST_HOPS:
             sentence = f"{MOST_HOPS} agents wrote to one another until this came here, and it goes no further"
             raise FailedPrecondition(sentence, reason="CHAIN_TOO_LONG")
@@ -158,7 +156,7 @@ class AgentTools:
                 ),
             ),
             seconds=self._seconds(site) if waits else self._longest_seconds,
-            options=Options(reachable=options.reachable, hops=options.hops + 1),
+            options=Options(hops=options.hops + 1),
             # What nobody waits for can wait for anybody.
             ancestors=waiting if waits else (),
             on_busy="wait",

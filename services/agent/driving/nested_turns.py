@@ -12,6 +12,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from services.agent.core.calls.agent_words import Answer, spoken
+from services.agent.core.calls.reach import reaches
 from services.agent.core.events import Ended, MessagePiece
 from services.agent.core.facts import Failure, StopReason
 from services.agent.core.messages import Call
@@ -20,7 +21,8 @@ from services.agent.driving.faults import is_transient
 from services.agent.driving.worker import Worker
 from services.agent.streams.broadcast import Subscription
 from services.agent.streams.reading import Reader
-from services.common.errors import Unavailable
+from services.common.errors import PermissionDenied, Unavailable
+from services.common.ids import to_public
 
 # A run ends at its deadline by itself; this is for one that stands in a line that does not move.
 SPARE_SECONDS = 5.0
@@ -41,14 +43,16 @@ class NestedTurns:
         self._reader = reader
 
     async def begin(self, request: TurnRequest) -> None:
-        """Begins a turn in the background. Raises LociError as Journal.accept."""
+        """Begins a turn in the background. Raises as `ask`."""
+        _check_reach(request)
         await self.worker.accept(replace(request, background=True), stream=True)
 
     async def ask(self, request: TurnRequest, waiting: UUID | None) -> Answer:
-        """Begins a turn, or finds it where it was begun before, and waits for its end. Raises as Journal.accept.
+        """Begins a turn, or finds it where it was begun before, and waits for its end.
 
-        `waiting`: the run that waits.
+        `waiting`: the run that waits. Raises PermissionDenied (AGENT_NOT_REACHABLE), and as Journal.accept.
         """
+        _check_reach(request)
         accepted, subscription = await self.worker.accept(request, stream=False)
         try:
             with self.worker.rests(waiting):
@@ -90,3 +94,10 @@ class NestedTurns:
                         end = (stop_reason, event.failure, event.usage, event.steps)
                         return Answer(run_id, tuple(said), *end, tuple(calls))
         raise Unavailable("the stream of the run ended before the run", reason="READER_LAGS")
+
+
+def _check_reach(request: TurnRequest) -> None:
+    if not reaches(request.ceiling, request.agent_id):
+        agent_id = to_public("agent", request.agent_id)
+        sentence = f"who began this chain of runs may not write to {agent_id}"
+        raise PermissionDenied(sentence, reason="AGENT_NOT_REACHABLE")

@@ -71,7 +71,6 @@ class Speakers:
                 instructions=instructions(plan, action.agent_id, action.tool),
                 group_tools=tools_for(plan, action.agent_id, action.tool),
                 group_members=dict(zip(plan.names, (str(each.id) for each in plan.members), strict=True)),
-                reachable=options.reachable,
                 hops=options.hops,
             ),
             ancestors=(*caller.ancestors, turn.run_id),

@@ -4,13 +4,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from services.agent.core.events import Event, MessagePiece
-from services.agent.core.facts import Options, RunStatus
+from services.agent.core.facts import RunStatus
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_agents import AGENT_TOOLS
@@ -205,16 +204,6 @@ async def test_no_tags_are_not_all_agents(world: World) -> None:
     empty = json.dumps({"message": "?", "match_all": [], "match_some": []})
     async with replica_of(world, calls(ASK_TAGGED, arguments=empty), text("Well.")) as replica:
         assert "at least one tag" in returned(await replica.send(world.request("Ask."))).text
-
-
-async def test_who_may_write_to_some_agents_reaches_no_others_through_them(world: World) -> None:
-    first, second = await two_agents(world)
-    request = world.request("Ask them.")
-    limited = replace(request, options=Options(reachable=(str(first),)))
-    async with replica_of(world, asks(second), text("I may not.")) as replica:
-        one = returned(await replica.send(limited))
-    assert "may not write to agent-" in one.text
-    assert await runs(world, second) == []
 
 
 async def test_a_caller_that_is_cancelled_cancels_whom_it_waits_for(world: World) -> None:
