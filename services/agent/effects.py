@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from services.agent.calls.compacting import Compactor
@@ -61,6 +61,7 @@ class RunEffects:
     def __init__(self, owned: OwnedRun, ports: Ports, context: TurnContext, *, stream: bool) -> None:
         self.interruption: asyncio.Future[Failure] = asyncio.get_running_loop().create_future()
         self._owned = owned
+        self._stream = stream
         self._ports = ports
         self._context = context
         self._positions = Positions(owned.fence)
@@ -100,7 +101,13 @@ class RunEffects:
                 yield reminder(turn, action)
             case Speak():
                 with span("member", step=action.step, agent_id=str(action.agent_id)):
-                    yield await self._ports.speakers.speak(turn, action, self._site)
+                    speech = self._ports.speakers.speak(turn, action, self._site, stream=self._stream)
+                    async with aclosing(speech) as happenings:
+                        async for happening in happenings:
+                            if isinstance(happening, MemberSpoke):
+                                yield happening
+                            elif self._positions.may_show:
+                                yield replace(happening, sequence=self._positions.next())
             case Finish():
                 yield RunEnded(action.stop_reason, action.failure)
             case _:

@@ -1,11 +1,8 @@
 """Agents that write to agents, with the official client through every service."""
 
-import json
 from typing import Any
 
-import httpx
 import pytest
-from letta_client import APIStatusError, PermissionDeniedError
 
 from tests.e2e.guides import follow
 from tests.e2e.helpers import create, finished_run
@@ -19,6 +16,7 @@ ASK = "send_message_to_agent_and_wait_for_reply"
 TELL = "send_message_to_agent_async"
 ASK_TAGGED = "send_message_to_agents_matching_tags"
 MODEL = "openai/gpt-4o-mini"
+SERVICES = ["agent", "llm_gateway", "memory", "gateway"]
 QUESTION: list[Any] = [{"role": "user", "content": "Find out the colour."}]
 
 
@@ -90,9 +88,6 @@ def test_a_key_for_one_agent_reaches_no_other_through_it(stack: Stack, client: A
     assert refused.status == "error"
     assert f"may not write to {other}" in refused.tool_return
     assert list(client.runs.list(agent_id=other)) == []
-    group_id, _ = group_of(client, "round_robin", "ada")
-    with pytest.raises(PermissionDeniedError):
-        limited.post(f"/v1/groups/{group_id}/messages", body={"input": "Hello."}, cast_to=object)
 
 
 def test_the_tools_come_with_an_agent_that_wants_them(client: Any) -> None:
@@ -103,7 +98,7 @@ def test_the_tools_come_with_an_agent_that_wants_them(client: Any) -> None:
     assert (tool.tool_type, tool.tags) == ("letta_multi_agent_core", ["letta_multi_agent_core"])
 
 
-@pytest.mark.parametrize("service", ["agent", "llm_gateway", "gateway"])
+@pytest.mark.parametrize("service", SERVICES)
 def test_killed_while_an_agent_waits_for_another(own_stack: Stack, openai_fake: OpenAIServer, service: str) -> None:
     client = own_stack.client(timeout=60, max_retries=2)
     other = create(client, MODEL)
@@ -121,9 +116,14 @@ def test_killed_while_an_agent_waits_for_another(own_stack: Stack, openai_fake: 
     assert [each.status for each in client.runs.list(agent_id=other)] == ["completed"]
 
 
-def test_the_page(stack: Stack, capsys: pytest.CaptureFixture[str]) -> None:
-    outputs = ["end_turn", r"\['run-", r"\['bob', 'eve'\]"]
-    follow("groups.md", outputs, capsys, {"http://localhost:8283": stack.url})
+def test_the_page(stack: Stack, openai_fake: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
+    openai_fake.rules(
+        Rule(Reply(text="It is."), contains="Your view?"),
+        Rule(Reply(calls=(ToolCall("ask_members", {"message": "Your view?"}),)), contains="Is it blue?", step=0),
+        Rule(Reply(text="Both say it is."), contains="Is it blue?", step=1),
+    )
+    outputs = ["end_turn", r"\['run-", r"\[\('boss', 'Both say it is\.'\)\]"]
+    follow("groups.md", outputs, capsys, {"http://localhost:8283": stack.url, "loci/demo": MODEL})
 
 
 def frequency(client: Any, group_id: str, turns: int) -> None:
@@ -172,96 +172,25 @@ def test_a_stream_names_the_runs_of_the_companion(client: Any, openai_fake: Open
     assert [finished_run(client, run_id).status for run_id in usage.run_ids] == ["completed"]
 
 
-def group_of(client: Any, kind: str, *names: str, **config: Any) -> tuple[str, dict[str, str]]:
-    """A group of agents with these names, and their ids; the first leads it where one does."""
-    ids = {name: create(client, MODEL, name=name) for name in names}
-    members = list(ids.values())
-    if kind in ("supervisor", "dynamic"):
-        config["manager_agent_id"] = members.pop(0)
-    body = {"agent_ids": members, "description": "Many.", "manager_config": {"manager_type": kind, **config}}
-    group: Any = client.post("/v1/groups/", body=body, cast_to=object)
-    return group["id"], ids
-
-
-def spoken(answer: Any) -> list[tuple[str, str]]:
-    """Who said what."""
-    return [(each["name"], each["content"]) for each in answer["messages"]]
-
-
-def test_a_round_of_a_group(client: Any, openai_fake: OpenAIServer) -> None:
-    group_id, ids = group_of(client, "round_robin", "ada", "bob")
-    path = f"/v1/groups/{group_id}/messages"
-    assert client.get(path, cast_to=object) == []
-    openai_fake.rules(
-        Rule(Reply(text="I agree."), contains="[ada] It is blue."),
-        Rule(Reply(text="It is blue."), contains="Which colour?"),
-    )
-    answer: Any = client.post(path, body={"input": "Which colour?"}, cast_to=object)
-    assert spoken(answer) == [("ada", "It is blue."), ("bob", "I agree.")]
-    assert [each["sender_id"] for each in answer["messages"]] == [ids["ada"], ids["bob"]]
-    assert answer["usage"]["step_count"] == 2
-    listed: Any = client.get(path, cast_to=object, options={"params": {"order": "asc"}})
-    kinds = [(each["message_type"], each.get("content")) for each in listed if each["message_type"] != "system_message"]
-    assert kinds == [
-        ("user_message", "Which colour?"),
-        ("assistant_message", "It is blue."),
-        ("assistant_message", "I agree."),
-    ]
-    # The agent that stands for it is in no list.
-    assert group_id.replace("group-", "agent-") not in [agent.id for agent in client.agents.list(limit=100)]
-    assert client.patch(f"/v1/groups/{group_id}/reset-messages", cast_to=object) is None
-    again: Any = client.get(path, cast_to=object)
-    assert [each for each in again if each["message_type"] != "system_message"] == []
-
-
-def test_a_round_as_a_stream(stack: Stack, client: Any, openai_fake: OpenAIServer) -> None:
-    group_id, _ = group_of(client, "round_robin", "ada", "bob")
-    url = f"{stack.url}/v1/groups/{group_id}/messages/stream"
-    with httpx.stream("POST", url, json={"input": "Hello."}, timeout=60) as response:
-        lines = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: {")]
-    chunks = [json.loads(line) for line in lines]
-    assert [each["name"] for each in chunks if each["message_type"] == "assistant_message"] == ["ada", "bob"]
-    assert [each["message_type"] for each in chunks[-2:]] == ["stop_reason", "usage_statistics"]
-
-
-def test_a_supervisor_with_two_workers(client: Any, openai_fake: OpenAIServer) -> None:
-    group_id, _ = group_of(client, "supervisor", "boss", "ada", "bob")
-    asks = ToolCall("ask_members", {"message": "Your view?"})
-    openai_fake.rules(
-        Rule(Reply(text="Fine with me."), contains="Your view?", step=0),
-        Rule(Reply(calls=(asks,)), contains="Decide.", step=0),
-        Rule(Reply(text="All are for it."), contains="Decide.", step=1),
-    )
-    answer: Any = client.post(f"/v1/groups/{group_id}/messages", body={"input": "Decide."}, cast_to=object)
-    assert spoken(answer) == [("boss", "All are for it.")]
-
-
-def test_groups_that_cannot_speak_say_so(client: Any) -> None:
-    group_id, ids = group_of(client, "round_robin", "ada")
-    client.agents.delete(ids["ada"])
-    with pytest.raises(APIStatusError, match="no members") as caught:
-        client.post(f"/v1/groups/{group_id}/messages", body={"input": "Hello."}, cast_to=object)
-    assert caught.value.status_code == 409
-    boss = create(client, MODEL)
-    config = {"manager_type": "supervisor", "manager_agent_id": boss}
-    body = {"agent_ids": [boss], "description": "Many.", "manager_config": config}
-    both: Any = client.post("/v1/groups/", body=body, cast_to=object)
-    with pytest.raises(APIStatusError, match="also one of its members") as caught:
-        client.post(f"/v1/groups/{both['id']}/messages", body={"input": "Hello."}, cast_to=object)
-    assert caught.value.status_code == 409
-
-
-def test_killed_in_the_middle_of_a_round(own_stack: Stack, openai_fake: OpenAIServer) -> None:
+@pytest.mark.parametrize("service", SERVICES)
+def test_killed_while_the_companion_thinks(own_stack: Stack, openai_fake: OpenAIServer, service: str) -> None:
     client = own_stack.client(timeout=60, max_retries=2)
-    group_id, ids = group_of(client, "round_robin", "ada", "bob", "eve")
+    blocks = [{"label": "human", "value": "Nothing."}]
+    settings: dict[str, Any] = {"embedding": "loci/hash", "enable_sleeptime": True, "memory_blocks": blocks}
+    agent = client.agents.create(model=MODEL, **settings)
+    frequency(client, agent.managed_group.id, 1)
     thinks = openai_fake.gate()
+    note = ToolCall("memory_replace", {"label": "human", "old_string": "Nothing.", "new_string": "Is Ada."})
     openai_fake.rules(
-        Rule(Reply(text="E"), contains="[bob] B"),
-        Rule(Reply(text="B", gate=thinks), contains="[ada] A"),
-        Rule(Reply(text="A"), contains="Speak."),
+        Rule(Reply(calls=(note,), gate=thinks), contains="whose memory you tend", step=0),
+        Rule(Reply(calls=(ToolCall("memory_finish_edits"),)), contains="whose memory you tend", step=1),
+        Rule(Reply(text="Hello, Ada."), contains="I am Ada."),
     )
-    with killed_during(own_stack, "agent", lambda: thinks.is_reached, thinks.open):
-        answer: Any = client.post(f"/v1/groups/{group_id}/messages", body={"input": "Speak."}, cast_to=object)
+    with killed_during(own_stack, service, lambda: thinks.is_reached, thinks.open):
+        answer = client.agents.messages.create(agent.id, messages=[{"role": "user", "content": "I am Ada."}])
     own_stack.wait_healthy()
-    assert spoken(answer) == [("ada", "A"), ("bob", "B"), ("eve", "E")]
-    assert all(len(list(client.runs.list(agent_id=agent_id))) == 1 for agent_id in ids.values())
+    (run_id,) = answer.usage.run_ids
+    assert finished_run(client, run_id).status == "completed"
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Is Ada."
+    (companion,) = agent.managed_group.agent_ids
+    assert len(list(client.runs.list(agent_id=companion))) == 1

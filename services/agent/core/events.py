@@ -40,6 +40,9 @@ class Delta:
     step_id: UUID
     otid: str
     part: Part
+    # Who says it, where that is not the run's own agent.
+    name: str | None = None
+    sender_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

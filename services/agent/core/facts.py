@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
-from services.agent.core.messages import Call, Message, Text
+from services.agent.core.messages import Call, Decision, Message, Return, Text
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.window.compaction import CompactionStats, Trigger
 from services.common.core.file_limits import file_limits
@@ -247,7 +247,8 @@ class Reminded:
 
 @dataclass(frozen=True, slots=True)
 class MemberSpoke:
-    """A member of the group had its turn, a run of its own; `message` is what it said, without parts if nothing.
+    """A member of the group had its turn, a run of its own; `message` is what it said, without parts if nothing, and
+    those of its calls that wait for the client.
 
     chosen: the name that it chose, to speak next. problem: why it could not speak, as a sentence.
     """
@@ -321,11 +322,15 @@ class Remind:
 
 @dataclass(frozen=True, slots=True)
 class Speak:
-    """Let a member of the group speak, as turn number `step` of the round; `tool`: that of groups/ that it has."""
+    """Let a member of the group speak, as turn number `step` of the run; `tool`: that of groups/ that it has.
+
+    `answers`: those of the client to calls of the member that wait, with which it goes on.
+    """
 
     step: int
     agent_id: UUID
     tool: str = ""
+    answers: tuple[Decision | Return, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ facts and asks `decide` again: nothing else is needed to go on.
 
 In a group's run (groups/) members speak instead of a model:
 
-    UserSpoke -> Speak -> MemberSpoke -> Speak ... -> Finish(end_turn)
+    UserSpoke -> Speak -> MemberSpoke -+-> Speak ... -> Finish(end_turn)
+                                       `-> Finish(requires_approval)
 
 An interruption (cancel, deadline) is not a fact but a flag read with each stored fact; it turns the next action
 into Finish.
@@ -54,9 +55,9 @@ from services.agent.core.facts import (
     Usage,
     UserSpoke,
 )
-from services.agent.core.groups.plan import plan_from_json
-from services.agent.core.groups.policy import next_speaker
-from services.agent.core.messages import Call, Message, Text, calls_of
+from services.agent.core.groups.plan import GroupPlan, plan_from_json
+from services.agent.core.groups.policy import go_on, next_speaker, spoken_before
+from services.agent.core.messages import Call, Message, Text, calls_of, gated_calls
 from services.agent.core.policy import POLICIES
 from services.agent.core.rules.tool_rules import ExecutedCall
 from services.agent.core.window.compaction import Buffer, Mode, Trigger, is_due
@@ -92,7 +93,7 @@ class Turn:
     context_tokens: int | None = None
     # Log probabilities and token ids of each reply, where they were asked for.
     outputs: tuple[Mapping[str, Any], ...] = ()
-    # In a group: who had a turn of this round, in order.
+    # In a group: who had a turn of this round, in order, also in the runs that this one continues.
     spoke: tuple[MemberSpoke, ...] = ()
     ended: RunEnded | None = None
 
@@ -118,8 +119,7 @@ def decide(turn: Turn) -> Action:
     if (stopped := turn.interruption or turn.failure) is not None:
         return Finish(stopped.stop_reason, _unless_cancelled(stopped))
     if turn.settings.options.group is not None:
-        before = [message for message in turn.history if message.run_id != turn.run_id]
-        return next_speaker(plan_from_json(turn.settings.options.group), before, turn.spoke, _most_speeches(turn))
+        return _next_in_group(turn, plan_from_json(turn.settings.options.group))
     if turn.overflow is not None:
         return Compact(Trigger.CONTEXT_WINDOW_EXCEEDED)
     if turn.settings.options.compact is not None:
@@ -145,6 +145,8 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
             turn = replace(turn, settings=settings, history=before + messages)
             if pending is None:
                 return turn
+            if settings.options.group is not None:
+                return replace(turn, reply=_of_earlier_run(pending), spoke=spoken_before(before))
             return replace(turn, reply=_of_earlier_run(pending), called=calls_before(before))
         case ModelReplied(message=message):
             return replace(
@@ -185,6 +187,8 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
                 turn,
                 history=turn.history + ((message,) if message.parts else ()),
                 step=fact.step,
+                # What waits for the client is dealt with as what an agent's own model replied.
+                reply=_of_earlier_run(message) if gated_calls(message) else None,
                 usage=add_usage(turn.usage, fact.usage),
                 spoke=(*turn.spoke, fact),
             )
@@ -269,8 +273,14 @@ def add_usage(total: Usage, more: Usage) -> Usage:
     )
 
 
-def _most_speeches(turn: Turn) -> int:
-    return turn.settings.options.max_steps
+def _next_in_group(turn: Turn, plan: GroupPlan) -> Speak | Finish:
+    step = turn.step + 1
+    if turn.reply is not None:
+        answers = find_answers(turn.history, turn.reply.message)
+        waits = waiting_calls(turn.pending, answers)
+        return Finish(StopReason.REQUIRES_APPROVAL) if waits else go_on(plan, turn.reply.message, answers, step)
+    before = [message for message in turn.history if message.run_id != turn.run_id]
+    return next_speaker(plan, before, turn.spoke, step=step, most=turn.settings.options.max_steps)
 
 
 def _add(one: int | None, other: int | None) -> int | None:

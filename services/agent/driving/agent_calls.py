@@ -109,7 +109,13 @@ class AgentTools:
         """Returns the member of the group that is named, or all but the caller."""
         members = {name: AgentName(UUID(each), name) for name, each in site.settings.options.group_members.items()}
         if (name := values.get("name")) is None:
-            return [each for each in members.values() if each.id != site.agent_id][:MOST_AGENTS]
+            others = [each for each in members.values() if each.id != site.agent_id]
+            if len(others) > MOST_AGENTS:
+                sentence = (
+                    f"the group has {len(others)} members, and one call asks at most {MOST_AGENTS}; name one of them"
+                )
+                raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
+            return others
         if name not in members:
             known = ", ".join(members)[:1_000]
             raise InvalidArgument(f"no member of the group has this name; there are: {known}", reason="MESSAGE_INVALID")

@@ -6,14 +6,14 @@ waiting: nothing is asked twice. What waits holds a task, and none of the places
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from services.agent.core.calls.agent_words import Answer, spoken
 from services.agent.core.calls.reach import reaches
-from services.agent.core.events import Ended, MessagePiece
+from services.agent.core.events import Ended, Event, MessagePiece
 from services.agent.core.facts import Failure, StopReason
 from services.agent.core.messages import Call
 from services.agent.core.ports_journal import TurnRequest
@@ -43,57 +43,89 @@ class NestedTurns:
         self._reader = reader
 
     async def begin(self, request: TurnRequest) -> None:
-        """Begins a turn in the background. Raises as `ask`."""
+        """Begins a turn in the background. Raises as `listen`."""
         _check_reach(request)
         await self.worker.accept(replace(request, background=True), stream=True)
 
     async def ask(self, request: TurnRequest, waiting: UUID | None) -> Answer:
-        """Begins a turn, or finds it where it was begun before, and waits for its end.
+        """Begins a turn, or finds it where it was begun before, and waits for its end; see `listen`."""
+        async with aclosing(self.listen(request, waiting, stream=False)) as events:
+            async for event in events:
+                if isinstance(event, Answer):
+                    return event
+        raise AssertionError("a turn has an end")
+
+    async def listen(
+        self, request: TurnRequest, waiting: UUID | None, *, stream: bool
+    ) -> AsyncGenerator[Event | Answer]:
+        """Does the same and yields the run's events, with its deltas if they are to `stream`, and last its answer.
 
         `waiting`: the run that waits. Raises PermissionDenied (AGENT_NOT_REACHABLE), and as Journal.accept.
         """
         _check_reach(request)
-        accepted, subscription = await self.worker.accept(request, stream=False)
+        accepted, subscription = await self.worker.accept(request, stream=stream)
+        until = asyncio.get_running_loop().time() + request.seconds + SPARE_SECONDS
+        heard = _Heard(accepted.run_id)
         try:
             with self.worker.rests(waiting):
-                async with asyncio.timeout(request.seconds + SPARE_SECONDS):
-                    return await self._end(request.organization_id, accepted.run_id, subscription)
+                async with aclosing(self._events(request.organization_id, heard, subscription)) as events:
+                    while heard.answer is None:
+                        async with asyncio.timeout_at(until):
+                            event = await anext(events)
+                        heard.hear(event)
+                        yield event
+            yield heard.answer
         except TimeoutError:
             await self.cancel(request.organization_id, [(accepted.run_id, request.conversation_id)])
             late = Failure(StopReason.ERROR, "internal_error", "its time was over before it had its turn.")
-            return Answer(accepted.run_id, (), StopReason.ERROR, late)
+            yield Answer(accepted.run_id, (), StopReason.ERROR, late)
 
     async def cancel(self, organization_id: UUID, runs: Sequence[tuple[UUID, UUID]]) -> None:
         """Cancels runs, given with their conversations; those that are not there are passed over."""
         await self.worker.cancel(organization_id, list(runs))
 
-    async def _end(self, organization_id: UUID, run_id: UUID, subscription: Subscription | None) -> Answer:
+    async def decline(self, organization_id: UUID, agent_id: UUID) -> None:
+        """Gives up what waits for a person in an agent's default conversation."""
+        await self.worker.cancel(organization_id, await self.worker.waiting_runs(organization_id, agent_id, agent_id))
+
+    async def _events(
+        self, organization_id: UUID, heard: "_Heard", subscription: Subscription | None
+    ) -> AsyncGenerator[Event]:
         while True:
+            follow = self._reader.follow(organization_id, heard.run_id, after=heard.position, subscription=subscription)
             try:
-                return await self._follow(organization_id, run_id, subscription)
+                async with aclosing(follow) as events:
+                    async for event in events:
+                        yield event
+                raise Unavailable("the stream of the run ended before the run", reason="READER_LAGS")
             except Exception as error:
                 # The database or the stream is away; the run goes on, and so does whoever waits for it.
                 if not is_transient(error):
                     raise
-                _log.warning("run %s is followed again: %r", run_id, error)
+                _log.warning("run %s is followed again: %r", heard.run_id, error)
             subscription = None
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _follow(self, organization_id: UUID, run_id: UUID, subscription: Subscription | None) -> Answer:
-        said: list[str] = []
-        calls: list[Call] = []
-        follow = self._reader.follow(organization_id, run_id, subscription=subscription)
-        async with aclosing(follow) as events:
-            async for event in events:
-                match event:
-                    case MessagePiece(message=message, parts=parts) if message.role == "assistant":
-                        said += spoken(parts)
-                        calls += [part for part in parts if isinstance(part, Call)]
-                    case Ended(run=run):
-                        stop_reason = run.stop_reason or StopReason.ERROR
-                        end = (stop_reason, event.failure, event.usage, event.steps)
-                        return Answer(run_id, tuple(said), *end, tuple(calls))
-        raise Unavailable("the stream of the run ended before the run", reason="READER_LAGS")
+
+@dataclass(slots=True)
+class _Heard:
+    """What was heard of a run until now; `position`: that of the last event."""
+
+    run_id: UUID
+    position: int = 0
+    said: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    answer: Answer | None = None
+
+    def hear(self, event: Event) -> None:
+        self.position = max(self.position, event.sequence)
+        match event:
+            case MessagePiece(message=message, parts=parts) if message.role == "assistant":
+                self.said += spoken(parts)
+                self.calls += [part for part in parts if isinstance(part, Call)]
+            case Ended(run=run):
+                end = (run.stop_reason or StopReason.ERROR, event.failure, event.usage, event.steps)
+                self.answer = Answer(self.run_id, tuple(self.said), *end, tuple(self.calls))
 
 
 def _check_reach(request: TurnRequest) -> None:

@@ -153,7 +153,12 @@ def step_rows(commit: Commit) -> list[dict[str, Any]]:
 
 
 def _unanswered(turn: Turn) -> bool:
-    """Returns whether calls wait for their returns; the end of a run takes them out of `turn.pending`."""
+    """Returns whether calls wait for their returns; the end of a run takes them out of `turn.pending`.
+
+    Those of a group's member belong to a step of its own run.
+    """
+    if turn.settings.options.group is not None:
+        return False
     return bool(turn.history and turn.history[-1].run_id == turn.run_id and calls_of(turn.history[-1]))
 
 

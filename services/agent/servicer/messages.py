@@ -11,6 +11,7 @@ import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1 import message_service_pb2_grpc
+from services.agent.convert.options import check_round
 from services.agent.convert.turns import compaction_request, event_to_proto, first_event, turn_request
 from services.agent.core.events import Delta
 from services.agent.core.ports_journal import TurnRequest
@@ -136,6 +137,8 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
             sent, turn, plan = turn, wire.TurnRequest(), opened.plan
             turn.CopyFrom(sent)
             turn.agent_id = to_public("agent", opened.agent_id)
+            if plan is not None:
+                check_round(turn.options)
         request = turn_request(turn, current(), longest_seconds=self._longest_seconds)
         if plan is not None:
             request = replace(request, options=replace(request.options, group=plan))

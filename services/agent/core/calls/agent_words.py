@@ -32,6 +32,11 @@ class Answer:
         return "\n\n".join(self.said)
 
     @property
+    def waiting(self) -> tuple[Call, ...]:
+        """The calls that wait for the client."""
+        return tuple(call for call in self.calls if call.gate)
+
+    @property
     def problem(self) -> str:
         """Why this is no reply, as a sentence; empty for a reply."""
         if self.stop_reason is StopReason.REQUIRES_APPROVAL:

@@ -3,12 +3,11 @@
 from uuid import UUID
 
 from services.common.core.ceiling import Ceiling
-from services.common.ids import to_public
 
 _RIGHT = "write_messages"
 
 
 def reaches(limit: Ceiling | None, agent_id: UUID) -> bool:
     """Returns whether a run below `limit` may write to an agent of its tenant."""
-    rights = None if limit is None else limit.rights(to_public("agent", agent_id))
+    rights = None if limit is None else limit.rights(f"agent-{agent_id}")
     return rights is None or _RIGHT in rights

@@ -27,10 +27,10 @@ class GroupPlan:
     @property
     def names(self) -> tuple[str, ...]:
         """The members' names, each once: of two with one name the second is also known by its id."""
-        labels: list[str] = []
-        for each in self.members:
-            labels.append(each.name if each.name not in labels else f"{each.name} (agent-{each.id})")
-        return tuple(labels)
+        first = {each.name: each for each in reversed(self.members)}
+        return tuple(
+            each.name if first[each.name] is each else f"{each.name} (agent-{each.id})" for each in self.members
+        )
 
     def member(self, agent_id: UUID) -> AgentName | None:
         """Returns the member with this id."""

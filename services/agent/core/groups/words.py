@@ -7,15 +7,16 @@ from uuid import UUID
 from services.agent.core.facts import ClientTool
 from services.agent.core.groups.plan import GroupPlan
 from services.agent.core.groups.policy import ASK_MEMBERS, CHOOSE, HAND_OVER
-from services.agent.core.messages import Image, Message, Part, Text
+from services.agent.core.messages import Image, Message, Part, Text, gated_calls
 
 # Type of these tools; the agent service runs them.
 GROUP_TOOL = "loci_group"
 # They end the turn of who calls them.
 ENDING = frozenset({CHOOSE, HAND_OVER})
+YOUR_TURN = "It is your turn."
 
 
-def told(plan: GroupPlan, history: Sequence[Message], agent_id: UUID) -> tuple[Part, ...]:
+def told(history: Sequence[Message], agent_id: UUID) -> tuple[Part, ...]:
     """Returns what was said in the group since this agent last spoke there, with the speakers' names."""
     since: list[Message] = []
     for message in reversed(history):
@@ -24,11 +25,23 @@ def told(plan: GroupPlan, history: Sequence[Message], agent_id: UUID) -> tuple[P
         if message.role in ("user", "assistant", "system"):
             since.append(message)
     since.reverse()
-    lines = [f"[{message.name or message.role}] {_text(message)}" for message in since]
+    lines = [f"[{message.name or message.role}] {text}" for message in since if (text := _text(message))]
     if len(since) == 1 and since[0].role == "user" and not since[0].name:
         lines = [_text(since[0])]
     pictures = [part for message in since for part in message.parts if isinstance(part, Image)]
-    return (Text("\n\n".join(filter(None, lines)) or "It is your turn."), *pictures)
+    words = "\n\n".join(filter(None, lines))
+    return (*((Text(words),) if words else ()), *pictures)
+
+
+def was_given_up(history: Sequence[Message], agent_id: UUID) -> bool:
+    """Returns whether the group waits no longer for the answer to calls that this agent made when it last spoke."""
+    given_up = False
+    for message in reversed(history):
+        if message.role == "tool":
+            given_up = True
+        elif message.role == "assistant" and message.sender_id == f"agent-{agent_id}":
+            return given_up and bool(gated_calls(message))
+    return False
 
 
 def instructions(plan: GroupPlan, agent_id: UUID, tool: str) -> str:

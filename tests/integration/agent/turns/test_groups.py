@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.adapters.group_logs import PostgresGroupLogs
-from services.agent.core.events import Event, MessagePiece
+from services.agent.core.events import Delta, Event, MessagePiece
 from services.agent.core.facts import Options, RunStatus, StopReason
 from services.agent.core.groups.plan import GroupPlan, Kind
-from services.agent.core.messages import Text
+from services.agent.core.messages import Return, Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_agents import AgentName
 from services.agent.core.ports_journal import TurnRequest
@@ -199,6 +199,49 @@ async def test_a_large_group_has_an_end(world: World) -> None:
     assert (len(spoken(events)), end(events).run.stop_reason) == (4, StopReason.MAX_STEPS)
 
 
+async def test_a_supervisor_that_never_ends_is_ended(world: World) -> None:
+    group = await Group(world, "supervisor").made("Boss", "Ada")
+    asks = calls("ask_members", arguments=json.dumps({"message": "And?"}))
+    async with world.replica() as replica:
+        replica.models.replies = [asks, text("So.")] * 3
+        events = await replica.send(await group.request(max_steps=3))
+    assert [len(await group.runs(name)) for name in ("Boss", "Ada")] == [1, 3]
+    assert "without a word" in spoken(events)[0][1]
+    assert end(events).run.status is RunStatus.FAILED
+
+
+async def test_a_group_of_a_thousand_speaks_until_its_turns_are_over(world: World) -> None:
+    group = await Group(world, "round_robin").made("Ada", "Bob", "Eve")
+    group.agents += await crowd(world, 997)
+    async with world.replica(replies=[text("So.")] * 3) as replica:
+        events = await replica.send(await group.request(max_steps=3))
+    assert [name for name, _ in spoken(events)] == ["Ada", "Bob", "Eve"]
+    assert end(events).run.stop_reason is StopReason.MAX_STEPS
+
+
+async def test_a_thousand_members_are_not_asked_at_once(world: World) -> None:
+    group = await Group(world, "supervisor").made("Boss")
+    group.agents += await crowd(world, 1_000)
+    asks = calls("ask_members", arguments=json.dumps({"message": "And?"}))
+    async with world.replica(replies=[asks, text("They are too many.")]) as replica:
+        assert spoken(await replica.send(await group.request())) == [("Boss", "They are too many.")]
+        (refused,) = [part for part in replica.models.requests[-1].history[-1].parts if isinstance(part, Return)]
+    assert "has 1000 members, and one call asks at most 100" in refused.text
+
+
+async def crowd(world: World, count: int) -> list[AgentName]:
+    """Agents that are there, and have no conversation."""
+    rows = await world.pool.fetch(
+        "INSERT INTO agent.agents (organization_id, id, name, agent_type, system, model, embedding,"
+        " context_window_limit, created_by_id, last_updated_by_id)"
+        " SELECT $1, gen_random_uuid(), 'Agent ' || number, 'letta_v1_agent', '', 'loci/demo', '', 32000, $1, $1"
+        " FROM generate_series(1, $2::int) number RETURNING id, name",
+        ORGANIZATION,
+        count,
+    )
+    return [AgentName(row["id"], row["name"]) for row in rows]
+
+
 async def test_what_was_said_is_read_later_as_it_was_seen(world: World) -> None:
     group = await Group(world, "round_robin").made("Ada", "Bob")
     request = await group.request()
@@ -206,3 +249,34 @@ async def test_what_was_said_is_read_later_as_it_was_seen(world: World) -> None:
         seen = await replica.send(request)
         assert spoken(await replica.journal.events(ORGANIZATION, request.run_id, 0)) == spoken(seen)
     assert UUID(str(group.id)) == request.agent_id
+
+
+async def test_what_a_member_says_is_seen_while_it_says_it(world: World) -> None:
+    group = await Group(world, "round_robin").made("Ada", "Bob")
+    seen = asyncio.Event()
+
+    async def speaks(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        yield PartDelta(0, "content", "It is ")
+        await seen.wait()
+        yield PartDelta(0, "content", "blue.")
+        yield text("It is blue.")
+
+    request = await group.request()
+    events: list[Event] = []
+    async with world.replica(replies=[speaks, text("So it is.")]) as replica, asyncio.timeout(SECONDS):
+        accepted, subscription = await replica.worker.accept(request, stream=True)
+        async for event in replica.reader.follow(ORGANIZATION, accepted.run_id, subscription=subscription):
+            events.append(event)
+            if isinstance(event, Delta):
+                seen.set()
+    deltas = [each for each in events if isinstance(each, Delta)]
+    assert [(each.name, each.part) for each in deltas] == [
+        ("Ada", Text("It is ")),
+        ("Ada", Text("blue.")),
+        ("Bob", Text("So it is.")),
+    ]
+    whole = next(each for each in events if isinstance(each, MessagePiece))
+    assert {(each.message_id, each.otid, each.step_id) for each in deltas[:2]} == {
+        (whole.message.id, whole.otid, whole.message.step_id)
+    }
+    assert [each.sequence for each in events] == sorted({each.sequence for each in events})

@@ -9,9 +9,9 @@ import pytest
 
 from services.agent.core.facts import Failure, Finish, MemberSpoke, Speak, StopReason, Usage
 from services.agent.core.groups.plan import GroupPlan, Kind, plan_from_json
-from services.agent.core.groups.policy import next_speaker
-from services.agent.core.groups.words import instructions, told, tools_for
-from services.agent.core.messages import Image, Message, Role, Text
+from services.agent.core.groups.policy import go_on, next_speaker, spoken_before
+from services.agent.core.groups.words import instructions, told, tools_for, was_given_up
+from services.agent.core.messages import Call, Decision, Image, Message, Role, Text
 from services.agent.core.ports_agents import AgentName
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ def play(group: GroupPlan, says: Says, *, before: tuple[Message, ...] = (), most
     by_id = {each.id: each for each in (ADA, BOB, EVE, BOSS)}
     spoke: list[MemberSpoke] = []
     while True:
-        action = next_speaker(group, before, spoke, most)
+        action = next_speaker(group, before, spoke, step=len(spoke) + 1, most=most)
         if isinstance(action, Finish):
             return [by_id[each.agent_id].name for each in spoke], action
         assert action.step == len(spoke) + 1
@@ -67,7 +67,7 @@ def test_round_robin_goes_round(max_turns: int | None, order: str) -> None:
 
 
 def test_a_supervisor_speaks_once_and_may_ask() -> None:
-    assert next_speaker(plan("supervisor"), (), (), 50) == Speak(1, BOSS.id, "ask_members")
+    assert next_speaker(plan("supervisor"), (), (), step=1, most=50) == Speak(1, BOSS.id, "ask_members")
     assert play(plan("supervisor"), plainly) == (["Boss"], Finish(StopReason.END_TURN))
 
 
@@ -103,23 +103,22 @@ def test_a_swarm_that_hands_over_for_ever_has_an_end() -> None:
 
 def test_a_round_in_which_nobody_could_speak_has_failed() -> None:
     failed = [MemberSpoke(step, ADA.id, said(ADA, ""), Usage(), problem="Ada is gone.") for step in (1, 2, 3)]
-    end = next_speaker(plan("round_robin"), (), failed, 50)
+    end = next_speaker(plan("round_robin"), (), failed, step=4, most=50)
     assert isinstance(end, Finish)
     assert isinstance(end.failure, Failure)
     assert (end.stop_reason, end.failure.message) == (StopReason.ERROR, "Ada is gone.")
 
 
 def test_each_is_told_what_was_said_since_it_spoke_with_names() -> None:
-    group = plan("round_robin")
     history = (message("user", "Hello."), said(ADA, "I am Ada."), said(BOB, "I am Bob."), message("user", "And?"))
-    (for_ada,) = told(group, history, ADA.id)
+    (for_ada,) = told(history, ADA.id)
     assert for_ada == Text("[Bob] I am Bob.\n\n[user] And?")
-    (for_eve,) = told(group, history, EVE.id)
+    (for_eve,) = told(history, EVE.id)
     assert for_eve == Text("[user] Hello.\n\n[Ada] I am Ada.\n\n[Bob] I am Bob.\n\n[user] And?")
     # What a person says alone comes as it is, pictures too.
     picture = Image(url="https://example.com/cat.png")
     alone = replace(message("user", "Look."), parts=(Text("Look."), picture))
-    assert told(group, (alone,), ADA.id) == (Text("Look."), picture)
+    assert told((alone,), ADA.id) == (Text("Look."), picture)
 
 
 @pytest.mark.parametrize("tool", ["ask_members", "choose_next_speaker", "hand_over"])
@@ -140,3 +139,35 @@ def test_two_of_one_name_are_told_apart() -> None:
 def test_a_plan_is_read_as_it_was_stored() -> None:
     group = plan("dynamic", max_turns=3, termination_token="END")
     assert plan_from_json(group.to_json()) == group
+
+
+def test_who_spoke_is_read_from_the_runs_that_an_answer_continues() -> None:
+    older, asking, answered = UUID(int=50), UUID(int=51), UUID(int=52)
+    call = replace(said(BOB, "May I?"), parts=(Call(id="call_0", name="roll", gate="approval"),))
+
+    def at(run_id: UUID, *messages: Message) -> list[Message]:
+        return [replace(each, run_id=run_id, step_id=UUID(int=1) if each.sender_id else None) for each in messages]
+
+    answers = replace(message("approval", ""), parts=(Decision("call_0", approve=True),))
+    history = [
+        *at(older, message("user", "Hello."), said(EVE, "Long ago.")),
+        *at(asking, message("user", "Now."), message("assistant", "Said by a client."), said(ADA, "A"), call),
+        *at(answered, answers, said(BOB, "B"), replace(call, id=UUID(int=8))),
+    ]
+    assert [each.agent_id for each in spoken_before(history)] == [ADA.id, BOB.id]
+
+
+def test_the_answer_goes_to_who_asked_under_its_own_ids() -> None:
+    call = replace(said(BOB, "May I?"), parts=(Call(id="call_0", name="roll", gate="approval"),))
+    given = {"call_0": Decision("", approve=True, request_id="the group's")}
+    action = go_on(plan("swarm"), call, given, step=4)
+    assert action == Speak(4, BOB.id, "hand_over", (Decision("call_0", approve=True),))
+
+
+def test_what_was_given_up_is_known_until_the_member_speaks() -> None:
+    call = replace(said(BOB, "May I?"), parts=(Call(id="call_0", name="roll", gate="approval"),))
+    declined = message("tool", "")
+    assert was_given_up((call, declined, message("user", "Go on."), said(ADA, "A")), BOB.id)
+    assert not was_given_up((call, declined, said(BOB, "Well.")), BOB.id)
+    assert not was_given_up((call,), BOB.id)
+    assert not was_given_up((said(BOB, "Well."), declined), ADA.id)
