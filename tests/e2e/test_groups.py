@@ -88,7 +88,7 @@ def test_a_round_as_a_stream(stack: Stack, client: Any, openai_fake: OpenAIServe
     events = chunks(stack, group_id, stream_tokens=tokens)
     assert heard(events) == [("ada", "It is as blue as can be."), ("bob", "So say I, too.")]
     pieces = [each for each in events if each["message_type"] == "assistant_message"]
-    assert (len(pieces) > 6) == tokens
+    assert (len(pieces) > 2) == tokens
     assert {each["sender_id"] for each in pieces} == set(ids.values())
     assert [each["message_type"] for each in events[-2:]] == ["stop_reason", "usage_statistics"]
 

@@ -45,7 +45,7 @@ async def send(group_id: GroupId, body: SendMessages, request: Request, loci: Lo
 @router.post("/messages/stream")
 @returns(event=EVENT)
 async def send_streaming(group_id: GroupId, body: SendMessages, request: Request, loci: Loci) -> Response:
-    """The same as server-sent events: each member's message when the member has spoken."""
+    """The same as server-sent events, with stream_tokens what each member says while it says it."""
     body.check(streams=True)
     turn = await turn_request(request, body, group_id, background=body.background)
     return await turn_responses.stream_turn(request, loci, turn, body)

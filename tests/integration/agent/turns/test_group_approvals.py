@@ -10,7 +10,7 @@ import pytest
 from services.agent.core.events import Event, MessagePiece
 from services.agent.core.facts import StopReason
 from services.agent.core.groups.plan import Kind
-from services.agent.core.messages import Call, Decision, Message
+from services.agent.core.messages import Call, Decision, Message, Return
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import TurnRequest
 from services.common.errors import Aborted
@@ -86,7 +86,7 @@ async def test_what_is_denied_is_told_to_the_member(world: World) -> None:
         await replica.send(await group.request())
         events = await replica.send(await answer(group, Decision("call_0", reason="Too loud.")))
     assert (spoken(events), rolled) == ([("Bob", "Then not.")], [])
-    (refused,) = [part for part in replica.models.requests[-1].history[-1].parts if hasattr(part, "is_error")]
+    (refused,) = [part for part in replica.models.requests[-1].history[-1].parts if isinstance(part, Return)]
     assert "Too loud." in refused.text
 
 

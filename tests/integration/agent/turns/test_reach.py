@@ -34,10 +34,11 @@ def below(request: TurnRequest, limit: Ceiling) -> TurnRequest:
 async def three_agents(world: World) -> tuple[UUID, UUID, UUID]:
     """The world's agent, which the requests go to, and two others; all have one tag."""
     first, tag = world.agent_id, f"tag-{uuid7()}"
-    others = [await world.add_agent() for _ in range(2)]
-    await world.pool.execute("UPDATE agent.agents SET tags = $2 WHERE id = ANY($1)", [first, *others], [tag])
+    second, third = await world.add_agent(), await world.add_agent()
+    tagged = [first, second, third]
+    await world.pool.execute("UPDATE agent.agents SET tags = $2 WHERE id = ANY($1)", tagged, [tag])
     world.agent_id = first
-    return (first, *others)
+    return first, second, third
 
 
 async def tag_of(world: World) -> str:
