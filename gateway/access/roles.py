@@ -79,6 +79,7 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
         Right.WRITE_MESSAGES,
     ),
     ("POST", r"/v1/conversations|/v1/groups/[^/]+/messages(/.*)?", Right.WRITE_MESSAGES),
+    (_SOCKET, "/v1/groups/[^/]+/ws", Right.WRITE_MESSAGES),
     ("PATCH", r"/v1/steps/[^/]+/feedback", Right.WRITE_MESSAGES),
     # What was said
     (_READING, rf"{_AGENT}/(messages|checkpoints|rewinds)(/.*)?", Right.READ_MESSAGES),

@@ -39,6 +39,7 @@ async def serve(env: Env) -> None:
         embedder,
         on_busy=settings.on_busy,
         search_settings=settings.search,
+        tending=settings.tending,
         beats=beats,
     )
     indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)

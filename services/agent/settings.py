@@ -9,6 +9,7 @@ from typing import Literal
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from services.agent.core.tending import TendingLimits
 from services.agent.resources.agents.model.settings import Defaults
 from services.common.context import Signer, Verifier
 from services.common.core.addresses import ALLOW
@@ -79,7 +80,8 @@ class CallbackSettings:
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
-    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take."""
+    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take;
+    tending: bounds of sleep-time."""
 
     listen: str
     external: ExternalSettings
@@ -95,6 +97,7 @@ class Settings:
     message_vectors: bool
     index_mib: int
     search: SearchSettings
+    tending: TendingLimits
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -117,6 +120,12 @@ class Settings:
             message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
             search=SearchSettings.read(env),
+            tending=TendingLimits(
+                seconds=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
+                tokens_per_day=env.integer(
+                    "LOCI_SLEEPTIME_TOKENS_PER_DAY", default=1_000_000, least=0, example="1000000"
+                ),
+            ),
         )
 
 

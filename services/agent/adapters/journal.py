@@ -12,6 +12,7 @@ import asyncpg
 
 from services.agent.adapters.chains import refuse_closed, refuse_long
 from services.agent.adapters.known_messages import KnownMessages
+from services.agent.adapters.tending import TendingTurns
 from services.agent.core.approvals import answers_of
 from services.agent.core.events import Ended, Event
 from services.agent.core.fact_log import options_to_json, settings_from_body
@@ -28,6 +29,7 @@ from services.agent.core.ports_journal import (
     TokenCounts,
     TurnRequest,
 )
+from services.agent.core.tending import TendingLimits, counts
 from services.agent.core.turn import begin_turn
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import WINDOW_MESSAGES, promote, release, window
@@ -73,13 +75,21 @@ async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, fr
 
 class PostgresJournal:
     """The run's log. `on_busy`: what becomes of a request for a busy conversation that says nothing of it; None: it is
-    rejected where both lock the conversation, and waits elsewhere.
+    rejected where both lock the conversation, and waits elsewhere. `tending`: see TendingLimits.
     """
 
-    def __init__(self, pool: asyncpg.Pool, worker_id: UUID, *, on_busy: OnBusy | None = None) -> None:
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        worker_id: UUID,
+        *,
+        on_busy: OnBusy | None = None,
+        tending: TendingLimits | None = None,
+    ) -> None:
         self._pool = pool
         self.worker_id = worker_id
         self._on_busy = on_busy
+        self._tending = TendingTurns(self.accept_within, tending or TendingLimits())
         self._messages = KnownMessages()
 
     async def accept(self, request: TurnRequest) -> Acceptance:
@@ -280,8 +290,8 @@ class PostgresJournal:
     async def _store(self, owned: OwnedRun, commit: Commit) -> tuple[Mapping[str, Any], CommitResult]:
         values = _commit_values(owned, commit)
         arguments, pending_id = sql.COMMIT.bind(**values), values["pending_message_id"]
-        extra = self._extra(owned, commit)
-        if extra or pending_id is not None:
+        extra, tended = self._extra(owned, commit), counts(commit.turn)
+        if extra or pending_id is not None or tended:
             async with self._pool.acquire() as connection, connection.transaction():
                 row = await connection.fetchrow(*arguments)
                 stored = _commit_result(row)
@@ -291,6 +301,9 @@ class PostgresJournal:
                     # The run ended just when it was cancelled: nobody wants to be asked any more.
                     owner = owned.organization_id, owned.conversation_id, (owned.run_id,)
                     stored = replace(stored, declined=owned.run_id in await decline(connection, *owner))
+                if tended:
+                    begun = await self._tending.begin(connection, owned)
+                    stored = replace(stored, run_ids=begun.run_ids, begun=begun.successors)
         else:
             row = await self._pool.fetchrow(*arguments)
             stored = _commit_result(row)

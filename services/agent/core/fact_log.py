@@ -18,6 +18,7 @@ from services.agent.core.facts import (
     ContextOverflowed,
     Fact,
     Failure,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Options,
@@ -29,8 +30,10 @@ from services.agent.core.facts import (
     Usage,
     UserSpoke,
 )
+from services.agent.core.groups.words import ENDING
 from services.agent.core.messages import Message
 from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
+from services.agent.core.rules.tool_rules import ExitLoop
 from services.agent.core.window.compaction import CompactionStats, Trigger
 
 # The settings that a fact holds; the rest of them are the request's options.
@@ -81,6 +84,15 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
             )
         case "tools_returned":
             return ToolsReturned(body["step"], messages[0], body.get("invalid", False))
+        case "member_spoke":
+            return MemberSpoke(
+                body["step"],
+                UUID(body["agent_id"]),
+                messages[0] if messages else _reply_without_parts(body),
+                Usage(**body["usage"]),
+                body["chosen"],
+                body["problem"],
+            )
         case "reminded":
             return Reminded(messages[0])
         case "run_ended":
@@ -105,7 +117,10 @@ def settings_from_body(body: Mapping[str, Any]) -> Settings:
     options = options_from_json(body.get("options", old))
     stored |= {
         "tool_ids": tuple(UUID(tool_id) for tool_id in stored["tool_ids"]),
-        "tool_rules": rules_from_json(stored.get("tool_rules", [])),
+        "tool_rules": (
+            *rules_from_json(stored.get("tool_rules", [])),
+            *(ExitLoop(tool.name) for tool in options.group_tools if tool.name in ENDING),
+        ),
         "options": options,
     }
     overrides = {"model": options.model, "system": options.system, "response_format": options.response_format}
@@ -120,7 +135,7 @@ def options_to_json(options: Options) -> dict[str, Any]:
     usual = Options()
     changed = {each.name: getattr(options, each.name) for each in fields(Options)}
     changed = {name: value for name, value in changed.items() if value != getattr(usual, name)}
-    for name in ("client_tools", "client_skills"):
+    for name in ("client_tools", "client_skills", "group_tools"):
         if name in changed:
             changed[name] = [asdict(one) for one in changed[name]]
     return {"max_steps": options.max_steps} | changed
@@ -129,8 +144,9 @@ def options_to_json(options: Options) -> dict[str, Any]:
 def options_from_json(stored: Mapping[str, Any]) -> Options:
     """Returns a request's options from their stored form."""
     values = dict(stored)
-    if "client_tools" in values:
-        values["client_tools"] = tuple(ClientTool(**one) for one in values["client_tools"])
+    for name in ("client_tools", "group_tools"):
+        if name in values:
+            values[name] = tuple(ClientTool(**one) for one in values[name])
     if "client_skills" in values:
         values["client_skills"] = tuple(ClientSkill(**one) for one in values["client_skills"])
     if "stop" in values:
@@ -175,6 +191,16 @@ def _kind_and_body(fact: Fact) -> tuple[str, dict[str, Any]]:
             return "tools_returned", {"step": fact.step} | ({"invalid": True} if fact.invalid else {})
         case Reminded():
             return "reminded", {}
+        case MemberSpoke():
+            return "member_spoke", {
+                "step": fact.step,
+                "agent_id": str(fact.agent_id),
+                "usage": usage_to_json(fact.usage),
+                "chosen": fact.chosen,
+                "problem": fact.problem,
+                "message_id": str(fact.message.id),
+                "at": fact.message.created_at.isoformat(),
+            }
         case RunEnded():
             failure = None if fact.failure is None else failure_to_json(fact.failure)
             return "run_ended", {"stop_reason": fact.stop_reason.value, "failure": failure}

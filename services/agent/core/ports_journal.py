@@ -106,6 +106,9 @@ class CommitResult:
     completed_at: datetime | None = None
     successor: tuple[UUID, UUID | None] | None = None
     declined: bool = False
+    # Runs that tend the agent's memory, and those of them whose turn it is.
+    run_ids: tuple[UUID, ...] = ()
+    begun: tuple[Successor, ...] = ()
 
 
 class Fenced(Exception):

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -63,6 +64,8 @@ class Worker:
         # Runs that this process drives or is about to; None until the driver is there.
         self._driven: dict[UUID, asyncio.Task[None] | None] = {}
         self._effects: dict[UUID, RunEffects] = {}
+        # Those of them that wait for others, with the number of runs that each waits for.
+        self._resting: Counter[UUID] = Counter()
         self._dropped: dict[UUID, _DropCount] = {}
         self.on_successor: Succeed = lambda organization_id, run_id, home_id: None
         # Told the tenant and the conversation of each run that was driven here.
@@ -74,8 +77,22 @@ class Worker:
 
     @property
     def load(self) -> int:
-        """Returns how many runs are driven here."""
-        return len(self._driven)
+        """Returns how many runs are driven here and do not wait for others: those that they wait for need a place."""
+        return len(self._driven) - len(self._resting.keys() & self._driven.keys())
+
+    @contextmanager
+    def rests(self, run_id: UUID | None) -> Iterator[None]:
+        """Marks a run as waiting for another one in this block; None: nothing waits but a caller."""
+        if run_id is None:
+            yield
+            return
+        self._resting[run_id] += 1
+        try:
+            yield
+        finally:
+            self._resting[run_id] -= 1
+            if not self._resting[run_id]:
+                del self._resting[run_id]
 
     async def stop(self) -> None:
         """Lets go of all runs; the lease hands them over."""
@@ -209,8 +226,8 @@ class Worker:
                 async with aclosing(loop.run(turn, effects)) as events:
                     async for event in events:
                         self._publisher.show(owned.run_id, event)
-                        if isinstance(event, Ended) and event.successor is not None:
-                            self.on_successor(owned.organization_id, *event.successor)
+                        if isinstance(event, Ended):
+                            self._succeed(owned.organization_id, event)
             self.forget(owned.run_id)
         except Fenced:
             _log.warning("run %s has another owner", owned.run_id)
@@ -226,6 +243,10 @@ class Worker:
             if self._driven.get(owned.run_id) is asyncio.current_task():
                 self._driven.pop(owned.run_id, None)
                 self._publisher.close(owned.run_id)
+
+    def _succeed(self, organization_id: UUID, event: Ended) -> None:
+        for successor in (*event.begun, *((event.successor,) if event.successor is not None else ())):
+            self.on_successor(organization_id, *successor)
 
 
 def _context(run: TurnRequest | OwnedRun) -> CallContext:

@@ -13,7 +13,8 @@ _SETTINGS = """jsonb_build_object(
         'model_settings', coalesce(c.model_settings, a.model_settings), 'response_format', a.response_format,
         'compaction_settings', a.compaction_settings, 'message_buffer_autoclear', a.message_buffer_autoclear,
         'recall_passages', a.recall_passages, 'max_files_open', a.max_files_open,
-        'per_file_view_window_char_limit', a.per_file_view_window_char_limit, 'agent_name', a.name)"""
+        'per_file_view_window_char_limit', a.per_file_view_window_char_limit, 'agent_name', a.name,
+        'enable_sleeptime', coalesce(a.enable_sleeptime, false))"""
 
 
 def _agent(organization: str, conversation: str, agent: str, options: str) -> str:

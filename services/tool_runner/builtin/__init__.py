@@ -22,6 +22,9 @@ from services.tool_runner.builtin import (
     run_code_with_tools,
     semantic_search_files,
     send_message,
+    send_message_to_agent_and_wait_for_reply,
+    send_message_to_agent_async,
+    send_message_to_agents_matching_tags,
     web_search,
 )
 from services.tool_runner.builtin.tool import BuiltinTool
@@ -42,6 +45,9 @@ BUILTIN_TOOLS: tuple[BuiltinTool, ...] = (
     archival_memory_search.TOOL,
     conversation_search.TOOL,
     send_message.TOOL,
+    send_message_to_agent_and_wait_for_reply.TOOL,
+    send_message_to_agent_async.TOOL,
+    send_message_to_agents_matching_tags.TOOL,
     open_files.TOOL,
     grep_files.TOOL,
     semantic_search_files.TOOL,

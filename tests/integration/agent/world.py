@@ -11,6 +11,7 @@ from uuid import UUID
 import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from services.agent.adapters.agent_directory import PostgresAgentDirectory
 from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.recall.rankings import PostgresRankings
@@ -21,8 +22,13 @@ from services.agent.core.events import Ended, Event, MessagePiece
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Call, Decision, Message, Part, Return, Text
 from services.agent.core.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo, ToolResult
+from services.agent.core.ports_agents import AGENT_TOOLS
 from services.agent.core.ports_journal import OnBusy, TurnRequest
+from services.agent.core.tending import TendingLimits
+from services.agent.driving.agent_calls import AgentTools
 from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
+from services.agent.driving.nested_turns import NestedTurns
+from services.agent.driving.speakers import Speakers
 from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
 from services.agent.recall.searching import Search
@@ -147,6 +153,8 @@ class ScriptedTools:
     parallel: frozenset[str] = frozenset()
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     return_char_limit: int = 50_000
+    # Of those by which agents speak to agents; the service runs them.
+    of_agents: tuple[str, ...] = ()
     cancelled: list[str] = field(default_factory=list)
     # Where each call was made.
     sites: dict[str, CallSite] = field(default_factory=dict)
@@ -157,13 +165,13 @@ class ScriptedTools:
             ToolInfo(
                 id=uuid7(),
                 name=name,
-                tool_type="custom",
+                tool_type="letta_multi_agent_core" if name in AGENT_TOOLS else "custom",
                 description="",
                 parameters=self.parameters.get(name, {"type": "object"}),
                 parallel=name in self.parallel,
                 return_char_limit=self.return_char_limit,
             )
-            for name in self.actions
+            for name in (*self.actions, *self.of_agents)
         )
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:
@@ -289,16 +297,19 @@ class World:
         capacity: int = CAPACITY,
         keep: timedelta = DAY,
         replies: Sequence[Any] = (),
+        tending: TendingLimits | None = None,
     ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died; `replies` are there before it takes over what waits."""
         worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)
-        journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
+        journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy, tending=tending)
         models, tools, memory = ScriptedModels([*replies]), ScriptedTools(), ScriptedMemory()
-        ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates())
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
-        worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
-        lease_keeper = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
         reader = Reader(journal, hub, frames, notices, keep=keep)
+        nested = NestedTurns(reader)
+        agent_tools = AgentTools(PostgresAgentDirectory(self.pool), nested, longest_seconds=SECONDS)
+        ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates(), agent_tools, Speakers(nested))
+        worker = nested.worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
+        lease_keeper = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
         await lease_keeper.start()
         tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
         try:

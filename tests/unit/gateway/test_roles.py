@@ -97,6 +97,8 @@ def test_who_only_talks_changes_nothing_but_by_talking() -> None:
         (f"PATCH /v1/agents/{A}/messages/message-1", {"developer", "client"}),
         (f"WEBSOCKET /v1/agents/{A}/ws", {"developer", "agent-only", "client"}),
         (f"WEBSOCKET /v1/conversations/{CONVERSATION}/ws", {"developer", "agent-only", "client"}),
+        ("WEBSOCKET /v1/groups/group-1/ws", {"developer", "agent-only", "client"}),
+        ("POST /v1/groups/group-1/messages/stream", {"developer", "agent-only", "client"}),
         (f"DELETE /v1/conversations/{CONVERSATION}", {"developer", "client"}),
         ("GET /v1/runs/run-1", {"developer", "agent-only", "read-only", "client"}),
         ("DELETE /v1/runs/run-1", {"developer"}),
