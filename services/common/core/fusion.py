@@ -11,6 +11,7 @@ Where scores cannot be compared, ranks are: reciprocal rank fusion (Cormack, Cla
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, TypeVar
 
 RRF_K = 60
@@ -60,6 +61,15 @@ def fuse_scores(
 def fuse_ranks(vectors: Sequence[VectorScores[Key]]) -> list[FusedScore[Key]]:
     """Returns one order of rankings by several models, whose similarities cannot be compared: by reciprocal rank."""
     return _ordered(reciprocal_ranks(one.scores for one in vectors), vectors, {})
+
+
+def best_of(*orders: Iterable[FusedScore[Key]]) -> list[FusedScore[Key]]:
+    """Returns one order in which everything has the best of its scores."""
+    best: dict[Key, FusedScore[Key]] = {}
+    for one in chain.from_iterable(orders):
+        if one.key not in best or one.score > best[one.key].score:
+            best[one.key] = one
+    return sorted(best.values(), key=lambda one: (-one.score, -(one.vector or 0.0)))
 
 
 def reciprocal_ranks(rankings: Iterable[Iterable[Key]]) -> dict[Key, float]:

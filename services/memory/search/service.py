@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
-from services.common.core.fusion import FusedScore
+from services.common.core.fusion import FusedScore, best_of
+from services.common.core.named_times import named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
 from services.common.core.vectors import to_embed
@@ -29,6 +32,8 @@ from services.memory.passages.model import (
     validate_query,
 )
 
+_NOW = partial(datetime.now, UTC)
+
 logger = logging.getLogger(__name__)
 
 
@@ -49,7 +54,7 @@ class _Answers:
 
 
 class PassageSearch:
-    """Searches. search_seconds: how long one waits for the embedding of its query."""
+    """Searches. search_seconds: how long one waits for the embedding of its query; now: when questions are asked."""
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class PassageSearch:
         *,
         search_seconds: float,
         settings: SearchSettings,
+        now: Callable[[], datetime] = _NOW,
     ) -> None:
         self._store = store
         self._sides = sides
@@ -67,6 +73,7 @@ class PassageSearch:
         self._embedder = embedder
         self._search_seconds = search_seconds
         self._settings = settings
+        self._now = now
 
     async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> SearchResult:
         """Returns the best passages of a place. Without vectors, a hybrid search is answered by words alone.
@@ -77,16 +84,35 @@ class PassageSearch:
         scope = await self._store.scope(organization_id, place)
         if not scope.whole.passages:
             return SearchResult([])
-        answers = await self._answers(organization_id, scope, query)
+        narrowed = self._at_named_time(query)
+        answers, inside = await asyncio.gather(
+            self._answers(organization_id, scope, query), self._fused_inside(organization_id, scope, narrowed)
+        )
         failed = {model: error for model, error in answers.vectors.items() if isinstance(error, LociError)}
         if query.mode is SearchMode.VECTOR and failed:
             raise next(iter(failed.values()))
-        rankings = [one for some in answers.vectors.values() if not isinstance(some, LociError) for one in some]
-        fused = fuse(rankings, answers.texts, query.mode)
+        fused = best_of(_fused(answers, query.mode), inside) if inside else _fused(answers, query.mode)
         if query.mode is SearchMode.HYBRID:
             fused = await self._with_neighbours(organization_id, fused, query.filter)
         hits = await self._hits(organization_id, fused[: query.top_k], query.context)
         return SearchResult(hits, tuple(model.handle for model in failed))
+
+    def _at_named_time(self, query: PassageQuery) -> PassageQuery | None:
+        """Returns the same question to the time that it names; None if it names none, or the caller says which."""
+        if query.mode is not SearchMode.HYBRID or query.filter.start is not None or query.filter.end is not None:
+            return None
+        named = named_time(query.text, self._now())
+        if named is None:
+            return None
+        filters = replace(query.filter, start=named.start, end=named.end)
+        return replace(query, text=named.rest or query.text, filter=filters)
+
+    async def _fused_inside(
+        self, organization_id: UUID, scope: Scope, query: PassageQuery | None
+    ) -> list[FusedScore[PassageKey]]:
+        if query is None:
+            return []
+        return _fused(await self._answers(organization_id, scope, query), query.mode)
 
     async def _with_neighbours(
         self, organization_id: UUID, fused: list[FusedScore[PassageKey]], filters: PassageFilter
@@ -163,6 +189,11 @@ class PassageSearch:
         if len(values) != model.dimensions:
             raise unusable_vector(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
         return unit(model.handle, values)
+
+
+def _fused(answers: _Answers, mode: SearchMode) -> list[FusedScore[PassageKey]]:
+    rankings = [one for some in answers.vectors.values() if not isinstance(some, LociError) for one in some]
+    return fuse(rankings, answers.texts, mode)
 
 
 def _sides(
