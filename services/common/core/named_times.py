@@ -48,9 +48,10 @@ _TOLD_DAYS = {"day": 3, "week": 7, "month": 7, "year": 14}
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """The time that a text names, with the days afterwards in which it is told of; `rest`: the other words."""
+    """The time that a text names, from `start` to `last`; it is told of until `end`. `rest`: the other words."""
 
     start: datetime
+    last: datetime
     end: datetime
     rest: str
 
@@ -66,10 +67,23 @@ def named_time(text: str, now: datetime) -> NamedTime | None:
                 rest = rest.replace(match.group(), " ", 1)
     if not spans:
         return None
-    return NamedTime(min(start for start, _ in spans), max(end for _, end in spans), " ".join(rest.split()))
+    start, last, end = min(one[0] for one in spans), max(one[1] for one in spans), max(one[2] for one in spans)
+    return NamedTime(start, last, end, " ".join(rest.split()))
 
 
-_Span = tuple[datetime, datetime]
+# Whoever asks so asks for what is true no more.
+_PAST = re.compile(
+    r"\b(?:used to|previous(?:ly)?|former(?:ly)?|originally|back then|in the past|at first|before)\b", re.I
+)
+
+
+def asks_of_the_past(text: str) -> bool:
+    """Returns whether a text asks for what was so once: "Where did Ada live before?"."""
+    return _PAST.search(text) is not None
+
+
+# Its beginning, its end, and until when it is told of.
+_Span = tuple[datetime, datetime, datetime]
 _Read = Callable[[Mapping[str, str | None], datetime], _Span]
 
 
@@ -81,7 +95,8 @@ def _valid(read: _Read, match: re.Match[str], now: datetime) -> _Span | None:
 
 
 def _span(start: datetime, days: int, told: str) -> _Span:
-    return start, start + timedelta(days=days + _TOLD_DAYS[told]) - timedelta(microseconds=1)
+    last = start + timedelta(days=days) - timedelta(microseconds=1)
+    return start, last, last + timedelta(days=_TOLD_DAYS[told])
 
 
 def _day_of(year: int, month: int, day: int) -> _Span:

@@ -9,7 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from services.common.core.fusion import FusedScore, best_of
-from services.common.core.named_times import named_time
+from services.common.core.named_times import asks_of_the_past, named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
 from services.common.core.vectors import to_embed
@@ -84,35 +84,35 @@ class PassageSearch:
         scope = await self._store.scope(organization_id, place)
         if not scope.whole.passages:
             return SearchResult([])
-        narrowed = self._at_named_time(query)
-        answers, inside = await asyncio.gather(
-            self._answers(organization_id, scope, query), self._fused_inside(organization_id, scope, narrowed)
-        )
+        query, more = self._at_named_time(query)
+        answers, *others = await asyncio.gather(*(self._answers(organization_id, scope, one) for one in (query, *more)))
         failed = {model: error for model, error in answers.vectors.items() if isinstance(error, LociError)}
         if query.mode is SearchMode.VECTOR and failed:
             raise next(iter(failed.values()))
-        fused = best_of(_fused(answers, query.mode), inside) if inside else _fused(answers, query.mode)
+        fused = _fused(answers, query.mode)
+        if others:
+            fused = best_of(fused, *(_fused(one, query.mode) for one in others))
         if query.mode is SearchMode.HYBRID:
             fused = await self._with_neighbours(organization_id, fused, query.filter)
         hits = await self._hits(organization_id, fused[: query.top_k], query.context)
         return SearchResult(hits, tuple(model.handle for model in failed))
 
-    def _at_named_time(self, query: PassageQuery) -> PassageQuery | None:
-        """Returns the same question to the time that it names; None if it names none, or the caller says which."""
-        if query.mode is not SearchMode.HYBRID or query.filter.start is not None or query.filter.end is not None:
-            return None
+    def _at_named_time(self, query: PassageQuery) -> tuple[PassageQuery, list[PassageQuery]]:
+        """Returns the question, of all times if it asks of the past, and the same to the time that it names, if any.
+
+        What a caller says of the time counts instead.
+        """
+        filters = query.filter
+        if query.mode is not SearchMode.HYBRID or any((filters.start, filters.end, filters.as_of, filters.history)):
+            return query, []
+        if asks_of_the_past(query.text):
+            query = replace(query, filter=replace(filters, history=True))
         named = named_time(query.text, self._now())
         if named is None:
-            return None
-        filters = replace(query.filter, start=named.start, end=named.end)
-        return replace(query, text=named.rest or query.text, filter=filters)
-
-    async def _fused_inside(
-        self, organization_id: UUID, scope: Scope, query: PassageQuery | None
-    ) -> list[FusedScore[PassageKey]]:
-        if query is None:
-            return []
-        return _fused(await self._answers(organization_id, scope, query), query.mode)
+            return query, []
+        told = replace(filters, start=named.start, end=named.end, history=True)
+        true_then = replace(filters, as_of=named.last, ended=True)
+        return query, [replace(query, text=named.rest or query.text, filter=one) for one in (told, true_then)]
 
     async def _with_neighbours(
         self, organization_id: UUID, fused: list[FusedScore[PassageKey]], filters: PassageFilter

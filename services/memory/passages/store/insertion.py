@@ -37,13 +37,13 @@ _INSERT = Statement(f"""
 WITH added AS (
     INSERT INTO memory.passages (
         organization_id, archive_id, id, text, tags, metadata, words, word_count, created_by_id,
-        last_updated_by_id, created_at)
+        last_updated_by_id, created_at, key, valid_from, valid_to)
     SELECT :organization_id, :archive_id, d.id, d.text, d.tags, d.metadata,
         to_tsvector('memory.words', d.words) || array_to_tsvector(:lexemes::text[]), d.word_count, :user_id, :user_id,
-        coalesce(d.created_at, now())
+        coalesce(d.created_at, now()), d.key, d.valid_from, d.valid_to
     FROM jsonb_to_recordset(:drafts) AS d (
         id uuid, text text, tags text[], metadata jsonb, words text, word_count integer,
-        created_at timestamptz)
+        created_at timestamptz, key text, valid_from timestamptz, valid_to timestamptz)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
     RETURNING id, tags, metadata, word_count, created_at, updated_at
 ), tagged AS (
@@ -138,6 +138,9 @@ def _passage_of(draft: PassageDraft, row: Any, archive_id: UUID, user_id: UUID, 
         last_updated_by_id=user_id,
         created_at=row["created_at"],
         updated_at=row["updated_at"],
+        key=draft.key,
+        valid_from=draft.valid_from,
+        valid_to=draft.valid_to,
     )
 
 
@@ -190,4 +193,7 @@ def _draft_json(draft: PassageDraft, search_words: Sequence[str]) -> dict[str, o
         "words": " ".join(search_words),
         "word_count": len(search_words),
         "created_at": draft.created_at,
+        "key": draft.key,
+        "valid_from": draft.valid_from,
+        "valid_to": draft.valid_to,
     }

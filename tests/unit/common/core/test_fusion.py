@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.core.fusion import FusedScore, VectorScores, fuse_ranks, fuse_scores, reciprocal_ranks
+from services.common.core.fusion import FusedScore, VectorScores, best_of, fuse_ranks, fuse_scores, reciprocal_ranks
 
 SCORES = st.dictionaries(st.integers(0, 30), st.integers(0, 2_000).map(lambda number: number / 100), max_size=20)
 
@@ -93,3 +93,9 @@ def test_ranks_where_scores_cannot_be_compared() -> None:
         "a": pytest.approx(1 / 61),
         "b": pytest.approx(1 / 62 + 1 / 61),
     }
+
+
+def test_everything_has_the_best_of_its_scores() -> None:
+    everywhere = [FusedScore("a", 0.5), FusedScore("b", 0.4, 0.9)]
+    then = [FusedScore("b", 0.9, 0.9), FusedScore("c", 0.1)]
+    assert [(one.key, one.score) for one in best_of(everywhere, then)] == [("b", 0.9), ("a", 0.5), ("c", 0.1)]

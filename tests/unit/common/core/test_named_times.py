@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from services.common.core.named_times import named_time
+from services.common.core.named_times import asks_of_the_past, named_time
 
 # A Saturday.
 NOW = datetime(2026, 11, 28, 15, 30, tzinfo=UTC)
@@ -83,3 +83,17 @@ def test_the_other_words_are_left() -> None:
 def test_the_ends_of_the_calendar(now: datetime) -> None:
     for text in ("last year", "ten years ago", "last week", "yesterday", "today", "last winter", "this year"):
         named_time(text, now)
+
+
+@pytest.mark.parametrize(
+    ("text", "past"),
+    [
+        ("Where did Ada live before?", True),
+        ("Where did she USED TO work?", True),
+        ("What was Tim's previous job?", True),
+        ("Where does Ada live?", False),
+        ("Is the performer there?", False),
+    ],
+)
+def test_who_asks_of_the_past(text: str, past: bool) -> None:
+    assert asks_of_the_past(text) is past
