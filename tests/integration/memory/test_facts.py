@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+import orjson
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
@@ -134,6 +135,30 @@ async def test_questions_about_the_past_find_the_past(memory: Memory) -> None:
     assert places(await memory.search(agent, "Where did Ada's cat live before?")) == ["Oslo", "Paris", "Rome"]
     [then, *_] = await memory.search(agent, "Where did Ada's cat live in June 2024?")
     assert places([then]) == ["Oslo"]
+
+
+async def test_tools_can_say_so(memory: Memory) -> None:
+    agent = await memory.agent_with()
+
+    async def insert(content: str, **more: Any) -> Any:
+        return await memory.apply(agent, "archival_memory_insert", content=content, **more)
+
+    async def found(query: str, **more: Any) -> list[str]:
+        answer = await memory.apply(agent, "archival_memory_search", query=query, **more)
+        return sorted(one["content"] for one in orjson.loads(answer.tool_return)["results"])
+
+    await insert("Ada's cat lives in Paris.", key=KEY)
+    stored = await insert("Ada's cat lives in Rome.", key=KEY)
+    assert await found("cat") == ["Ada's cat lives in Rome."]
+    assert len(await found("cat", history=True)) == 2
+    passage_id = stored.tool_return.split()[-1].rstrip(".")
+    await insert("Ada has no cat.", supersedes=[passage_id])
+    assert await found("cat") == ["Ada has no cat."]
+    for wrong, says in ((f"passage-{uuid4()}", "Nothing was stored"), ("Rome", "must be ids of passages")):
+        refused = await insert("x", supersedes=[wrong])
+        assert refused.is_error
+        assert says in refused.tool_return
+    assert len(await listed(memory, agent)) == 3
 
 
 async def test_two_at_the_same_time_leave_one(memory: Memory) -> None:
