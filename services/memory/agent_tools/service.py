@@ -7,6 +7,7 @@ it was killed half-way) finds the result and does nothing.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, ResourceExhausted
