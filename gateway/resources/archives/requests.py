@@ -148,7 +148,10 @@ def _fields(body: Body, *plain: str) -> dict[str, Any]:
     fields: dict[str, Any] = {name: sent[name] for name in plain if name in sent}
     if "metadata" in sent:
         fields["metadata_json"] = dump(sent["metadata"])
-    for name in ("created_at", "valid_from", "valid_to"):
-        if name in sent:
-            fields[name] = timestamp(sent[name])
+    if "created_at" in sent:
+        fields["created_at"] = timestamp(sent["created_at"])
+    # Loci's own: a null means that it is true since it was made, or still.
+    for name in ("valid_from", "valid_to"):
+        if name in body.model_fields_set:
+            fields[name] = timestamp(getattr(body, name))
     return fields

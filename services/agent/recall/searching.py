@@ -21,7 +21,7 @@ from services.agent.core.recall.query import (
     check_query,
     fuse,
 )
-from services.common.core.fusion import FusedScore, best_of
+from services.common.core.fusion import FusedScore, prefer
 from services.common.core.named_times import named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
@@ -73,7 +73,7 @@ class Search:
         narrowed = self._at_named_time(query)
         ranked, silent = await self._ranked(scope, query)
         if narrowed is not None:
-            ranked = best_of(ranked, (await self._ranked(scope, narrowed))[0])
+            ranked = prefer(ranked, (await self._ranked(scope, narrowed))[0])
         if query.mode is Mode.HYBRID:
             ranked = await self._with_neighbours(scope, query.filter, ranked)
         found = await self._rankings.found(scope, ranked, query.filter, query.limit)

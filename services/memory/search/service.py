@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from services.common.core.fusion import FusedScore, best_of
+from services.common.core.fusion import FusedScore, prefer
 from services.common.core.named_times import asks_of_the_past, named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
@@ -91,7 +91,7 @@ class PassageSearch:
             raise next(iter(failed.values()))
         fused = _fused(answers, query.mode)
         if others:
-            fused = best_of(fused, *(_fused(one, query.mode) for one in others))
+            fused = prefer(fused, *(_fused(one, query.mode) for one in others))
         if query.mode is SearchMode.HYBRID:
             fused = await self._with_neighbours(organization_id, fused, query.filter)
         hits = await self._hits(organization_id, fused[: query.top_k], query.context)

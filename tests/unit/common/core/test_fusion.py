@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.core.fusion import FusedScore, VectorScores, best_of, fuse_ranks, fuse_scores, reciprocal_ranks
+from services.common.core.fusion import FusedScore, VectorScores, fuse_ranks, fuse_scores, prefer, reciprocal_ranks
 
 SCORES = st.dictionaries(st.integers(0, 30), st.integers(0, 2_000).map(lambda number: number / 100), max_size=20)
 
@@ -95,7 +95,11 @@ def test_ranks_where_scores_cannot_be_compared() -> None:
     }
 
 
-def test_everything_has_the_best_of_its_scores() -> None:
+def test_everything_has_the_prefer_its_scores_and_the_timely_half_as_much_again() -> None:
     everywhere = [FusedScore("a", 0.5), FusedScore("b", 0.4, 0.9)]
-    then = [FusedScore("b", 0.9, 0.9), FusedScore("c", 0.1)]
-    assert [(one.key, one.score) for one in best_of(everywhere, then)] == [("b", 0.9), ("a", 0.5), ("c", 0.1)]
+    then = [FusedScore("b", 0.5, 0.9), FusedScore("c", 0.2)]
+    assert [(one.key, one.score) for one in prefer(everywhere, then)] == [
+        ("b", 0.75),
+        ("a", 0.5),
+        ("c", pytest.approx(0.3)),
+    ]
