@@ -101,7 +101,7 @@ def _copy(package: Path) -> Path:
 def _open(copy: Path) -> None:
     """Let everybody read our copy."""
     for folder, _, files in os.walk(copy):
-        os.chmod(folder, 0o755)
+        os.chmod(folder, 0o755)  # noqa: S103 - programs, which others run
         for path in (Path(folder, name) for name in files):
             if not path.is_symlink():
                 path.chmod(0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)

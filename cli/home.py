@@ -53,7 +53,7 @@ class Home:
         if len(os.fsencode(ours / LONGEST_SOCKET)) <= SOCKET_PATH_LIMIT:
             return ours
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"loci-{os.geteuid()}-{name}"
+        return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"loci-{os.geteuid()}-{name}"  # noqa: S108 - made with a check of its owner
 
     def socket(self, service: str) -> Path:
         """The Unix socket of a service."""

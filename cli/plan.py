@@ -12,7 +12,7 @@ from cli.home import Home
 from cli.names import SERVICES
 from cli.postgres import Cluster, Launch, wrap
 from cli.process import Program
-from cli.secrets import ENCRYPTION_KEY, PUBLIC_KEYS, SIGNING_KEY
+from cli.secrets import ENCRYPTION_KEY, MEMORY_KEY, PUBLIC_KEYS, SIGNING_KEY
 from cli.settings import RunSettings, is_loopback
 from services.llm_gateway.core.provider_types import TYPES
 
@@ -45,13 +45,15 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
     """The environment of the service or gateway `name`; `agent` still lacks its external address."""
     secrets = home.secrets
     defaults = {
-        "LOCI_CONTEXT_SIGNING_KEY": str(secrets / SIGNING_KEY),
+        # Parsers of strangers' files run beside the memory service: its key opens next to nothing.
+        "LOCI_CONTEXT_SIGNING_KEY": str(secrets / (MEMORY_KEY if name == "memory" else SIGNING_KEY)),
         "LOCI_CONTEXT_PUBLIC_KEYS": str(secrets / PUBLIC_KEYS),
         "LOCI_ENCRYPTION_KEY": str(secrets / ENCRYPTION_KEY),
         "LOCI_GATEWAY_URL": gateway_url(settings.host, settings.port),
         "GRPC_ENABLE_FORK_SUPPORT": "false",  # ours start programs by exec alone
     }
-    if is_loopback(settings.host) and not any(settings.environment.get(name) for name in _OTHERS_COME):
+    alone = is_loopback(settings.host) and not any(settings.environment.get(name) for name in _OTHERS_COME)
+    if alone:
         # Whoever adds a provider sits at this machine, and its models often do, too.
         defaults["LOCI_ALLOW_PRIVATE_PROVIDERS"] = "true"
         if not settings.asks_callers:
@@ -61,6 +63,8 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_HOME": str(home.root),
         "LOCI_HOST": settings.host,
         "LOCI_PORT": str(settings.port),
+        # What programs on this machine itself are for; see LOCI_MCP_STDIO.
+        "LOCI_SINGLE_USER": "true" if alone and not settings.asks_callers else "false",
         "PYTHONPATH": f"{ROOT}:{ROOT / 'gen'}",
         **{f"LOCI_{service.upper()}_ADDR": f"unix://{home.socket(service)}" for service in SERVICES},
     }
@@ -77,7 +81,7 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
 
 def gateway_url(host: str, port: int) -> str:
     """Returns the URL at which this machine reaches a gateway that listens on `host`."""
-    name = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host
+    name = "127.0.0.1" if host in {"0.0.0.0", "::", ""} else host  # noqa: S104 - compared, not bound
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 

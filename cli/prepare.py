@@ -19,9 +19,9 @@ import asyncpg
 from cli.errors import CliError
 from cli.home import write_secret
 from cli.roles import create_database, create_roles, create_schemas
-from cli.secrets import PUBLIC_KEYS, SIGNING_KEY, make_encryption_key
+from cli.secrets import MEMORY_KEY, PUBLIC_KEYS, SIGNING_KEY, make_encryption_key
 from services.common.database import wait_for_database
-from services.common.keys import new_private_key, public_keys_of
+from services.common.keys import load_private_key, new_private_key, public_keys_of
 from services.common.migrate import migrate
 from services.common.settings import SettingsError
 
@@ -29,16 +29,21 @@ PATIENCE = 10.0  # seconds for a database to answer
 
 
 def make_keys(folder: Path) -> None:
-    """The Ed25519 key that signs call contexts, its public half, and the key of secrets at rest."""
-    signing = folder / SIGNING_KEY
-    if not signing.exists():
-        write_secret(signing, new_private_key())
-    try:
-        public = public_keys_of(signing.read_text().strip())
-    except ValueError:
-        raise CliError(f"{signing} is damaged: expected an Ed25519 key in PEM; remove it for a new one") from None
-    write_secret(folder / PUBLIC_KEYS, public)
+    """The Ed25519 keys that sign call contexts, their public halves, and the key of secrets at rest."""
+    signing, memory = [_private_key(folder / name) for name in (SIGNING_KEY, MEMORY_KEY)]
+    write_secret(folder / PUBLIC_KEYS, public_keys_of(signing, memory_key=memory))
     make_encryption_key(folder)
+
+
+def _private_key(path: Path) -> str:
+    if not path.exists():
+        write_secret(path, new_private_key())
+    text = path.read_text().strip()
+    try:
+        load_private_key(text)
+    except ValueError:
+        raise CliError(f"{path} is damaged: expected an Ed25519 key in PEM; remove it for a new one") from None
+    return text
 
 
 async def make_database(urls: dict[str, str], passwords: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ _SUGGESTED = "OPENAI_API_KEY or ANTHROPIC_API_KEY"
 
 def ready_text(settings: RunSettings, home: Home, grpc_port: int | None) -> str:
     """Returns several lines without a trailing newline."""
-    host = "localhost" if settings.host in {"127.0.0.1", "0.0.0.0", "::", "::1"} else settings.host
+    host = "localhost" if settings.host in {"127.0.0.1", "0.0.0.0", "::", "::1"} else settings.host  # noqa: S104 - compared, not bound
     base = f"http://{host}:{settings.port}"
     return f"""\
 Loci is ready at {base}

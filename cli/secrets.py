@@ -13,6 +13,7 @@ from cli.names import SERVICES, role
 from cli.postgres import SUPERUSER
 
 SIGNING_KEY = "context-signing-key.pem"
+MEMORY_KEY = "memory-signing-key.pem"
 PUBLIC_KEYS = "context-public-keys.json"
 ENCRYPTION_KEY = "encryption-key"
 PASSWORDS = "database-passwords.json"

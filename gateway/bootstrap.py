@@ -18,12 +18,13 @@ from gateway.catalogue import Catalogue
 from gateway.errors.problems import TRACE_HEADER
 from gateway.git import routes as git_memory
 from gateway.mcp_api.endpoint import McpEndpoint
+from gateway.openai_api import embeddings as openai_embeddings
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api import routes as openai_compatible
 from gateway.openai_api.responses import routes as openai_responses
 from gateway.openapi import pages
 from gateway.peers import Peers
-from gateway.resources.access import access_tokens, api_keys, organizations, whoami
+from gateway.resources.access import access_tokens, api_keys, organizations, webhook_secret, whoami
 from gateway.resources.agents import attachments as agent_parts
 from gateway.resources.agents import files as agent_files
 from gateway.resources.agents import overviews as agent_overviews
@@ -43,6 +44,7 @@ from gateway.resources.groups import routes as groups
 from gateway.resources.identities import routes as identities
 from gateway.resources.jobs import routes as jobs
 from gateway.resources.mcp_servers import by_name as mcp_by_name
+from gateway.resources.mcp_servers import consent as mcp_consent
 from gateway.resources.mcp_servers import routes as mcp_servers
 from gateway.resources.messages import routes as messages
 from gateway.resources.messages import search as message_search
@@ -67,6 +69,7 @@ from gateway.resources.usage import routes as usage
 from gateway.rest.services import Services
 from gateway.server import ade
 from gateway.server.dispatcher import Dispatcher
+from gateway.server.forwarded import ForwardedRequests
 from gateway.server.middleware import RequestMiddleware
 from gateway.settings import Settings
 from gateway.sockets import routes as sockets
@@ -95,6 +98,7 @@ _ROUTERS = (
     git_memory,
     folders,
     tool_runs,
+    mcp_consent,
     mcp_by_name,
     tools,
     mcp_servers,
@@ -102,6 +106,7 @@ _ROUTERS = (
     sandbox_configs,
     models,
     openai_compatible,
+    openai_embeddings,
     openai_responses,
     providers,
     embedding_changes,
@@ -127,16 +132,23 @@ _ROUTERS = (
     access_tokens,
     api_keys,
     organizations,
+    webhook_secret,
     whoami,
 )
 # Headers of answers that pages of other origins may read.
 _EXPOSED = [
     TRACE_HEADER,
+    "content-disposition",
+    "etag",
+    "location",
     "retry-after",
+    "x-loci-without-vectors",
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
+    "x-search-mode",
     "x-should-retry",
+    "x-upload-result",
 ]
 
 
@@ -175,7 +187,7 @@ def build(
     app.state.services = Services(settings, peers, Catalogue(peers), ConversationAgents(peers))
     for module in _ROUTERS:
         app.include_router(module.router, prefix="/v1")
-    for module in (openai_compatible, openai_responses):
+    for module in (openai_compatible, openai_embeddings, openai_responses):
         app.include_router(module.router, prefix=openai_errors.PREFIX, include_in_schema=False)
     mcp = McpEndpoint(app.state.services)
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
@@ -204,5 +216,9 @@ def build(
             allow_methods=["*"],
             allow_headers=["*"],
             expose_headers=_EXPOSED,
+            # A page of an allowed origin may be on the internet, and this server in the network at home.
+            allow_private_network=True,
         )
+    if settings.trusted_proxies:
+        served = ForwardedRequests(served, settings.trusted_proxies)
     return Gateway(served, app, peers, mcp)

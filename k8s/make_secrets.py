@@ -22,10 +22,13 @@ POSTGRES_HOST = "postgres"
 
 def manifests(database_url: str, postgres_password: str | None = None) -> list[dict[str, Any]]:
     """Every object that the base expects; `postgres_password` adds the secret of `overlays/dev`."""
-    signing_key = new_private_key()
+    signing_key, memory_key = new_private_key(), new_private_key()
     objects = [
-        _config_map("loci-public-keys", {"LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(signing_key)}),
+        _config_map(
+            "loci-public-keys", {"LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(signing_key, memory_key=memory_key)}
+        ),
         _secret("loci-signing-key", {"LOCI_CONTEXT_SIGNING_KEY": signing_key}),
+        _secret("loci-memory-signing-key", {"LOCI_CONTEXT_SIGNING_KEY": memory_key}),
         _secret(
             "loci-encryption-key",
             {"LOCI_ENCRYPTION_KEY": base64.b64encode(secrets.token_bytes(32)).decode()},

@@ -13,7 +13,7 @@ from gateway.access.run_tokens import acting_context, bearer_of, check_route, ha
 from gateway.git.requests import with_bearer
 from gateway.vendors.keys import for_loci
 from services.common.context import CallContext, Signer, Verifier, use_context
-from services.common.errors import Unauthenticated
+from services.common.errors import PermissionDenied, Unauthenticated
 from services.common.ids import from_public
 
 DEFAULT_ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
@@ -80,6 +80,7 @@ class Authenticator:
         if has_run_token(headers):
             context = run_context(headers, self._verifier)
             check_route(method, path)
+            await self._check_ceiling(context, method, path, query)
             # Not the token: a call that is made again after a crash has another.
             return Caller(acting_context(context, AUDIENCE), f"run {context.run_id}".encode())
         exempt = right_of(method, path) is Right.OPEN
@@ -95,6 +96,15 @@ class Authenticator:
         user_id = from_public("user", named.decode("latin-1")) if named else DEFAULT_USER
         context = CallContext(DEFAULT_ORGANIZATION, user_id, "admin", AUDIENCE)
         return Caller(context, self._password, None if exempt else "")
+
+    async def _check_ceiling(self, context: CallContext, method: str, path: str, query: bytes) -> None:
+        """Raises PermissionDenied where a tool goes further than the credential that its run was begun with."""
+        if context.ceiling is None:
+            return
+        if self._keys is None:
+            raise PermissionDenied("keys are not known here", reason="RUN_NOT_PERMITTED")
+        with use_context(acting_context(context, AUDIENCE), signer=self._keys.signer):
+            await self._keys.authorizer.check_run(context.ceiling, method, path, query)
 
     async def _known(
         self, bearer: bytes, method: str, path: str, headers: Mapping[bytes, bytes], query: bytes

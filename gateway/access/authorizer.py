@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from gateway.access.roles import ADMIN, MAY, Right, Target, right_of, target_of
+from gateway.access.roles import ADMIN, MAY, Right, Target, right_in_run, right_of, target_of
 from gateway.peers import Peers
 from gateway.resources.conversations.responses import ConversationAgents
 from loci.agent.v1 import run_service_pb2, step_service_pb2
+from services.common.core.ceiling import Ceiling, ceiling
 from services.common.errors import PermissionDenied
 
 _PORTS = {"http": 80, "https": 443}
@@ -22,6 +23,27 @@ class Grant:
     agents: Mapping[str, frozenset[Right]] | None = None
     # The page whose requests it is for; empty: anybody's.
     hostname: str = ""
+
+    @property
+    def ceiling(self) -> Ceiling | None:
+        """The most that may be done in its name; None: all of the tenant."""
+        if self.role == ADMIN:
+            return None
+        if self.agents is None:
+            return Ceiling(self.role)
+        named = {agent: frozenset(right.name.lower() for right in rights) for agent, rights in self.agents.items()}
+        return ceiling(self.role, named)
+
+
+def grant_below(limit: Ceiling) -> Grant:
+    """Returns the grant of whoever began a chain, from its ceiling."""
+    if limit.resources is None:
+        return Grant(limit.role)
+    known = {right.name.lower(): right for right in Right}
+    return Grant(
+        limit.role,
+        {agent: frozenset(known[name] for name in rights if name in known) for agent, rights in limit.resources},
+    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +60,13 @@ class Authorizer:
         if grant.hostname and origin and _origin(origin) != _origin(grant.hostname):
             sentence = f"this token is for pages of {grant.hostname}, not of {origin[:200]}"
             raise PermissionDenied(sentence, reason="ORIGIN_NOT_ALLOWED")
-        right = right_of(method, path)
+        await self._check(grant, right_of(method, path), method, path, query)
+
+    async def check_run(self, limit: Ceiling, method: str, path: str, query: bytes) -> None:
+        """Raises the same where a tool goes further than whoever began its run."""
+        await self._check(grant_below(limit), right_in_run(method, path), method, path, query)
+
+    async def _check(self, grant: Grant, right: Right | None, method: str, path: str, query: bytes) -> None:
         if right is None or right not in MAY.get(grant.role, frozenset()):
             raise _refused(f"the role {grant.role} may not {method} {path[:200]}")
         if grant.agents is None or right in (Right.OPEN, Right.ANYBODY):

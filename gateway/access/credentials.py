@@ -80,15 +80,18 @@ class Credentials:
         return principal
 
     def _read(self, response: wire.AuthenticateResponse) -> Principal:
+        grant = _grant(response)
         context = CallContext(
             from_public("org", response.organization_id),
             from_public("user", response.user_id),
             response.role,
             self._audience,
+            ceiling=grant.ceiling,
+            credential_id=response.credential_id,
         )
         limit = response.requests_per_minute if response.HasField("requests_per_minute") else None
         ends_at = response.expires_at.ToNanoseconds() / 1e9 if response.HasField("expires_at") else float("inf")
-        return Principal(context, response.credential_id, _grant(response), limit, ends_at)
+        return Principal(context, response.credential_id, grant, limit, ends_at)
 
 
 def _grant(response: wire.AuthenticateResponse) -> Grant:

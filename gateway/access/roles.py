@@ -52,9 +52,14 @@ _CONVERSATION = r"/v1/conversations/[^/]+"
 _ROUTES: Sequence[tuple[str, str, Right]] = (
     # Liveness probes carry no key, nor does a browser that comes back from an authorization server, reads the docs or
     # opens the page at /, which asks for one.
-    (_READING, r"/v1/(health|ready|tools/mcp/oauth/callback)|/(docs(/.*)?|redoc|openapi\.json|assets/.*)?", Right.OPEN),
+    (
+        _READING,
+        r"/v1/(health|ready|tools/mcp/oauth/(callback|begin))|/(docs(/.*)?|redoc|openapi\.json|assets/.*)?",
+        Right.OPEN,
+    ),
+    ("POST", "/v1/tools/mcp/oauth/begin", Right.OPEN),
     (_READING, "/v1/whoami", Right.ANYBODY),
-    (_ALL, r"/v1/(api-keys|users|orgs|admin)(/.*)?", Right.OWN),
+    (_ALL, r"/v1/(api-keys|users|orgs|admin|webhook-secret)(/.*)?", Right.OWN),
     ("POST|PUT|PATCH|DELETE", r"/v1/(providers|budgets)(/.*)?", Right.OWN),
     # Talking
     ("POST", r"/v1/(anthropic|zai)/v1/messages(/count_tokens)?", Right.WRITE_MESSAGES),
@@ -64,10 +69,13 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
     (_READING, r"(/openai)?/v1/responses/[^/]+", Right.READ_MESSAGES),
     ("POST|DELETE", r"(/openai)?/v1/responses(/.*)?", Right.WRITE_MESSAGES),
     ("POST", r"/v1/agents/messages/search|/v1/messages/search", Right.READ_MESSAGES),
-    ("POST", rf"{_AGENT}/messages/capture", Right.WRITE_AGENT),
+    # Another prompt and another model than the agent's.
+    ("POST", rf"{_AGENT}/(messages/capture|generate)", Right.WRITE_AGENT),
+    # Shows its instructions.
+    ("POST", rf"({_AGENT}|{_CONVERSATION})/messages/preview-raw-payload", Right.READ_AGENT),
     (
         f"POST|{_SOCKET}",
-        rf"({_AGENT}|{_CONVERSATION})/(messages(/.*)?|ws|stream|cancel|generate)",
+        rf"({_AGENT}|{_CONVERSATION})/(messages(/.*)?|ws|stream|cancel)",
         Right.WRITE_MESSAGES,
     ),
     ("POST", r"/v1/conversations|/v1/groups/[^/]+/messages(/.*)?", Right.WRITE_MESSAGES),
@@ -104,18 +112,30 @@ _RESOURCES = r"""
     executions folders groups identities jobs learned-windows mcp-servers messages passages providers runs
     sandbox-config schedules sources steps tags templates tools usage
 """
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _RESOURCE = re.compile(rf"/v1/({'|'.join(_RESOURCES.split())})(/.*)?")
 _RULES = [(re.compile(methods), re.compile(paths), right) for methods, paths, right in _ROUTES]
 
 
 def right_of(method: str, path: str) -> Right | None:
     """Returns the right that a request needs; `path` in its canonical form. None: nothing was decided about it."""
+    if _CONTROL.search(path):  # routes are found before a newline at their end, and rows are not
+        return None
     for methods, paths, right in _RULES:
         if methods.fullmatch(method) and paths.fullmatch(path):
             return right
     if not _RESOURCE.fullmatch(path):
         return None
     return Right.READ if method in ("GET", "HEAD") else Right.WRITE
+
+
+# What a tool calls of an agent's tools, its model could be talked into.
+_TOOL_CALL = re.compile(rf"{_AGENT}/tools/[^/]+/run")
+
+
+def right_in_run(method: str, path: str) -> Right | None:
+    """Returns the right that whoever began a run needs, so that a tool may make a request in it."""
+    return Right.WRITE_MESSAGES if method == "POST" and _TOOL_CALL.fullmatch(path) else right_of(method, path)
 
 
 class Target(NamedTuple):

@@ -27,8 +27,8 @@ _PERMITTED = [
         (_READ, r"(folders|models|runs|sources|steps|tags|tools|health)(/.*)?"),
         ("POST", r"chat/completions|responses|runs/[^/]+/stream|tools/(run|search)"),
         ("PATCH", r"steps/[^/]+/feedback"),
+        # Calls of an MCP server's tool by its own route would go past the approval of the agent that has it.
         (_READ, r"mcp-servers(?!/connect)(/.*)?"),
-        ("POST", r"mcp-servers/[^/]+/tools/[^/]+/run|tools/mcp/servers/[^/]+/tools/[^/]+/execute"),
     )
 ]
 # Of those, what shows or sets secrets.

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 _POLICY_VIOLATION = 1008
 # Of our own faults nobody is told: these say that the caller is let in no more.
-_REFUSED = ("CREDENTIAL_INVALID", "ROLE_NOT_PERMITTED", "ORIGIN_NOT_ALLOWED")
+LET_IN_NO_MORE = ("CREDENTIAL_INVALID", "ROLE_NOT_PERMITTED", "ORIGIN_NOT_ALLOWED")
 # What goes through a socket does not wait longer for an answer.
 _PATIENCE_SECONDS = 1.0
 
@@ -59,7 +59,7 @@ class SocketReauth:
         except TimeoutError:
             logger.warning("whether a socket's caller is still let in was not told in time")
         except LociError as error:
-            if error.reason not in _REFUSED:
+            if error.reason not in LET_IN_NO_MORE:
                 logger.warning("whether a socket's caller is still let in cannot be told now: %s", error.message)
             elif not self._closed:
                 self._closed = True

@@ -8,6 +8,7 @@ import orjson
 
 from gateway.agent_files.checks import invalid_file
 from gateway.agent_files.schema import FileAgent, FileBlock, FileFolder, FileServer, FileTool
+from gateway.rest.convert import from_json
 from loci.agent.v1 import agent_pb2
 from loci.memory.v1 import block_pb2, folder_pb2
 from loci.tool.v1 import mcp_pb2, tool_pb2
@@ -207,6 +208,14 @@ def tool_draft(tool: FileTool) -> tool_pb2.Tool:
         source_code=source,
         tags=tool.tags or (),
         **{name: value for name, value in fields.items() if value is not None},
+    )
+
+
+def same_code(one: tool_pb2.Tool, other: tool_pb2.Tool) -> bool:
+    """Returns whether two tools run the same code, packages included."""
+    packages = ("pip_requirements_json", "npm_requirements_json")
+    return one.source_code == other.source_code and all(
+        (from_json(getattr(one, name)) or []) == (from_json(getattr(other, name)) or []) for name in packages
     )
 
 

@@ -39,7 +39,7 @@ _FRAME_MESSAGES, _FRAME_BYTES = 500, 8 * 1024 * 1024
 _REPLACED = (
     "source_code", "json_schema_json", "args_json_schema_json", "description", "tags", "return_char_limit",
     "default_requires_approval", "enable_parallel_execution", "metadata_json", "pip_requirements_json",
-    "npm_requirements_json",
+    "npm_requirements_json", "network_json",
 )  # fmt: skip
 
 
@@ -168,9 +168,11 @@ class _Import:
         tool_id = to_public("tool", uuid7())
         request = tool_service_pb2.CreateToolRequest(tool_id=tool_id, tool=drafts.tool_draft(tool))
         with _named(f"{tool.id} ({name[:60]})"):
-            created = (await self._peers.call(self._peers.tools.CreateTool, request)).tool
+            created = await self._peers.call(self._peers.tools.CreateTool, request)
+        for warning in created.warnings:
+            self._warn(f"the tool {name[:100]}: {warning}")
         self._later(self._peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=tool_id))
-        return created.id
+        return created.tool.id
 
     async def _replace(self, tool: FileTool, stored: tool_pb2.Tool) -> None:
         before = tool_pb2.Tool(
@@ -180,10 +182,18 @@ class _Import:
         if draft.source_type != drafts.language_of(stored.source_type):
             self._warn(f"the tool {stored.name} is written in {stored.source_type} here and was left as it is")
             return
+        if drafts.same_code(draft, stored):
+            draft.network_json = stored.network_json
+        elif stored.network_json:
+            # Hosts, and secrets for them, were given to the code that somebody had read.
+            self._warn(f"the tool {stored.name} reaches nothing any more: its code came from a file; set its network")
+        draft.default_requires_approval |= stored.default_requires_approval
         mask = FieldMask(paths=_REPLACED)
         changed = tool_service_pb2.UpdateToolRequest(tool_id=stored.id, tool=draft, update_mask=mask)
         with _named(f"{tool.id} ({stored.name})"):
-            await self._peers.call(self._peers.tools.UpdateTool, changed)
+            updated = await self._peers.call(self._peers.tools.UpdateTool, changed)
+        for warning in updated.warnings:
+            self._warn(f"the tool {stored.name}: {warning}")
         back = tool_service_pb2.UpdateToolRequest(tool_id=stored.id, tool=before, update_mask=mask)
         self._later(self._peers.tools.UpdateTool, back)
 

@@ -75,7 +75,7 @@ def problem_of(error: LociError) -> Problem:
 
 def _headers(rule: Rule, error: LociError) -> Mapping[str, str]:
     headers = {"x-should-retry": "false"} if rule.final else {}
-    if error.reason == "REQUESTS_RATE_LIMITED":
+    if error.reason in ("REQUESTS_RATE_LIMITED", "GUESSES_RATE_LIMITED"):
         # Where the client stands, in headers' names.
         headers |= error.metadata
     if rule.status == 401:

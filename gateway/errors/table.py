@@ -79,6 +79,7 @@ BY_REASON: Mapping[str, Rule] = {
     "FORWARD_NOT_PERMITTED": Rule(403),
     "GROUP_INVALID": Rule(422),
     "FIELD_INVALID": Rule(422),
+    "GUESSES_RATE_LIMITED": Rule(429),
     "IDENTITY_INVALID": Rule(422),
     "IDENTITY_KEY_TAKEN": Rule(409, final=True),
     "IMPORT_EXISTS": Rule(409, final=True),

@@ -14,8 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.access import handshakes
 from gateway.access.auth import Authenticator, Caller
+from gateway.access.guesses import Guesses, address_of
 from gateway.access.rate_limits import RateLimits
 from gateway.access.socket_reauth import SocketReauth
+from gateway.access.stream_reauth import StreamReauth
 from gateway.errors.dialects import answer
 from gateway.errors.invalid import InvalidRequest
 from gateway.errors.problems import Problem, problem_of
@@ -24,7 +26,7 @@ from gateway.git.requests import PREFIX as GIT
 from gateway.server.body_limits import BodyLimit, BodyTooLarge, BodyTooSlow, LimitedBody
 from services.common import telemetry
 from services.common.context import Signer, use_context
-from services.common.errors import LociError
+from services.common.errors import LociError, Unauthenticated
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class RequestMiddleware:
         """
         self._app = app
         self._limits = limits
+        self._guesses = Guesses()
         self._authenticator = authenticator
         self._signer = signer
         self._key_cache = key_cache
@@ -114,7 +117,11 @@ class RequestMiddleware:
             return
         with use_context(caller.context, signer=self._signer):
             try:
-                await self._app(scope, body.receive, send)
+                if caller.counted_as:  # a key or a token, which can be revoked
+                    again = partial(self._authenticate, scope["method"], scope, headers)
+                    await StreamReauth(again, self._key_cache, scope, send).serve(self._app, body.receive)
+                else:
+                    await self._app(scope, body.receive, send)
             except BodyTooLarge:
                 await limit.refuse(scope, body, send)
             except BodyTooSlow:
@@ -126,7 +133,15 @@ class RequestMiddleware:
 
     async def _authenticate(self, method: str, scope: Scope, headers: dict[bytes, bytes]) -> Caller:
         _refuse_nul(scope.get("raw_path") or b"", scope["query_string"])
-        caller = await self._authenticator.caller(method, scope["path"], headers, scope["query_string"])
+        address = address_of(scope.get("client"))
+        self._guesses.check(address, headers)
+        try:
+            caller = await self._authenticator.caller(method, scope["path"], headers, scope["query_string"])
+        except Unauthenticated:
+            self._guesses.wrong(address, headers)
+            raise
+        if caller.credential:
+            self._guesses.right(address, headers)
         scope["loci.caller"] = caller
         return caller
 

@@ -1,5 +1,6 @@
 """Puts the agent service together. Tests do it with this, too."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -217,7 +218,10 @@ def build(
     devices = DeviceConnections(stores.devices)
     lease_keeper.on_device_notice = devices.wake
     servicers: list[Registration] = [
-        (add_AccessServiceServicer_to_server, AccessServicer(stores.credentials, Tenants(stores.tenants))),
+        (
+            add_AccessServiceServicer_to_server,
+            AccessServicer(stores.credentials, Tenants(stores.tenants), callbacks.secret),
+        ),
         (add_AgentServiceServicer_to_server, AgentServicer(agents, folders, tool_runs, deliveries.wake)),
         (add_CheckpointServiceServicer_to_server, CheckpointServicer(checkpoints)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
@@ -250,4 +254,10 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
+
+    async def tell_ready(holds: bool) -> None:
+        await asyncio.gather(*(server.tell_ready(holds) for server in servers))
+
+    # A replica whose runs others may take is sent no more of them.
+    lease_keeper.on_lease = tell_ready
     return AgentProcess(servers, lease_keeper, deliveries, callback_deliveries, recorder, filler, scheduler, devices)

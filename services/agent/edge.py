@@ -11,7 +11,9 @@ from uuid import UUID
 from services.agent.resources.access.model import hash_of, may
 from services.agent.resources.access.ports import CredentialStore
 from services.common.context import CallContext, Signer
+from services.common.core.ceiling import Ceiling
 from services.common.errors import PermissionDenied, Unauthenticated
+from services.common.ids import to_public
 
 DEFAULT_ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
 DEFAULT_USER = UUID("00000000-0000-4000-8000-000000000000")
@@ -60,7 +62,15 @@ class Edge:
             limited = " limited to some agents, which is for REST alone," if identity.agent_ids else ""
             sentence = f"a key with the role {identity.role}{limited} may not call {method}"
             raise PermissionDenied(sentence, reason="ROLE_NOT_PERMITTED")
-        return CallContext(identity.organization_id, identity.user_id, identity.role, AUDIENCE)
+        limit = None if identity.role == "admin" else Ceiling(identity.role)
+        return CallContext(
+            identity.organization_id,
+            identity.user_id,
+            identity.role,
+            AUDIENCE,
+            ceiling=limit,
+            credential_id=to_public("key", identity.id),
+        )
 
 
 def _credential(metadata: Sequence[tuple[str, str | bytes]]) -> bytes:

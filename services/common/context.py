@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from google.protobuf.message import DecodeError
 
 from loci.common.v1 import context_pb2
+from services.common.ceiling import ceiling_from_proto, ceiling_to_proto
+from services.common.core.ceiling import Ceiling
 from services.common.errors import Unauthenticated
 
 K = TypeVar("K")
@@ -49,6 +51,10 @@ class CallContext:
     ancestors: tuple[UUID, ...] = ()
     # Seconds since the epoch at which the whole chain's work must end.
     deadline: float | None = None
+    # The most that may be done here, by whoever acts; None: all of the tenant.
+    ceiling: Ceiling | None = None
+    # Of the key or token that was shown to an edge, prefixed; empty for none, and in runs.
+    credential_id: str = ""
     # Seconds since the epoch; set by the signer.
     expires_at: float = field(default=0.0, compare=False)
     # The serialized SignedCallContext.
@@ -88,11 +94,30 @@ class Signer:
         return signed
 
 
-class Verifier:
-    """Checks tokens against public keys by key id. A token's signature is checked once, then remembered."""
+@dataclass(frozen=True, slots=True)
+class KeyLimit:
+    """What a key may vouch for: no run, and this role alone, before these services."""
 
-    def __init__(self, public_keys: Mapping[str, Ed25519PublicKey]) -> None:
+    role: str
+    audience: frozenset[str]
+
+    def permits(self, context: CallContext) -> bool:
+        """Returns whether a context stays within."""
+        is_within = context.role == self.role and self.audience.issuperset(context.audience)
+        return is_within and context.run_id is None and not context.ancestors
+
+
+class Verifier:
+    """Checks tokens against public keys by key id. A token's signature is checked once, then remembered.
+
+    limits: of the keys that may not vouch for everything, by key id.
+    """
+
+    def __init__(
+        self, public_keys: Mapping[str, Ed25519PublicKey], limits: Mapping[str, KeyLimit] | None = None
+    ) -> None:
         self._public_keys = dict(public_keys)
+        self._limits = dict(limits or {})
         self._verified: dict[bytes, CallContext] = {}
 
     def verify(self, token: bytes, audience: str) -> CallContext:
@@ -120,7 +145,10 @@ class Verifier:
             signed = context_pb2.SignedCallContext.FromString(token)
             public_key = self._public_keys[signed.key_id]
             public_key.verify(signed.signature, signed.context)
-            return _decode(signed.context, token)
+            context = _decode(signed.context, token)
+            if (limit := self._limits.get(signed.key_id)) and not limit.permits(context):
+                raise ValueError("this key may not vouch for that")
+            return context
         except (DecodeError, KeyError, InvalidSignature, ValueError):
             # One sentence for every cause: a forger learns nothing from it.
             raise Unauthenticated("the call context is not valid", reason="CONTEXT_INVALID") from None
@@ -140,10 +168,13 @@ def _encode(context: CallContext, expires_at: float) -> bytes:
         audience=context.audience,
         run_id="" if context.run_id is None else str(context.run_id),
         ancestor_run_ids=[str(run_id) for run_id in context.ancestors],
+        credential_id=context.credential_id,
     )
     message.expire_time.FromMicroseconds(round(expires_at * 1e6))
     if context.deadline is not None:
         message.deadline.FromMicroseconds(round(context.deadline * 1e6))
+    if context.ceiling is not None:
+        message.ceiling.CopyFrom(ceiling_to_proto(context.ceiling))
     return message.SerializeToString()
 
 
@@ -157,6 +188,8 @@ def _decode(body: bytes, token: bytes) -> CallContext:
         run_id=UUID(message.run_id) if message.run_id else None,
         ancestors=tuple(UUID(run_id) for run_id in message.ancestor_run_ids),
         deadline=message.deadline.ToMicroseconds() / 1e6 if message.HasField("deadline") else None,
+        ceiling=ceiling_from_proto(message.ceiling) if message.HasField("ceiling") else None,
+        credential_id=message.credential_id,
         expires_at=message.expire_time.ToMicroseconds() / 1e6,
         token=token,
     )

@@ -3,9 +3,11 @@
 import contextlib
 import resource
 
+from services.common.process_cage import enter_cage
+
 
 def limit_process(*, memory_bytes: int, cpu_seconds: int | None = None, open_files: int | None = None) -> None:
-    """Limits this process for good: these resources, no files written, no core. None: as it was."""
+    """Limits this process for good: these resources, no files written, no core, and a cage. None: as it was."""
     limits = (
         (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_AS, memory_bytes),
@@ -17,3 +19,4 @@ def limit_process(*, memory_bytes: int, cpu_seconds: int | None = None, open_fil
         if value is not None:
             with contextlib.suppress(ValueError, OSError):  # not every system has every limit
                 resource.setrlimit(what, (value, value))
+    enter_cage()

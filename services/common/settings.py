@@ -17,6 +17,8 @@ from typing import Final, TypeVar, overload
 
 import uvloop
 
+from services.common.process_cage import hide_process
+
 T = TypeVar("T")
 
 _OPEN_FILES = 65_536
@@ -260,6 +262,7 @@ def _settle_memory() -> None:
 
 
 async def _run_main(main: Main) -> None:
+    hide_process()
     await main(Env.of_process())
 
 

@@ -5,6 +5,7 @@ date.
 from services.common import telemetry
 from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
+from services.common.own_places import OWN, places_of
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
 from services.llm_gateway.bootstrap import AUDIENCE, build
@@ -17,6 +18,7 @@ _POOL_SIZE = 4
 async def serve(env: Env) -> None:
     """Serves until a signal comes."""
     settings = Settings.read(env)
+    OWN.learn(places_of(env))
     telemetry.setup(AUDIENCE, env)
     database = settings.database
     await wait_for_database(database.url)

@@ -35,4 +35,5 @@ CALLER = record(
         "has_credential": FLAG,
     },
 )
+WEBHOOK_SECRET = record("WebhookSecret", {"secret": TEXT})
 USER = of("User", access_service_pb2.User.DESCRIPTOR, updated_at=MOMENT, is_deleted=FLAG)

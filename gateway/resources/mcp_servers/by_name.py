@@ -1,14 +1,11 @@
-"""MCP servers by name: the reference's older routes; and where a browser comes back to from an authorization server."""
+"""MCP servers by name: the reference's older routes."""
 
-import html
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from gateway.openapi.answers import returns
-from gateway.openapi.schemas import OBJECT, TEXT, array, by_name
+from gateway.openapi.schemas import OBJECT, array, by_name
 from gateway.resources.mcp_servers import requests as bodies
 from gateway.resources.mcp_servers.responses import (
     ASKING_SECONDS,
@@ -34,20 +31,9 @@ from gateway.resources.tools.schemas import TOOL
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.tool.v1 import mcp_pb2, mcp_service_pb2
-from services.common.errors import InvalidArgument, LociError, NotFound
+from services.common.errors import InvalidArgument, NotFound
 
 router = APIRouter(prefix="/tools/mcp", tags=["mcp servers"])
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
-<body><h1>{title}</h1><p>{text}</p></body></html>
-"""
-_PAGE_HEADERS = {
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
 
 
 @router.get("/servers")
@@ -148,36 +134,9 @@ async def add_named_tool(mcp_server_name: str, mcp_tool_name: str, loci: Loci) -
     raise NotFound(f"MCP server {mcp_server_name!r} has no tool {mcp_tool_name!r}", reason="TOOL_NOT_FOUND")
 
 
-@router.get("/oauth/callback")
-@returns(TEXT, media_type="text/html", also=(400,))
-async def finish_authorization(
-    loci: Loci,
-    state: str = "",
-    code: str = "",
-    error: str = "",
-    error_description: str = "",
-    iss: Annotated[str, Query(description="RFC 9207")] = "",
-) -> Response:
-    """Where an authorization server sends the user's browser. No password is asked: the state names the attempt."""
-    refused = f"{error}: {error_description}" if error_description else error
-    request = mcp_service_pb2.FinishMcpAuthorizationRequest(state=state, code=code, error=refused, issuer=iss)
-    try:
-        await loci.peers.call(loci.peers.mcp_servers.FinishMcpAuthorization, request, timeout=ASKING_SECONDS)
-    except LociError as failure:
-        if not failure.reason.startswith("MCP_"):
-            raise
-        return _page("Not authorised", f"{failure.message}. You can close this window.", 400)
-    return _page("Authorised", "Loci may use the MCP server now. You can close this window.", 200)
-
-
 async def _named(loci: Services, name: str) -> mcp_pb2.McpServer:
     """Returns the server; raises InvalidArgument where there is none, as the reference does."""
     try:
         return await fetch(loci, name=name)
     except NotFound as error:
         raise InvalidArgument(error.message, reason=error.reason) from None
-
-
-def _page(title: str, text: str, status: int) -> Response:
-    content = _PAGE.format(title=html.escape(title), text=html.escape(text))
-    return HTMLResponse(content, status_code=status, headers=_PAGE_HEADERS)

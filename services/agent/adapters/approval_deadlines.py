@@ -20,6 +20,7 @@ from services.agent.core.facts import SCHEMA_VERSION
 from services.agent.core.messages import Decision, Message
 from services.agent.core.ports_journal import Successor, TurnRequest
 from services.agent.postgres.conversations import promote, window
+from services.common.core.ceiling import ceiling_from_json
 from services.common.ids import uuid7
 
 _log = logging.getLogger(__name__)
@@ -32,7 +33,8 @@ ORDER BY approval_due LIMIT 1 FOR UPDATE SKIP LOCKED
 
 # The run that ended because its calls wait, unless its conversation is gone. $1 organization, $2 run, $3 conversation
 _ASKING = """
-SELECT c.agent_id, r.user_id, f.schema_version, f.body, extract(epoch FROM r.deadline - r.created_at)::float8 AS seconds
+SELECT c.agent_id, r.user_id, r.ceiling, f.schema_version, f.body,
+       extract(epoch FROM r.deadline - r.created_at)::float8 AS seconds
 FROM agent.runs r
 JOIN agent.facts f ON f.organization_id = $1 AND f.run_id = r.id AND f.number = 1
 JOIN agent.conversations c ON c.organization_id = $1 AND c.id = $3 AND c.deleted_at IS NULL
@@ -111,5 +113,6 @@ def _request(
         messages=(Message(uuid7(), "approval", decisions, now, run_id),),
         seconds=asking["seconds"],
         options=settings_from_body(asking["body"]).options,
+        ceiling=ceiling_from_json(asking["ceiling"]),
         background=True,
     )

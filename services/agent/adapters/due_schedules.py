@@ -20,6 +20,7 @@ from services.agent.postgres.line import input_from_line
 from services.agent.postgres.waiting_calls import DuplicateRequest
 from services.agent.resources.schedules.model import next_time, pause
 from services.agent.resources.schedules.ports import Dispatch
+from services.common.core.ceiling import ceiling_from_json
 from services.common.errors import LociError, NotFound
 from services.common.ids import uuid7
 
@@ -121,6 +122,7 @@ def _request(row: Mapping[str, Any], run_id: UUID, seconds: float) -> TurnReques
         messages=tuple(replace(each, id=uuid7(), otid=each.otid if once else None) for each in messages),
         seconds=seconds,
         options=options,
+        ceiling=ceiling_from_json(row["ceiling"]),
         # Nobody is there to be refused.
         on_busy="wait",
         background=True,

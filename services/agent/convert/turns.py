@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 
 from loci.agent.v1 import agent_pb2, message_service_pb2, run_pb2
+from services.agent.convert.authority import check_authority
 from services.agent.convert.inputs import messages_from_proto
 from services.agent.convert.messages import delta_to_proto, event_to_message, piece_to_proto
 from services.agent.convert.options import compaction_from_proto, options_from_proto
@@ -31,7 +32,8 @@ MOST_SECONDS = 315_576_000_000
 
 
 def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *, longest_seconds: float) -> TurnRequest:
-    """Returns a request for a turn. Raises InvalidArgument."""
+    """Returns a request for a turn. Raises InvalidArgument, PermissionDenied (ROLE_NOT_PERMITTED)."""
+    check_authority(wire, context)
     agent_id = from_public("agent", wire.agent_id)
     conversation_id = from_public("conv", wire.conversation_id) if wire.conversation_id else agent_id
     run_id = from_public("run", wire.run_id) if wire.run_id else uuid7()
@@ -53,6 +55,7 @@ def turn_request(wire: message_service_pb2.TurnRequest, context: CallContext, *,
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
+        ceiling=context.ceiling,
         on_busy=_ON_BUSY.get(wire.on_busy),
         background=wire.background,
     )
@@ -77,6 +80,7 @@ def compaction_request(
         request_hash=wire.retry.request_hash or None,
         is_retry=wire.retry.is_retry,
         ancestors=ancestors_of(context),
+        ceiling=context.ceiling,
     )
 
 

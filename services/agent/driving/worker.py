@@ -88,7 +88,7 @@ class Worker:
 
     async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Acceptance, Subscription | None]:
         """Stores a request and drives it if its turn has come. The first reader misses no event."""
-        context = self._context(request.organization_id, request.user_id, request.run_id, request.ancestors)
+        context = _context(request)
         view = None
         if not request.background:
             # It may well be driven here at once.
@@ -190,9 +190,10 @@ class Worker:
         return effects is not None
 
     def _drive(self, owned: OwnedRun, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
-        context = self._context(owned.organization_id, owned.user_id, owned.run_id, owned.ancestors)
+        context = _context(owned)
         with use_context(context, signer=self._signer):
-            around = turn_context(owned, self._ports.memory, self._ports.tools, view)
+            ports = self._ports
+            around = turn_context(owned, ports.memory, ports.tools, view, ports.pictures)
             task = asyncio.create_task(self._run(owned, around, stream=stream), name=f"run {owned.run_id}")
         self._driven[owned.run_id] = task
 
@@ -226,5 +227,14 @@ class Worker:
                 self._driven.pop(owned.run_id, None)
                 self._publisher.close(owned.run_id)
 
-    def _context(self, organization_id: UUID, user_id: UUID, run_id: UUID, ancestors: tuple[UUID, ...]) -> CallContext:
-        return CallContext(organization_id, user_id, "agent", AUDIENCE, run_id=run_id, ancestors=ancestors)
+
+def _context(run: TurnRequest | OwnedRun) -> CallContext:
+    return CallContext(
+        run.organization_id,
+        run.user_id,
+        "agent",
+        AUDIENCE,
+        run_id=run.run_id,
+        ancestors=run.ancestors,
+        ceiling=run.ceiling,
+    )

@@ -159,6 +159,7 @@ client_tokens = _table(
     _json("policy"),
     _time("created_at"),
     _time("expires_at"),
+    _id("key_id", nullable=True),
 )
 
 identities = _table(
@@ -221,6 +222,7 @@ schedules = _table(
     _id("last_run_id", nullable=True),
     _text("last_error", nullable=True),
     _time("created_at"),
+    _json("ceiling", nullable=True),
 )
 
 devices = _table(
@@ -342,6 +344,7 @@ runs = _table(
     _flag("cancel_requested"),
     _time("deadline"),
     Column("ancestors", ARRAY(Uuid), nullable=False),
+    _json("ceiling", nullable=True),
     _bytes("request_hash", nullable=True),
     _json("usage"),
     _json("error", nullable=True),

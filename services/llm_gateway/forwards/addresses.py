@@ -64,8 +64,16 @@ def validate(request: Forward) -> Forward:
 
 def check_account(request: Forward, config: ProviderConfig) -> None:
     """Raises ForwardNotPermitted where a tenant would see what others keep on the operator's account."""
-    is_operators = config.organization_id is None and not request.own_key
-    if is_operators and not _ANYBODYS.fullmatch(f"{request.method} {request.path}"):
+    if _ANYBODYS.fullmatch(f"{request.method} {request.path}"):
+        return
+    if config.organization_id is not None and config.allow_private and not config.is_vendor:
+        # It may be within the operator's network, where other programs answer other paths with what is not for tenants.
+        raise ForwardNotPermitted(
+            f"{request.method} {request.path} is handed on to the vendor's own address alone, and to addresses of the "
+            f"open internet; {config.name} is asked for {MESSAGES} and its models.",
+            provider=config.name,
+        )
+    if config.organization_id is None and not request.own_key:
         raise ForwardNotPermitted(
             f"{request.method} {request.path} is not handed on with the key of the server, whose account may be "
             "others', too: show a key of your own, or make a provider of your own with POST /v1/providers.",

@@ -17,7 +17,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from httpx_aiohttp.httpx2 import AiohttpTransport, Httpx2AiohttpClient
 
-from services.common.core.addresses import Address, is_metadata, is_public, literal_address
+from services.common.core.addresses import Address, AddressRefused, is_metadata, is_public, literal_address
+from services.common.own_places import OWN
 from services.llm_gateway.core.provider_config import ProviderConfig
 from services.llm_gateway.recordings.recorder import RecordingTransport
 from services.llm_gateway.recordings.replayer import ReplayingTransport
@@ -27,6 +28,8 @@ from services.llm_gateway.recordings.replayer import ReplayingTransport
 # 0 is aiohttp's word for none: what httpx has for that, None, would leave aiohttp its own of 100.
 _LIMITS = httpx2.Limits(max_connections=0, max_keepalive_connections=100, keepalive_expiry=60.0)
 
+
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 # What aiohttp raises for a head or a framing that is none, and httpx does not know: it goes through as it is.
 BrokenHttp = aiohttp.ClientResponseError
@@ -63,7 +66,7 @@ class WebSockets:
     async def open(self, url: str, headers: Mapping[str, str], **options: Any) -> aiohttp.ClientWebSocketResponse:
         """Returns a connection; `options` are those of aiohttp's `ws_connect`. Raises aiohttp.ClientError, OSError or
         PrivateAddress."""
-        _check_literal(httpx2.Request("GET", url), allow_private=self._allow_private)
+        await _check_literal(httpx2.Request("GET", url), allow_private=self._allow_private)
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=_connector(allow_private=self._allow_private),
@@ -112,15 +115,21 @@ class _CheckedTransport(AiohttpTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises PrivateAddress beside what a call raises."""
-        _check_literal(request, allow_private=self._allow_private)
+        await _check_literal(request, allow_private=self._allow_private)
         return await super().handle_async_request(request)
 
 
-def _check_literal(request: httpx2.Request, *, allow_private: bool) -> None:
+async def _check_literal(request: httpx2.Request, *, allow_private: bool) -> None:
     host = request.url.host
     literal = literal_address(host)
-    if literal is not None and not _may_be_called(literal, allow_private=allow_private):
+    if literal is None:
+        return
+    if not _may_be_called(literal, allow_private=allow_private):
         raise PrivateAddress(f"{host} is a private address", request=request)
+    try:
+        await OWN.check(host, literal, request.url.port or _PORTS.get(request.url.scheme, 0))
+    except AddressRefused as refused:
+        raise PrivateAddress(str(refused), request=request) from None
 
 
 def _may_be_called(address: Address, *, allow_private: bool) -> bool:
@@ -147,6 +156,11 @@ class _CheckedResolver(AbstractResolver):
         addresses = [ipaddress.ip_address(one["host"].partition("%")[0]) for one in results]
         if not all(_may_be_called(address, allow_private=self._allow_private) for address in addresses):
             raise OSError(f"{host} is a private address")
+        for address in addresses:
+            try:
+                await OWN.check(host, address, port)
+            except AddressRefused as refused:
+                raise OSError(str(refused)) from None
         return results
 
     async def close(self) -> None:

@@ -6,13 +6,14 @@ the cloud's metadata, and Loci's own parts.
 
 import asyncio
 import ipaddress
-import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.core.addresses import ALLOW, Address, AddressRefused, is_metadata, is_public, unmap
+from services.common.core.addresses import Address, AddressRefused, is_metadata, is_public, unmap
+from services.common.core.private_hosts import Private, advice, allows_all, names
 from services.common.dns import resolve
+from services.common.own_places import OwnPlaces
 from services.tool_runner.egress.streams import Socket
 
 _MOST_TRIED = 4
@@ -28,23 +29,27 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway."""
+    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway.
+
+    raw: a tunnel to it may carry anything.
+    """
 
     host: str
     port: int
     tls: bool
     vouched: bool = False
     is_loci: bool = False
+    raw: bool = False
 
 
 class Destinations:
     """Resolves, checks and connects. `own`: hosts and ports of Loci's parts."""
 
     def __init__(
-        self, *, allow_private: bool, own: Sequence[tuple[str, int]], trusted: ssl.SSLContext | None = None
+        self, *, allow_private: Private, own: Sequence[tuple[str, int]], trusted: ssl.SSLContext | None = None
     ) -> None:
         self._allow_private = allow_private
-        self._own = own
+        self._own = OwnPlaces(own)
         self._trusted = trusted
 
     async def find(self, origin: Origin) -> list[Address]:
@@ -60,9 +65,9 @@ class Destinations:
         for address in () if origin.is_loci else addresses:
             if is_metadata(address) or any(unmap(address) in network for network in _NOBODYS):
                 raise AddressRefused(f"{host} is at {address}, which no tool may reach")
-            if not (self._allow_private or origin.vouched or is_public(address)):
-                raise AddressRefused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
-            if await self._is_own(unmap(address), port):
+            if not (self._may_be_private(origin) or is_public(address)):
+                raise AddressRefused(f"{host} is not at a public address; {advice(self._allow_private, host, port)}")
+            if await self._own.hold(address, port):
                 raise AddressRefused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
         return addresses[:_MOST_TRIED]
 
@@ -94,29 +99,5 @@ class Destinations:
             self._trusted = ssl.create_default_context()
         return self._trusted
 
-    async def _is_own(self, address: Address, port: int) -> bool:
-        for host, own_port in self._own:
-            if own_port == port:
-                parts = await _resolve(host)
-                if address in parts or (_is_here(address) and any(map(_is_here, parts))):
-                    return True
-        return False
-
-
-async def _resolve(host: str) -> list[Address]:
-    try:
-        return [unmap(address) for address in await resolve(host)]
-    except AddressRefused:
-        return []
-
-
-def _is_here(address: Address) -> bool:
-    """Returns whether an address is one of this machine: only those can be bound."""
-    if address.is_loopback or address.is_unspecified:
-        return True
-    with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind((str(address), 0))
-        except OSError:
-            return False
-    return True
+    def _may_be_private(self, origin: Origin) -> bool:
+        return origin.vouched or allows_all(self._allow_private) or names(self._allow_private, origin.host, origin.port)

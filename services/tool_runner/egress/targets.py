@@ -9,7 +9,6 @@ from services.tool_runner.core.network_policy import canonical
 from services.tool_runner.egress.destinations import Origin
 
 _ABSOLUTE = re.compile(rb"(https?)://([^/?#\\@]+)(/[^#]*|\?[^#]*)?", re.IGNORECASE)
-_PORTS = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432, "tcp": 2375}
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@]+)(?::(\d{1,5}))?", re.IGNORECASE)
 
 
@@ -61,20 +60,6 @@ def is_here(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def origins_in(address: str) -> list[tuple[str, int]]:
-    """Hosts and ports in the address of a service: a URL of HTTP or Postgres, dns:///host:port, host:port."""
-    scheme, _, rest = address.rpartition("://")
-    if scheme.startswith("unix"):
-        return []
-    places = []
-    for part in rest.lstrip("/").partition("/")[0].rpartition("@")[2].split(","):
-        match = _AUTHORITY.fullmatch(part)
-        port = match[2] if match and match[2] else _PORTS.get(scheme)
-        if match and port:
-            places.append((match[1].strip("[]"), int(port)))
-    return places
 
 
 def _split(text: bytes) -> tuple[str, int | None]:

@@ -16,6 +16,7 @@ import tarfile
 from typing import Any
 
 LAYER, WORK, DONE = "/opt/loci/layer", "/work", ".done"
+_LIMIT = "packages of many MiB need a higher LOCI_LAYER_MIB"
 _RUN_PIP = (
     "import runpy, sys\n"
     "where = sys.argv.pop(1)\n"
@@ -31,8 +32,10 @@ def main() -> None:
         code, folder = install_python(plan), "python"
     else:
         code, folder = install_node(plan), "node_modules"
+    if code < 0:
+        print(f"the installer was killed by signal {-code}, most likely for its memory: {_LIMIT}", file=sys.stderr)
     if code != 0:
-        sys.exit(code)
+        sys.exit(1 if code < 0 else code)
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as tar:
         tar.add(os.path.join(WORK, folder), folder)
         tar.addfile(tarfile.TarInfo(DONE))
@@ -96,7 +99,7 @@ def npm_command(plan: dict[str, Any]) -> list[str]:
     if not plan["npm"]:
         sys.exit("there is no npm, neither in the sandbox nor beside the tool runner: install Node with npm there")
     with tarfile.open(os.path.join("/inputs", plan["npm"])) as archive:
-        archive.extractall("/tmp/npm-program")
+        archive.extractall("/tmp/npm-program")  # noqa: S202 - npm of ours, in a sandbox
     return ["node", "/tmp/npm-program/npm/bin/npm-cli.js"]
 
 

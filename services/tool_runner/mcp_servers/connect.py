@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from hashlib import sha256
 from uuid import UUID
@@ -12,7 +12,7 @@ from services.tool_runner.core.model import Tool
 from services.tool_runner.mcp.client import Target
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.model import Http, Server
-from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, Authorization, TokenStore
+from services.tool_runner.mcp_servers.ports import GIVEN, REFUSED, WAITING, Authorization, TokenStore
 from services.tool_runner.mcp_servers.service import McpServerService
 from services.tool_runner.mcp_servers.tokens import FixedBearer, TokenKeeper, load
 
@@ -42,7 +42,19 @@ class ConnectEvent:
     message: str
     url: str = ""
     session_id: str = ""
+    state: str = field(default="", repr=False)
     tools: tuple[Tool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLeave:
+    """What a user is asked for: at which address, for which server, by whom."""
+
+    url: str
+    server_name: str
+    server_url: str
+    organization_id: UUID
+    user_id: UUID
 
 
 class ConnectFlow:
@@ -75,14 +87,22 @@ class ConnectFlow:
         except McpProblem as problem:
             yield ConnectEvent(event=ConnectEventKind.ERROR, message=problem.message)
 
+    async def asked(self, state: str) -> AskedLeave:
+        """Returns what the user is asked for. Raises InvalidArgument."""
+        attempt = await self._store.waiting(state) if state else None
+        if attempt is None or not attempt.attempt or attempt.outcome != WAITING:
+            raise _unknown()
+        await load()
+        from services.tool_runner.mcp.oauth import Attempt  # noqa: PLC0415 - see `load`
+
+        wanted = Attempt.model_validate_json(attempt.attempt)
+        return AskedLeave(wanted.url, wanted.server_name, wanted.server_url, attempt.organization_id, attempt.user_id)
+
     async def finish(self, state: str, code: str, error: str, issuer: str) -> UUID | None:
         """Returns what a browser brought back. The server that was authorised. Raises InvalidArgument, McpProblem."""
         attempt = await self._store.take(state) if state else None
         if attempt is None or not attempt.attempt:
-            raise InvalidArgument(
-                "this authorisation is unknown, used or over; connect to the MCP server again",
-                reason="MCP_OAUTH_STATE_INVALID",
-            )
+            raise _unknown()
         try:
             if error or not code:
                 raise McpProblem(Kind.FAILED, f"the authorisation was refused: {error[:300] or 'no code came'}")
@@ -124,7 +144,8 @@ class ConnectFlow:
         assert isinstance(server.transport, Http)
         async with await self._wallet.client() as client:
             begun = await begin(client, server.transport.url, challenge, origin.rstrip("/") + CALLBACK_PATH)
-        state, attempt = begun.state, begun.attempt.model_dump_json(exclude_none=True)
+        asked = begun.attempt.model_copy(update={"url": begun.url, "server_name": server.name})
+        state, attempt = begun.state, asked.model_dump_json(exclude_none=True)
         server_id = server.id if stored else None
         await self._store.begin(state, organization_id, user_id, server_id, attempt, ATTEMPT_SECONDS)
         yield ConnectEvent(
@@ -132,6 +153,7 @@ class ConnectFlow:
             message="Give leave at this address",
             url=begun.url,
             session_id=_session_id(state),
+            state=state,
         )
         # Whoever stops watching can still give leave: the attempt stays until it is over.
         async for event in self._wait_for_leave(state):
@@ -160,6 +182,13 @@ class ConnectFlow:
 def _success(server: Server, tools: tuple[Tool, ...]) -> ConnectEvent:
     return ConnectEvent(
         event=ConnectEventKind.SUCCESS, message=f"{server.name} is connected and offers {len(tools)} tools", tools=tools
+    )
+
+
+def _unknown() -> InvalidArgument:
+    return InvalidArgument(
+        "this authorisation is unknown, used or over; connect to the MCP server again",
+        reason="MCP_OAUTH_STATE_INVALID",
     )
 
 

@@ -138,6 +138,18 @@ class McpServicer(mcp_grpc.McpServiceServicer):
                 sequence += 1
                 yield convert.connect_event_message(event, sequence)
 
+    async def GetMcpAuthorization(
+        self, request: mcp_pb.GetMcpAuthorizationRequest, context: Any
+    ) -> mcp_pb.GetMcpAuthorizationResponse:
+        asked = await self._connecting.asked(request.state)
+        return mcp_pb.GetMcpAuthorizationResponse(
+            url=asked.url,
+            server_name=asked.server_name,
+            server_url=asked.server_url,
+            organization_id=to_public("org", asked.organization_id),
+            user_id=to_public("user", asked.user_id),
+        )
+
     async def FinishMcpAuthorization(
         self, request: mcp_pb.FinishMcpAuthorizationRequest, context: Any
     ) -> mcp_pb.FinishMcpAuthorizationResponse:

@@ -2,8 +2,10 @@
 
 import asyncio
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from uuid import UUID
 
+from services.common.core.private_hosts import Private
 from services.common.lazy_imports import import_lazily
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.ports import TokenStore
@@ -23,22 +25,26 @@ _HTTP_SECONDS = 10.0
 class TokenKeeper:
     """Opens, keeps and renews what users gave. `allow_private` as for every address that users supply."""
 
-    def __init__(self, store: TokenStore, *, allow_private: bool) -> None:
+    def __init__(self, store: TokenStore, *, allow_private: Private) -> None:
         self.store = store
         self._allow_private = allow_private
 
-    def bearer(self, organization_id: UUID, server_id: UUID) -> "StoredBearer":
-        """Returns the tokens for requests to a stored server."""
-        return StoredBearer(self, organization_id, server_id)
+    def bearer(self, organization_id: UUID, server_id: UUID, url: str) -> "StoredBearer":
+        """Returns the tokens for requests to a stored server at that address."""
+        return StoredBearer(self, organization_id, server_id, url)
 
-    async def grant(self, organization_id: UUID, server_id: UUID) -> "oauth.Grant | None":
-        """Returns what was given; None where nothing was."""
+    async def grant(self, organization_id: UUID, server_id: UUID, url: str) -> "oauth.Grant | None":
+        """Returns what was given for the server while it was at the origin of `url`; None where nothing was.
+
+        It may move while somebody gives leave, or while a request to its old address is on its way.
+        """
         if not (text := await self.store.read(organization_id, server_id)):
             return None
         await load()
         from services.tool_runner.mcp.oauth import Grant  # noqa: PLC0415 - see `load`
 
-        return Grant.model_validate_json(text)
+        grant = Grant.model_validate_json(text)
+        return grant if origin(grant.server_url) == origin(url) else None
 
     async def client(self) -> "httpx2.AsyncClient":
         """Returns a client for authorization servers; close it."""
@@ -47,13 +53,15 @@ class TokenKeeper:
 
         return plain_client(allow_private=self._allow_private, seconds=_HTTP_SECONDS)
 
-    async def renew_after(self, organization_id: UUID, server_id: UUID, refused: str) -> str:
+    async def renew_after(self, organization_id: UUID, server_id: UUID, url: str, refused: str) -> str:
         """Returns a token that is not `refused`; whoever comes first gets it, the others wait. Raises McpProblem."""
         async with asyncio.timeout(2 * _LEASE_SECONDS):
             while True:
                 leased = await self.store.lease(organization_id, server_id, _LEASE_SECONDS)
-                grant = await self.grant(organization_id, server_id)
+                grant = await self.grant(organization_id, server_id, url)
                 if grant is None:
+                    if leased:
+                        await self.store.release(organization_id, server_id)
                     return ""
                 if grant.tokens.access_token != refused:
                     if leased:
@@ -80,9 +88,9 @@ class TokenKeeper:
 class StoredBearer:
     """`bearer.Bearer` of one stored server."""
 
-    def __init__(self, wallet: TokenKeeper, organization_id: UUID, server_id: UUID) -> None:
+    def __init__(self, wallet: TokenKeeper, organization_id: UUID, server_id: UUID, url: str) -> None:
         self._wallet = wallet
-        self._of = (organization_id, server_id)
+        self._of = (organization_id, server_id, url)
 
     async def token(self) -> str:
         """Returns one that holds for a while."""
@@ -120,6 +128,12 @@ class FixedBearer:
     async def renew_after(self, refused: str) -> str:
         """Returns ""."""
         return ""
+
+
+def origin(url: str) -> tuple[str, str]:
+    """Returns the part of an address that decides who reads what is sent there."""
+    parts = urlsplit(url)
+    return parts.scheme.lower(), parts.netloc.lower()
 
 
 async def load() -> None:

@@ -7,12 +7,14 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import kubernetes_validate
 import pytest
 import yaml
 
 from k8s.make_secrets import manifests
+from services.common.context import CallContext
 from services.common.keys import signer_from, verifier_from
 from services.common.settings import Env
 
@@ -170,12 +172,13 @@ def test_what_pods_refer_to_is_made_by_make_secrets(documents: list[Document]) -
         assert set(references(container)) <= made, container["name"]
 
 
-def test_only_edges_know_the_password_and_they_and_memory_sign(documents: list[Document]) -> None:
+def test_only_edges_know_the_password_and_sign_for_tenants(documents: list[Document]) -> None:
     holders: dict[str, set[str]] = {}
     for workload, container in containers(documents):
         for _, name, _ in references(container):
             holders.setdefault(name, set()).add(workload["metadata"]["name"])
-    assert holders["loci-signing-key"] == EDGES | {"memory"}
+    assert holders["loci-signing-key"] == EDGES
+    assert holders["loci-memory-signing-key"] == {"memory"}
     assert holders["loci-password"] == EDGES
     assert holders["loci-encryption-key"] == {"llm-gateway", "tool-runner"}
     assert holders["loci-public-keys"] == SERVICES | {"gateway"}
@@ -199,11 +202,11 @@ def test_each_service_gets_its_own_database_url(documents: list[Document]) -> No
 
 def test_made_keys_fit_together() -> None:
     objects = {entry["metadata"]["name"]: entry for entry in manifests("postgresql://loci:pw@host/loci")}
-    env = Env(
-        objects["loci-signing-key"]["stringData"] | objects["loci-public-keys"]["data"],
-    )
-    signer_from(env)
-    verifier_from(env)
+    verifier = verifier_from(Env(objects["loci-public-keys"]["data"]))
+    for name, role, audience in (("signing-key", "admin", "agent"), ("memory-signing-key", "memory", "llm_gateway")):
+        signer = signer_from(Env(objects[f"loci-{name}"]["stringData"]))
+        context = CallContext(UUID(int=1), UUID(int=2), role, (audience,))
+        assert verifier.verify(signer.sign(context), audience) == context
 
 
 def test_made_secrets_are_valid_and_fresh() -> None:

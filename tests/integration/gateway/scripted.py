@@ -39,6 +39,7 @@ from loci.memory.v1 import (
 )
 from loci.tool.v1 import (
     execution_service_pb2_grpc,
+    mcp_service_pb2_grpc,
     sandbox_config_service_pb2,
     sandbox_config_service_pb2_grpc,
     tool_service_pb2_grpc,
@@ -66,7 +67,12 @@ SERVICES: dict[str, tuple[Any, ...]] = {
         passage_service_pb2_grpc,
     ),
     "llm_gateway": (chat_service_pb2_grpc, model_service_pb2_grpc, provider_service_pb2_grpc, usage_service_pb2_grpc),
-    "tool_runner": (sandbox_config_service_pb2_grpc, execution_service_pb2_grpc, tool_service_pb2_grpc),
+    "tool_runner": (
+        sandbox_config_service_pb2_grpc,
+        execution_service_pb2_grpc,
+        mcp_service_pb2_grpc,
+        tool_service_pb2_grpc,
+    ),
 }
 _USUAL: dict[str, Answer] = {
     "GetAgent": lambda request: agent_service_pb2.GetAgentResponse(agent=samples.agent(id=request.agent_id)),

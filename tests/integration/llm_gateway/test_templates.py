@@ -51,12 +51,23 @@ async def test_a_template_is_rendered_as_models_expect_it(child: TemplateChild) 
         ("{% for i in range(99999) %}{{ 'x' * 999 }}{% endfor %}", "more than 16,777,216 characters"),
         ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
         ("{{ nothing.at.all }}", "UndefinedError"),
+        # Code for the encoder to call, with objects that the sandbox does not judge.
+        ("{{ cycler | tojson(default=raise_exception) }}", "unexpected keyword argument"),
+        ("{{ messages | tojson(cls=joiner) }}", "unexpected keyword argument"),
+        ("{{ messages | tojson(indent=10 ** 9) }}", "indent is a number up to 32"),
+        ("{{ messages | tojson(indent='-' * 9999) }}", "indent is a number up to 32"),
+        ("{{ messages | tojson(separators=(1, 2)) }}", "separators are two texts"),
     ],
 )
 async def test_what_a_template_may_not(child: TemplateChild, source: str, problem: str) -> None:
     with pytest.raises(TemplateFailure, match=problem):
         await child.render(source, {"messages": []})
     assert await child.render("{{ 'still here' }}", {}) == "still here"
+
+
+async def test_what_models_templates_say_of_json(child: TemplateChild) -> None:
+    source = "{{ x | tojson(indent=1, sort_keys=true, separators=(', ', ' : '), ensure_ascii=true) }}"
+    assert await child.render(source, {"x": {"b": 1, "a": "é"}}) == '{\n "a" : "\\u00e9", \n "b" : 1\n}'
 
 
 async def test_a_template_without_end_is_stopped_and_the_next_is_rendered() -> None:

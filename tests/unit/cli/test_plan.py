@@ -62,6 +62,14 @@ def test_who_knows_what(variable: str, who: set[str]) -> None:
     assert {name for name in ("gateway", *SERVICES, "helper") if variable in told(name)} == who
 
 
+def test_the_memory_service_has_a_key_of_its_own() -> None:
+    keys = {
+        name: environment(RunSettings.from_environment({}), HOME, name)["LOCI_CONTEXT_SIGNING_KEY"]
+        for name in ("gateway", "agent", "memory")
+    }
+    assert keys["gateway"] == keys["agent"] != keys["memory"]
+
+
 def test_each_service_has_its_own_database_and_socket() -> None:
     assert told("memory")["LOCI_DATABASE_URL"] == "postgresql://m"
     assert told("agent")["LOCI_DATABASE_URL"] == "postgresql://x"
@@ -91,6 +99,16 @@ def test_secrets_are_shown_where_nobody_logs_in() -> None:
     assert said(LETTA_SERVER_PASSWORD="x") is None
     assert said(LOCI_REQUIRE_API_KEY="true") is None
     assert said(LOCI_HOST="192.0.2.1", LOCI_ALLOW_UNAUTHENTICATED="true") is None
+
+
+def test_a_person_alone_is_one_whom_nobody_else_can_join() -> None:
+    def said(**values: str) -> str | None:
+        return environment(RunSettings.from_environment(values), HOME, "tool_runner").get("LOCI_SINGLE_USER")
+
+    assert said() == "true"
+    assert said(LETTA_SERVER_PASSWORD="x") == said(LOCI_REQUIRE_API_KEY="true") == "false"
+    assert said(LOCI_PUBLIC_URL="https://loci.example.com") == "false"
+    assert said(LOCI_HOST="192.0.2.1", LOCI_ALLOW_UNAUTHENTICATED="true", LOCI_SINGLE_USER="true") == "false"
 
 
 def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:

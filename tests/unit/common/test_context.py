@@ -23,6 +23,7 @@ from services.common.context import (
     time_remaining,
     use_context,
 )
+from services.common.core.ceiling import ceiling
 from services.common.errors import Unauthenticated
 from services.common.keys import key_id
 
@@ -36,6 +37,7 @@ FULL = CallContext(
     run_id=UUID(int=3),
     ancestors=(UUID(int=4), UUID(int=5)),
     deadline=1_800_000_000.25,
+    ceiling=ceiling("client", {"agent-b": frozenset({"write_messages", "read_messages"}), "agent-a": frozenset()}),
 )
 PLAIN = CallContext(UUID(int=1), UUID(int=2), "user", ("memory",))
 

@@ -1,6 +1,7 @@
 """Keys as operators hold them."""
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.common.context import CallContext
+from services.common.errors import Unauthenticated
 from services.common.keys import load_private_key, new_private_key, public_keys_of, signer_from, verifier_from
 from services.common.settings import Env, SettingsError
 
@@ -65,7 +67,36 @@ def test_keys_of_other_kinds_are_refused() -> None:
         signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": rsa_pem()}))
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"a": "AAAA"}', '{"a": 5}', "null"])
+JOB = CallContext(UUID(int=1), UUID(int=0), "memory", ("llm_gateway",))
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        CONTEXT,
+        replace(JOB, role="admin"),
+        replace(JOB, role="run"),
+        replace(JOB, audience=("agent",)),
+        replace(JOB, audience=("llm_gateway", "agent")),
+        replace(JOB, run_id=UUID(int=3)),
+        replace(JOB, ancestors=(UUID(int=3),)),
+    ],
+)
+def test_the_key_of_the_memory_service_vouches_for_its_jobs_alone(context: CallContext) -> None:
+    """Attack: the process that has it parses strangers' files, and could be taken over."""
+    edge, memory = new_private_key(), new_private_key()
+    verifier = verifier_from(Env({"LOCI_CONTEXT_PUBLIC_KEYS": public_keys_of(edge, memory_key=memory)}))
+    stolen = signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": memory}))
+    with pytest.raises(Unauthenticated, match="not valid"):
+        verifier.verify(stolen.sign(context), context.audience[0])
+    assert verifier.verify(stolen.sign(JOB), "llm_gateway") == JOB
+    signer = signer_from(Env({"LOCI_CONTEXT_SIGNING_KEY": edge}))
+    assert verifier.verify(signer.sign(context), context.audience[0]) == context
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", '{"a": "AAAA"}', '{"a": 5}', '{"a": {}}', '{"a": {"key": "AAAA", "role": "x"}}', "null"]
+)
 def test_other_documents_are_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="LOCI_CONTEXT_PUBLIC_KEYS"):
         verifier_from(Env({"LOCI_CONTEXT_PUBLIC_KEYS": text}))

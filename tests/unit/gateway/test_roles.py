@@ -68,6 +68,10 @@ def test_what_no_lesser_role_may(role: str) -> None:
     assert {may(role, *route) for route in owned} == {role == ADMIN}
 
 
+# A person's browser, which has no key.
+ASKING = "/v1/tools/mcp/oauth/begin"
+
+
 def test_who_only_reads_changes_nothing() -> None:
     searches = {
         "/v1/messages/search",
@@ -75,6 +79,9 @@ def test_who_only_reads_changes_nothing() -> None:
         "/v1/passages/search",
         "/v1/tools/search",
         "/v1/runs/{run_id}/stream",
+        "/v1/agents/{agent_id}/messages/preview-raw-payload",
+        "/v1/conversations/{conversation_id}/messages/preview-raw-payload",
+        ASKING,
     }
     changed = {
         path for method, path in ROUTES if method not in ("GET", "HEAD", "OPTIONS") and may("read-only", method, path)
@@ -97,6 +104,7 @@ def test_who_only_talks_changes_nothing_but_by_talking() -> None:
         "POST /v1/chat/completions",
         "POST /mcp",
     } <= allowed | {"POST /mcp"}
+    allowed.discard(f"POST {ASKING}")
     for word in ("core-memory", "attach", "detach", "archival-memory", "fork", "reset", "rewind", "tools", "schedule"):
         assert not [route for route in allowed if word in route], word
 
@@ -114,6 +122,11 @@ def test_who_only_talks_changes_nothing_but_by_talking() -> None:
         (f"POST /v1/agents/{A}/fork", {"developer"}),
         (f"POST /v1/agents/{A}/tools/roll/run", {"developer"}),
         (f"POST /v1/agents/{A}/messages", {"developer", "agent-only", "client"}),
+        (f"POST /v1/agents/{A}/generate", {"developer", "client"}),
+        (f"POST /v1/agents/{A}/messages/preview-raw-payload", {"developer", "agent-only", "read-only", "client"}),
+        ("POST /v1/agents/import\n", set()),
+        (f"DELETE /v1/agents/{A}\n", set()),
+        (f"GET /v1/agents/{A}/\x7f", set()),
         (f"PATCH /v1/agents/{A}/messages/message-1", {"developer", "client"}),
         (f"WEBSOCKET /v1/agents/{A}/ws", {"developer", "agent-only", "client"}),
         (f"WEBSOCKET /v1/conversations/{CONVERSATION}/ws", {"developer", "agent-only", "client"}),

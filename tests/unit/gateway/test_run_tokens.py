@@ -101,7 +101,6 @@ async def test_it_dies_with_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
         "GET /v1/steps/step-1",
         "POST /v1/chat/completions",
         "GET /v1/mcp-servers/mcp_server-1/tools",
-        "POST /v1/mcp-servers/mcp_server-1/tools/tool-1/run",
     ],
 )
 async def test_what_it_may_use(route: str) -> None:
@@ -129,6 +128,8 @@ async def test_what_it_may_use(route: str) -> None:
         "POST /v1/tools/mcp/servers/connect",
         "GET /v1/tools/mcp/oauth/callback",
         "POST /v1/mcp-servers",
+        "POST /v1/mcp-servers/mcp_server-1/tools/tool-1/run",
+        "POST /v1/tools/mcp/servers/tickets/tools/refund/execute",
         "GET /v1/mcp-servers/connect/mcp_server-1",
         "DELETE /v1/mcp-servers/mcp_server-1",
         "POST /v1/folders",

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from services.common.core.refusals import Refused
+from services.common.own_places import places_in
 from services.tool_runner.core.network_policy import canonical, parse, parse_hosts, refusal
 from services.tool_runner.egress.protocol.placeholders import PREFIX, split
-from services.tool_runner.egress.targets import origins_in
 
 SECRET = {"hosts": ["api.example.com"], "header": "Authorization", "format": "Bearer {}"}
 
@@ -169,4 +169,4 @@ def test_secrets_stay_outside() -> None:
     ],
 )
 def test_where_parts_of_loci_are(address: str, places: list[tuple[str, int]]) -> None:
-    assert origins_in(address) == places
+    assert places_in(address) == places

@@ -13,6 +13,8 @@ from services.common.core.refusals import Refused
 CLIENT_ROLE = "client"
 ACCESS = ("read_messages", "write_messages", "read_agent", "write_agent")
 TOKEN_LIFE = timedelta(minutes=5)
+# What a page holds is not safe for long: its server makes the next one in time.
+LONGEST_TOKEN_LIFE = timedelta(days=7)
 _HINT = len("loci-key-") + 4
 _SECRET_BYTES = 32
 
@@ -156,6 +158,8 @@ def check_token(token: ClientTokenSettings, now: datetime) -> ClientTokenSetting
     expires_at = token.expires_at or now + TOKEN_LIFE
     if expires_at <= now:
         raise invalid_token("expires_at", "is over already")
+    if expires_at > now + LONGEST_TOKEN_LIFE:
+        raise invalid_token("expires_at", f"must be within {LONGEST_TOKEN_LIFE.days} days; make the next one in time")
     return replace(token, policy=merge_policy(token.policy), expires_at=expires_at)
 
 

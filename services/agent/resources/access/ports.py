@@ -37,13 +37,16 @@ class CredentialStore(Protocol):
         ...
 
     async def delete_key(self, organization_id: UUID, key_id: UUID, *, anywhere: bool) -> None:
-        """Raises NotFound (API_KEY_NOT_FOUND)."""
+        """Deletes it with the tokens that were made with it. Raises NotFound (API_KEY_NOT_FOUND)."""
         ...
 
     async def create_token(
-        self, organization_id: UUID, by: UUID, settings: ClientTokenSettings
+        self, organization_id: UUID, by: UUID, settings: ClientTokenSettings, key_id: UUID | None
     ) -> tuple[str, ClientToken]:
-        """Returns the secret of the new token, and the token. Raises NotFound (AGENT_NOT_FOUND)."""
+        """Returns the secret of the new token, and the token, which ends with the key at the latest.
+
+        Raises NotFound (AGENT_NOT_FOUND), Unauthenticated (CREDENTIAL_INVALID) where the key is gone.
+        """
         ...
 
     async def list_tokens(

@@ -20,6 +20,7 @@ from services.agent.resources.access.convert import (
 from services.agent.resources.access.model import check_key, check_token
 from services.agent.resources.access.ports import CredentialStore
 from services.agent.resources.access.service import Tenants, is_operator, needs
+from services.agent.resources.callbacks.service import secret_of
 from services.common.context import current
 from services.common.errors import InvalidArgument, Unauthenticated
 from services.common.ids import from_public, optional_id
@@ -35,9 +36,10 @@ _MAKERS = ("admin", "developer")
 class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
     """loci.agent.v1.AccessService."""
 
-    def __init__(self, credentials: CredentialStore, tenants: Tenants) -> None:
+    def __init__(self, credentials: CredentialStore, tenants: Tenants, callback_secret: bytes) -> None:
         self._credentials = credentials
         self._tenants = tenants
+        self._callback_secret = callback_secret
 
     async def Authenticate(self, request: wire.AuthenticateRequest, context: Any) -> wire.AuthenticateResponse:
         """Returns the caller that a credential stands for; for edges."""
@@ -81,7 +83,9 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         caller = current()
         needs(caller, *_MAKERS)
         settings = check_token(token_drafts.draft(request.token).values, datetime.now(UTC))
-        secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, settings)
+        made_with = caller.credential_id
+        key_id = from_public("key", made_with) if made_with.startswith("key-") else None
+        secret, token = await self._credentials.create_token(caller.organization_id, caller.user_id, settings, key_id)
         return wire.CreateClientTokenResponse(secret=secret, token=tokens.encode(token))
 
     async def ListClientTokens(
@@ -104,6 +108,15 @@ class AccessServicer(access_service_pb2_grpc.AccessServiceServicer):
         needs(current(), *_MAKERS)
         await self._credentials.delete_token(current().organization_id, from_public("ct", request.token_id))
         return wire.DeleteClientTokenResponse()
+
+    async def GetWebhookSecret(
+        self, request: wire.GetWebhookSecretRequest, context: Any
+    ) -> wire.GetWebhookSecretResponse:
+        """Returns the secret of the caller's tenant."""
+        caller = current()
+        needs(caller, "admin")
+        secret = secret_of(self._callback_secret, caller.organization_id)
+        return wire.GetWebhookSecretResponse(secret=secret.decode())
 
     async def CreateOrganization(
         self, request: wire.CreateOrganizationRequest, context: Any

@@ -1,6 +1,7 @@
 """Keys and tokens in Postgres: their hashes, and all about them but what they say."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +27,7 @@ from services.agent.resources.queries import autocommit
 from services.agent.resources.tables import api_keys
 from services.common.core.paging import Page, PageOf
 from services.common.core.records import record
-from services.common.errors import NotFound
+from services.common.errors import NotFound, Unauthenticated
 from services.common.ids import from_public, to_public, uuid7
 from services.common.keyset import Keyset
 
@@ -68,6 +69,12 @@ _CLOSE = """
 DELETE FROM agent.credentials WHERE (organization_id = $1 OR $4) AND id = $2 AND kind = $3 RETURNING organization_id
 """
 _DELETE_KEY = "DELETE FROM agent.api_keys WHERE organization_id = $1 AND id = $2"
+# Held, so that it does not go before its token is there to go with it.
+_MAKER = "SELECT expires_at FROM agent.api_keys WHERE organization_id = $1 AND id = $2 FOR SHARE"
+_DELETE_TOKENS_OF_KEY = """
+WITH tokens AS (DELETE FROM agent.client_tokens WHERE organization_id = $1 AND key_id = $2 RETURNING id)
+DELETE FROM agent.credentials WHERE organization_id = $1 AND id IN (SELECT id FROM tokens)
+"""
 _DELETE_TOKEN = "DELETE FROM agent.client_tokens WHERE organization_id = $1 AND id = $2"
 # A few of those that are over, each time one is made.
 _SWEEP = """
@@ -80,8 +87,8 @@ DELETE FROM agent.credentials c USING over WHERE c.organization_id = over.organi
 """
 _AGENTS = "SELECT id FROM agent.agents WHERE organization_id = $1 AND id = ANY($2) AND deleted_at IS NULL"
 _ADD_TOKEN = f"""
-INSERT INTO agent.client_tokens AS t (organization_id, id, user_id, hostname, policy, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6) RETURNING {_TOKEN}
+INSERT INTO agent.client_tokens AS t (organization_id, id, user_id, hostname, policy, expires_at, key_id)
+VALUES ($1, $2, $3, $4, $5, least($6::timestamptz, $7::timestamptz), $8) RETURNING {_TOKEN}
 """
 # $2 most, $3 offset, $4: a policy that names the agent, or null
 _LIST_TOKENS = f"""
@@ -143,20 +150,22 @@ class PostgresCredentials:
             if owner is None:
                 raise NotFound(f"API key key-{key_id} not found", reason="API_KEY_NOT_FOUND")
             await connection.execute(_DELETE_KEY, owner, key_id)
+            await connection.execute(_DELETE_TOKENS_OF_KEY, owner, key_id)
 
     async def create_token(
-        self, organization_id: UUID, by: UUID, settings: ClientTokenSettings
+        self, organization_id: UUID, by: UUID, settings: ClientTokenSettings, key_id: UUID | None
     ) -> tuple[str, ClientToken]:
         token_id = uuid7()
         secret, named = new_token(token_id), [each.agent_id for each in settings.policy]
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_SWEEP)
+            key_end = None if key_id is None else await _end_of_key(connection, organization_id, key_id)
             there = {row["id"] for row in await connection.fetch(_AGENTS, organization_id, named)}
             for agent_id in named:
                 if agent_id not in there:
                     raise agent_not_found(agent_id)
             policy = [_policy_entry(access) for access in settings.policy]
-            values = (settings.hostname, policy, settings.expires_at)
+            values = (settings.hostname, policy, settings.expires_at, key_end, key_id)
             row = await connection.fetchrow(_ADD_TOKEN, organization_id, token_id, by, *values)
             await connection.execute(_ADD_CREDENTIAL, hash_of(secret), "client_token", organization_id, token_id)
         return secret, _token(row)
@@ -173,6 +182,14 @@ class PostgresCredentials:
             if await connection.fetchval(_CLOSE, organization_id, token_id, "client_token", False) is None:
                 raise NotFound(f"Token ct-{token_id} not found", reason="CLIENT_TOKEN_NOT_FOUND")
             await connection.execute(_DELETE_TOKEN, organization_id, token_id)
+
+
+async def _end_of_key(connection: Any, organization_id: UUID, key_id: UUID) -> datetime | None:
+    key = await connection.fetchrow(_MAKER, organization_id, key_id)
+    if key is None:
+        raise Unauthenticated("this key or token is not known, or its time is over", reason="CREDENTIAL_INVALID")
+    end: datetime | None = key["expires_at"]
+    return end
 
 
 def _token(row: Mapping[str, Any]) -> ClientToken:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from services.agent.core.messages import Message
+from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.resources.agents.model.settings import Agent, AgentSettings
 from services.agent.resources.agents.model.sleeptime import Partner
 from services.common.core.paging import Page, PageBy, PageOf
@@ -87,6 +88,14 @@ class AgentStore(Protocol):
 
     async def tags(self, organization_id: UUID, page: PageBy[str], query_text: str) -> Sequence[str]:
         """Returns the tags of the tenant's agents that hold a text, each once, in the order of the page."""
+        ...
+
+    async def with_rules_of(self, organization_id: UUID, tool_id: UUID, name: str) -> Sequence[UUID]:
+        """Returns the agents that have a tool attached and a rule that holds its name."""
+        ...
+
+    async def rules_of_runs(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[ToolRule]:
+        """Returns the tool rules that the agents of these runs have now."""
         ...
 
     async def update(

@@ -5,13 +5,22 @@ the parts and gone with the commit, has the parts swept when no agent follows.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from services.agent.core.messages import Message
+from services.agent.core.rules.renaming import rename, with_approval_of
 from services.agent.resources.agents.catalogues import Catalogues, together, with_their_approvals
+from services.agent.resources.agents.gates import (
+    Gates,
+    check_own_rules,
+    gates_of_new_tools,
+    gates_over,
+    with_gates,
+)
 from services.agent.resources.agents.model import settings as agents
 from services.agent.resources.agents.model.base_tools import (
     BASE_TOOLS,
@@ -41,10 +50,11 @@ from services.agent.resources.agents.ports import (
     ModelCatalogue,
     ToolCatalogue,
 )
-from services.agent.resources.agents.sleeptime import REFUSALS, Partners
+from services.agent.resources.agents.sleeptime import Partners
 from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.messages.ports import Prompts
+from services.agent.resources.refusals import REFUSALS
 from services.common.context import CallContext
 from services.common.core.paging import PageBy, PageOf
 from services.common.errors import AlreadyExists, NotFound
@@ -81,11 +91,13 @@ class Agents:
     async def create(self, caller: CallContext, new: NewAgent) -> AgentState:
         """Makes an agent, or returns the one with that id. Raises Refused, LociError; then nothing is left behind."""
         values = check(new.settings)
+        check_own_rules(caller, values.get("tool_rules") or ())
+        gates = await gates_over(self._store, caller)
         if not await self._store.reserve(caller.organization_id, new.agent_id, caller.user_id):
             return await self.get_existing(caller.organization_id, new.agent_id)
         partner = None
         try:
-            settings, tools = await self._resolve(caller.organization_id, values, new)
+            settings, tools = await self._resolve(caller.organization_id, values, new, gates)
             if new.identity_ids:
                 await self._identities.check(caller.organization_id, new.identity_ids)
             if new.secrets:
@@ -141,6 +153,8 @@ class Agents:
         organization_id = caller.organization_id
         if identity_ids is not None:
             await self._identities.check(organization_id, identity_ids)
+        check_own_rules(caller, values.get("tool_rules") or ())
+        gates = await gates_over(self._store, caller)
         tools = await self._catalogues.tools(values.get("tool_ids") or (), ())
         await self._catalogues.check_embedding(organization_id, values.get("embedding"))
 
@@ -150,7 +164,8 @@ class Agents:
             needed = values.keys() & {"model", "context_window_limit"}
             window = await self._catalogues.window(organization_id, model) if needed else 0
             after = agents.change(before, values, window=window, defaults=self._defaults)
-            return after if "tool_rules" in values else with_their_approvals(after, before, tools)
+            after = after if "tool_rules" in values else with_their_approvals(after, before, tools)
+            return gates_of_new_tools(after, before, tools, gates)
 
         if secrets is not None:
             await self._store.get(organization_id, agent_id)
@@ -178,10 +193,11 @@ class Agents:
     async def attach_tool(self, caller: CallContext, agent_id: UUID, tool_id: UUID) -> AgentState:
         """Raises NotFound (AGENT_NOT_FOUND, TOOL_NOT_FOUND)."""
         tools = await self._catalogues.tools((tool_id,), ())
+        gates = await gates_over(self._store, caller)
 
         async def changed(before: AgentSettings) -> AgentSettings:
             after = agents.with_tools(before, (*before.tool_ids, tool_id))
-            return with_their_approvals(after, before, tools)
+            return gates_of_new_tools(with_their_approvals(after, before, tools), before, tools, gates)
 
         return await self.change(caller, agent_id, changed)
 
@@ -207,6 +223,23 @@ class Agents:
             return replace(before, tool_rules=after)
 
         return await self.change(caller, agent_id, changed)
+
+    async def rename_tool(self, caller: CallContext, tool_id: UUID, old: str, new: str, *, only_approvals: bool) -> int:
+        """Has the rules of all agents with the tool follow its name; returns how many changed. Raises Aborted.
+
+        `only_approvals`: calls under both names wait from now on, so that none passes while the tool changes its name.
+        """
+
+        async def changed(before: AgentSettings) -> AgentSettings:
+            follow = with_approval_of if only_approvals else rename
+            return replace(before, tool_rules=follow(before.tool_rules, old, new))
+
+        organization_id = caller.organization_id
+        agent_ids = await self._store.with_rules_of(organization_id, tool_id, old)
+        for agent_id in agent_ids:
+            with suppress(NotFound):  # deleted meanwhile
+                await self._change(caller, agent_id, changed)
+        return len(agent_ids)
 
     async def reset_messages(self, caller: CallContext, agent_id: UUID) -> AgentState:
         """Begins its default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
@@ -268,7 +301,7 @@ class Agents:
             raise AlreadyExists(sentence, reason="AGENT_ID_TAKEN") from None
 
     async def _resolve(
-        self, organization_id: UUID, values: SettingValues, new: NewAgent
+        self, organization_id: UUID, values: SettingValues, new: NewAgent, gates: Gates = ()
     ) -> tuple[AgentSettings, tuple[CatalogueTool, ...]]:
         agent_type = values.get("agent_type") or LETTA_V1_AGENT
         base = BASE_TOOLS[agent_type] if new.include_base_tools else ()
@@ -281,7 +314,7 @@ class Agents:
         rules = values.get("tool_rules") or ()
         if has_base_rules(agent_type) if new.include_base_tool_rules is None else new.include_base_tool_rules:
             rules = with_base_rules(rules, (tool.name for tool in tools))
-        rules = with_approvals(rules, (tool.name for tool in tools if tool.needs_approval))
+        rules = with_gates(with_approvals(rules, (tool.name for tool in tools if tool.needs_approval)), gates)
         tool_ids = (tool.id for tool in tools)
         return agents.begin(values, tool_ids, rules, window=window, defaults=self._defaults), tools
 
@@ -310,7 +343,14 @@ class Agents:
         changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
     ) -> AgentState:
         """Stores what `changed` makes of the settings, anew as long as others change them. Raises NotFound, Aborted."""
+        return await self._describe_one(await self._change(caller, agent_id, changed))
 
+    async def _change(
+        self,
+        caller: CallContext,
+        agent_id: UUID,
+        changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
+    ) -> Agent:
         async def attempt() -> Agent | None:
             before = await self._store.get(caller.organization_id, agent_id)
             settings = await changed(before.settings)
@@ -318,8 +358,7 @@ class Agents:
                 return before
             return await self._store.update(caller.organization_id, caller.user_id, before, settings)
 
-        agent = await until_stored(attempt, name=f"agent-{agent_id}", reason="AGENT_VERSION_CONFLICT")
-        return await self._describe_one(agent)
+        return await until_stored(attempt, name=f"agent-{agent_id}", reason="AGENT_VERSION_CONFLICT")
 
 
 def _messages(new: NewAgent, settings: AgentSettings) -> tuple[Message, ...]:

@@ -1,10 +1,11 @@
 """Callbacks: who asked for one is told by a POST when a run has ended, at least once.
 
 The body is JSON, the same for each attempt. The header X-Loci-Signature is `t=<seconds since 1970>,v1=<hexadecimal
-HMAC-SHA256 over "<t>.<body>">` with the server's secret; X-Loci-Run-Id names the run, by which a receiver notices a
+HMAC-SHA256 over "<t>.<body>">` with the tenant's secret; X-Loci-Run-Id names the run, by which a receiver notices a
 second delivery. Any 2xx counts as received; a redirect does not, and is not followed.
 """
 
+import base64
 import hashlib
 import hmac
 import time
@@ -20,6 +21,7 @@ from services.agent.resources.callbacks.ports import CallbackLog, Poster, PostFa
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.common.errors import Unavailable
 from services.common.ids import to_public
+from services.common.purge import DEFAULT_ORGANIZATION
 
 KIND = "callback"
 MOST_ATTEMPTS = 8
@@ -33,6 +35,7 @@ class Callbacks:
 
     poster: Poster
     log: CallbackLog
+    # The server's; see `secret_of`.
     secret: bytes
     now: Callable[[], float] = time.time
 
@@ -50,7 +53,7 @@ class Callbacks:
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "loci",
-            SIGNATURE_HEADER: signature(self.secret, body, int(self.now())),
+            SIGNATURE_HEADER: signature(secret_of(self.secret, order.organization_id), body, int(self.now())),
             RUN_HEADER: to_public("run", order.subject_id),
         }
         try:
@@ -84,6 +87,18 @@ def _time(stored: str | None) -> str | None:
 def error_of(failure: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a stored failure as clients are told it."""
     return {name: failure.get(name) or None for name in ("error_type", "message", "detail", "reason")}
+
+
+def secret_of(secret: bytes, organization_id: UUID) -> bytes:
+    """Returns the secret of one tenant, from the server's.
+
+    The default tenant, whose admins are the operator, has the server's own. Nobody else knows it: who does could sign
+    for every tenant.
+    """
+    if organization_id == DEFAULT_ORGANIZATION:
+        return secret
+    derived = hmac.new(secret, b"loci callbacks of " + organization_id.bytes, hashlib.sha256).digest()
+    return b"whsec_" + base64.urlsafe_b64encode(derived).rstrip(b"=")
 
 
 def signature(secret: bytes, body: bytes, seconds: int) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1 import conversation_service_pb2_grpc
+from services.agent.convert.authority import check_conversation
 from services.agent.resources.conversations.convert import (
     conversation_list,
     conversation_to_proto,
@@ -29,6 +30,7 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         self, request: wire.CreateConversationRequest, context: Any
     ) -> wire.CreateConversationResponse:
         """Creates copies of blocks first, the conversation's row last."""
+        check_conversation(request, current())
         conversation_id, agent_id = new_id(request.conversation_id), from_public("agent", request.agent_id)
         state = await self._conversations.create(
             current(),

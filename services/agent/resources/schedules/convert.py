@@ -40,6 +40,7 @@ def draft(request: wire.CreateScheduleRequest, context: CallContext) -> NewSched
         messages=messages_from_proto(scheduled.messages, schedule_id, datetime.now(UTC)),
         options=options_from_proto(turn),
         when=_when(request.time),
+        ceiling=context.ceiling,
     )
 
 

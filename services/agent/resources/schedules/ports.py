@@ -8,6 +8,7 @@ from uuid import UUID
 
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message
+from services.common.core.ceiling import Ceiling
 from services.common.core.paging import Page, PageOf
 
 # As many of an agent may wait for their time; and as many that are over are kept.
@@ -33,6 +34,8 @@ class NewSchedule:
     messages: tuple[Message, ...]
     options: Options
     when: ScheduleTime
+    # The most that its runs may do; None: all of the tenant.
+    ceiling: Ceiling | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from services.agent.resources.queries import autocommit
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, FirstTime, NewSchedule, Schedule
 from services.agent.resources.schedules.rows import schedule_from_row
 from services.agent.resources.tables import agents, schedules
+from services.common.core.ceiling import ceiling_to_json
 from services.common.core.paging import Page, PageOf
 from services.common.errors import AlreadyExists, NotFound, ResourceExhausted
 from services.common.ids import to_public
@@ -33,8 +34,8 @@ DELETE FROM agent.schedules WHERE organization_id = $1 AND id IN (
 """
 _INSERT = """
 INSERT INTO agent.schedules
-    (organization_id, id, agent_id, user_id, schema_version, input, cron, timezone, due_at, next_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING *
+    (organization_id, id, agent_id, user_id, schema_version, input, cron, timezone, due_at, next_at, ceiling)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10) RETURNING *
 """
 _DELETE = "DELETE FROM agent.schedules WHERE organization_id = $1 AND agent_id = $2 AND id = $3 RETURNING id"
 
@@ -71,6 +72,7 @@ class PostgresSchedules:
                 draft.when.cron,
                 agent["timezone"],
                 due,
+                ceiling_to_json(draft.ceiling),
             )
             return schedule_from_row(row)
 

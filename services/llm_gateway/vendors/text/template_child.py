@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -24,6 +24,7 @@ MEMORY_BYTES = 512 * 1024 * 1024
 LONGEST_PROMPT = 16 * 1024 * 1024
 READY = b"ready\n"
 _IDLE_SECONDS = 60
+_WIDEST_INDENT = 32
 # What a template that is wrong runs into; anything else ends this process, which says as much.
 _FAULTS = (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -44,9 +45,25 @@ def _compile(source: str) -> jinja2.Template:
     return environment.from_string(source)
 
 
-def _tojson(value: Any, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
-    """As models' templates expect it: not escaped for HTML."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: Sequence[str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """As models' templates expect it: not escaped for HTML. Other options of `json.dumps` would be code to call."""
+    if not isinstance(indent, int | None) or (indent or 0) > _WIDEST_INDENT:
+        raise TypeError(f"indent is a number up to {_WIDEST_INDENT}")
+    between = None
+    if separators is not None:
+        item, key = separators
+        if not (isinstance(item, str) and isinstance(key, str)):
+            raise TypeError("separators are two texts")
+        between = (item, key)
+    return json.dumps(
+        value, ensure_ascii=bool(ensure_ascii), indent=indent, separators=between, sort_keys=bool(sort_keys)
+    )
 
 
 def _refuse(message: str) -> NoReturn:

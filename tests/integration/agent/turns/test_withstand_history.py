@@ -112,6 +112,7 @@ async def plan_of_start(world: World) -> dict[str, Any]:
                 worker_id=uuid7(),
                 seconds=60.0,
                 ancestors=[],
+                ceiling=None,
                 request_hash=None,
                 keys=[],
                 options={},

@@ -11,12 +11,13 @@ import orjson
 import pytest
 
 from services.agent.resources.callbacks.ports import PostFailed
-from services.agent.resources.callbacks.service import MOST_ATTEMPTS, Callbacks, body_of, signature
+from services.agent.resources.callbacks.service import MOST_ATTEMPTS, Callbacks, body_of, secret_of, signature
 from services.agent.resources.outbox.ports import OutboxEntry
 from services.agent.resources.outbox.service import pause
 from services.agent.settings import CallbackSettings, webhook_secret
 from services.common.errors import Unavailable
 from services.common.keys import new_private_key
+from services.common.purge import DEFAULT_ORGANIZATION
 from services.common.settings import Env
 
 TENANT, RUN, AGENT, CONVERSATION = (UUID(int=number) for number in range(1, 5))
@@ -94,13 +95,24 @@ def test_the_signature_is_an_hmac_over_time_and_body() -> None:
     assert signature(b"whsec_1", b'{"a":1}', 1_764_590_400) == f"t=1764590400,v1={digest}"
 
 
+def test_who_knows_the_secret_of_one_tenant_signs_for_no_other() -> None:
+    """Attack: until now all tenants checked callbacks with one secret, so that each could forge those of the others."""
+    default, mine, theirs = (secret_of(b"whsec_1", tenant) for tenant in (DEFAULT_ORGANIZATION, TENANT, AGENT))
+    assert len({default, mine, theirs}) == 3
+    # That of the operator stays what it was.
+    assert default == b"whsec_1"
+    assert mine.startswith(b"whsec_")
+    assert secret_of(b"whsec_2", TENANT) != mine
+    assert secret_of(mine, AGENT) != theirs
+
+
 async def test_a_callback_that_is_received() -> None:
     receiver = Receiver([204])
     assert await Callbacks(receiver, receiver, b"whsec_1", lambda: 12.9).deliver(order())
     ((url, body, headers),) = receiver.posted
     assert (url, body) == ("https://example.com/hook", body_of(RUN, PAYLOAD))
     assert headers["X-Loci-Run-Id"] == f"run-{RUN}"
-    assert headers["X-Loci-Signature"] == signature(b"whsec_1", body, 12)
+    assert headers["X-Loci-Signature"] == signature(secret_of(b"whsec_1", TENANT), body, 12)
     assert receiver.noted == [(204, None)]
 
 
