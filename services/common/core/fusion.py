@@ -74,6 +74,14 @@ def prefer(fused: Iterable[FusedScore[Key]], *timely: Iterable[FusedScore[Key]])
     return sorted(best.values(), key=lambda one: (-one.score, -(one.vector or 0.0)))
 
 
+def rerank(fused: Sequence[FusedScore[Key]], scores: Mapping[Key, float]) -> list[FusedScore[Key]]:
+    """Returns the order in which those that have a score by a reranker stand before all others, by that."""
+    others = [one for one in fused if one.key not in scores]
+    highest = max((one.score for one in others), default=0.0)
+    judged = [replace(one, score=highest + scores[one.key]) for one in fused if one.key in scores]
+    return sorted(judged, key=lambda one: -one.score) + others
+
+
 def reciprocal_ranks(rankings: Iterable[Iterable[Key]]) -> dict[Key, float]:
     """Returns the sum of 1 / (60 + rank) of everything that stands in a list; each list is best first, without
     duplicates.

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID
 
-from services.common.core.fusion import FusedScore, prefer
+from services.common.core.fusion import FusedScore, prefer, rerank
 from services.common.core.named_times import asks_of_the_past, named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
@@ -18,7 +18,7 @@ from services.common.search_settings import SearchSettings
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
-from services.memory.core.ports.search import Embedder, Rankings
+from services.memory.core.ports.search import Rankings, SearchModels
 from services.memory.core.ranking.search import Hit, Part, RankedPassage, Scope, VectorRanking, fuse
 from services.memory.embedding_changes.model import usable_alternatives
 from services.memory.passages.embedding import unit, unusable_vector
@@ -33,6 +33,8 @@ from services.memory.passages.model import (
 )
 
 _NOW = partial(datetime.now, UTC)
+# The best of a search that a reranker reads, which takes milliseconds for each.
+_MOST_RERANKED = 30
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ class PassageSearch:
         self,
         store: PassageStore,
         rankings: Rankings,
-        embedder: Embedder,
+        embedder: SearchModels,
         sides: ModelAlternatives,
         *,
         search_seconds: float,
@@ -94,6 +96,7 @@ class PassageSearch:
             fused = prefer(fused, *(_fused(one, query.mode) for one in others))
         if query.mode is SearchMode.HYBRID:
             fused = await self._with_neighbours(organization_id, fused, query.filter)
+            fused = await self._reranked(organization_id, fused, query.text)
         hits = await self._hits(organization_id, fused[: query.top_k], query.context)
         return SearchResult(hits, tuple(model.handle for model in failed))
 
@@ -122,6 +125,24 @@ class PassageSearch:
             return fused
         neighbours = await self._rankings.neighbours(organization_id, keys, filters, NEIGHBOUR_STEPS)
         return add_neighbours(fused, neighbours, share)
+
+    async def _reranked(
+        self, organization_id: UUID, fused: list[FusedScore[PassageKey]], text: str
+    ) -> list[FusedScore[PassageKey]]:
+        """Returns the best in the order of a reranker, where there is one; while it does not answer, as they are."""
+        handle = self._settings.reranker
+        passages = {}
+        if handle:
+            passages = await self._store.by_keys(organization_id, [one.key for one in fused[:_MOST_RERANKED]])
+        if not passages:
+            return fused
+        texts = [to_embed(passage.text) for passage in passages.values()]
+        try:
+            scores = await self._embedder.rerank(handle, text, texts, self._search_seconds)
+        except LociError as error:
+            logger.warning("hits could not be reranked", extra={"model": handle, "reason": error.reason})
+            return fused
+        return rerank(fused, dict(zip(passages, scores, strict=True)))
 
     async def _hits(self, organization_id: UUID, fused: Sequence[FusedScore[PassageKey]], context: int) -> list[Hit]:
         keys = [one.key for one in fused]
