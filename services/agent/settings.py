@@ -14,6 +14,7 @@ from services.agent.resources.agents.model.settings import Defaults
 from services.common.context import Signer, Verifier
 from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
+from services.common.default_embedding import default_embedding
 from services.common.keys import SIGNING_KEY, load_private_key, signer_from, verifier_from
 from services.common.search_settings import SearchSettings
 from services.common.settings import Env, SettingsError
@@ -110,8 +111,8 @@ class Settings:
             signer=signer_from(env),
             verifier=verifier_from(env),
             defaults=Defaults(
-                model=_handle(env, "LOCI_DEFAULT_MODEL", "loci/demo"),
-                embedding=_handle(env, "LOCI_DEFAULT_EMBEDDING", "loci/hash"),
+                model=_handle("LOCI_DEFAULT_MODEL", env.text("LOCI_DEFAULT_MODEL", default="loci/demo"), "loci/demo"),
+                embedding=_handle("LOCI_DEFAULT_EMBEDDING", default_embedding(env), "loci/hash"),
             ),
             callbacks=CallbackSettings.read(env),
             on_busy=_on_busy(env),
@@ -179,9 +180,8 @@ def _peer(env: Env, name: str) -> str:
     )
 
 
-def _handle(env: Env, name: str, default: str) -> str:
-    handle = env.text(name, default=default)
+def _handle(name: str, handle: str, example: str) -> str:
     provider, slash, model = handle.partition("/")
     if not (provider and slash and model):
-        raise SettingsError(f"{name} is {handle!r}; expected provider/model, for example {name}={default}")
+        raise SettingsError(f"{name} is {handle!r}; expected provider/model, for example {name}={example}")
     return handle

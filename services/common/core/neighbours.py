@@ -15,8 +15,8 @@ from services.common.core.fusion import FusedScore
 DEFAULT_SHARE = 0.4
 NEIGHBOUR_STEPS = 2
 _STEP_SHARE = 0.5
-# Neighbours of the first so many count: the scores of others are small, and finding neighbours takes time.
-_MOST_GIVERS = 50
+# Neighbours of the first so many count: those of others are nearer to what fits badly, and finding them takes time.
+_MOST_GIVERS = 20
 # What lies further apart in time was said on another occasion.
 LONGEST_GAP = timedelta(minutes=30)
 # What an answer can bring along, before and after each hit.

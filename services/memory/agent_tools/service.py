@@ -7,11 +7,12 @@ it was killed half-way) finds the result and does nothing.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable_name
-from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
-from services.common.ids import uuid7
+from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, ResourceExhausted
+from services.common.ids import from_public, uuid7
 from services.memory.agent_tools.edit_queues import EditQueues
 from services.memory.agent_tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, ToolResult, ValueEdit
@@ -165,7 +166,13 @@ class ToolService:
         if earlier is not None:
             return await self._repeat(call, earlier)
         passage_id = id_of_call(call.organization_id, call.call_key)
-        draft = PassageDraft(id=passage_id, text=arguments.text("content"), tags=arguments.texts("tags"))
+        draft = PassageDraft(
+            id=passage_id,
+            text=arguments.text("content"),
+            tags=arguments.texts("tags"),
+            key=arguments.optional_text("key"),
+            supersedes=tuple(map(_passage_id, arguments.texts("supersedes"))),
+        )
         answer = f"Stored in archival memory as passage-{passage_id}."
         record = record_of(call, answer, is_error=False)
         try:
@@ -181,6 +188,8 @@ class ToolService:
         except Aborted:
             raise
         except LociError as error:
+            if error.reason == "PASSAGE_NOT_FOUND":
+                return await self._answer(call, f"Nothing was stored: {error.message}.", is_error=True)
             answer = (
                 "Nothing was stored in archival memory, because the text could not be embedded: "
                 f"{error.message.rstrip('.')}. It may work later."
@@ -201,6 +210,8 @@ class ToolService:
                 match_all_tags=arguments.choice("tag_match_mode", ("any", "all"), "any") == "all",
                 start=arguments.time("start_datetime", zone),
                 end=arguments.time("end_datetime", zone, end=True),
+                as_of=arguments.time("as_of", zone, end=True),
+                history=arguments.flag("history"),
             ),
         )
         try:
@@ -226,6 +237,13 @@ class ToolService:
         if record.changed_block_ids:
             changed = await self._calls.blocks(call.organization_id, record.changed_block_ids)
         return ToolResult(tool_return=record.tool_return, is_error=record.is_error, changed_blocks=tuple(changed))
+
+
+def _passage_id(text: str) -> UUID:
+    try:
+        return from_public("passage", text)
+    except InvalidArgument as error:
+        raise Refused("TOOL_REFUSED", f'The argument "supersedes" must be ids of passages: {error.message}.') from None
 
 
 def _may_create(call: ToolCall) -> bool:

@@ -14,6 +14,7 @@ from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as pb
+from services.common.core.languages import LANGUAGES
 from services.common.core.neighbours import DEFAULT_SHARE
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
@@ -250,6 +251,45 @@ async def test_words_are_found_in_any_language(memory: Memory) -> None:
     ):
         [found] = texts(await memory.search(agent, query, mode=TEXT))
         assert found.startswith(text)
+
+
+async def test_words_are_stemmed_in_their_own_language(memory: Memory) -> None:
+    """In one archive, beside English; none of these is found by an English stem."""
+    agent = await memory.agent_with()
+    await memory.store(
+        agent,
+        "Ich habe gestern zwei Häuser besichtigt.",
+        "Les enfants jouaient dans le jardin.",
+        "Ellos cantaron una canción muy vieja.",
+        "Мы купили две книги.",
+        "Gli amici parlavano della partita.",
+        "The children were singing.",
+        "昨日、家を見ました。",
+        embedding="",
+    )
+    for query, text in (
+        ("Wo ist das Haus?", "Ich habe"),
+        ("Qui joue avec les autres ?", "Les enfants"),
+        ("¿Quién ha cantado las canciones?", "Ellos"),
+        ("Где книга?", "Мы купили"),
+        ("Con chi parlare?", "Gli amici"),
+        ("Which child sings?", "The children"),
+        ("家", "昨日"),
+    ):
+        best, *_ = texts(await memory.search(agent, query, mode=TEXT))
+        assert best.startswith(text), query
+    # A new text has its words in its own language, too.
+    [passage] = await memory.store(agent, "Nothing yet.", embedding="")
+    request = pb.UpdatePassageRequest(agent_id=agent, passage_id=passage.id)
+    request.passage.text = "Wir haben die Bäume gepflanzt."
+    request.update_mask.paths.append("text")
+    await memory.passages.UpdatePassage(request)
+    assert texts(await memory.search(agent, "Wer hat den Baum gepflanzt?", mode=TEXT))[0] == request.passage.text
+
+
+async def test_postgres_has_a_stemmer_for_each_language(memory: Memory) -> None:
+    rows = await memory.pool.fetch("SELECT cfgname FROM pg_ts_config WHERE cfgnamespace = 'pg_catalog'::regnamespace")
+    assert {row["cfgname"] for row in rows} >= LANGUAGES
 
 
 async def test_filters_of_the_api(memory: Memory) -> None:
