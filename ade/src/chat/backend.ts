@@ -1,5 +1,6 @@
 import { api } from "../api/client";
 import { type Place, routeId } from "./place";
+import { keepsRequests } from "./trace-choice";
 import type { Events } from "./turn";
 import type { WireMessage } from "./wire";
 
@@ -24,6 +25,7 @@ export async function send(place: Place, messages: object[], signal: AbortSignal
     include_compaction_messages: true,
     // Loci's own: a second message waits in line on this route, too.
     on_busy: "wait",
+    ...(keepsRequests() && { include_trace: true }),
   };
   const stream = await api().conversations.messages.create(routeId(place), body as never, { ...LONG, signal });
   return stream as unknown as Events;

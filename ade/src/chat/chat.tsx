@@ -1,4 +1,5 @@
-import { useMemo, useSyncExternalStore } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import { ProblemBox } from "../ui/problem-box";
 import { ApprovalCard } from "./approval-card";
 import { Composer } from "./composer";
@@ -13,13 +14,14 @@ export function Chat({ place }: { place: Place }) {
   // oxlint-disable-next-line react/exhaustive-deps -- the key is the place
   const session = useMemo(() => sessionOf(place), [key]);
   const chat = useSyncExternalStore(session.subscribe, session.getSnapshot);
+  useEndOfTurn(chat.turns.length, place.agentId);
   const isBusy = chat.turns.some((turn) => turn.phase === "sending");
   return (
     <section className="chat" aria-label="Chat">
       {chat.status === "failed" && chat.problem && (
         <ProblemBox title="Could not load the conversation" problem={chat.problem} retry={() => void session.load()} />
       )}
-      <MessageList chat={chat} older={session.loadOlder} again={session.sendAgain} />
+      <MessageList chat={chat} place={place} older={session.loadOlder} again={session.sendAgain} />
       <div className="chat-foot">
         {chat.turns.map((turn, at) => <TurnLine key={turn.id} turn={turn} isFirst={at === 0} session={session} />)}
         {chat.waiting.length > 0 && (
@@ -42,4 +44,17 @@ export function Chat({ place }: { place: Place }) {
       </div>
     </section>
   );
+}
+
+/** What a turn may have changed, as other panes show it. */
+const CHANGED = ["context", "checkpoints", "blocks", "passages", "agent-runs", "agent-files"];
+
+/** Has the panes beside the chat ask anew when a turn has ended. */
+function useEndOfTurn(turns: number, agentId: string): void {
+  const queries = useQueryClient();
+  const before = useRef(turns);
+  useEffect(() => {
+    if (turns < before.current) for (const key of CHANGED) void queries.invalidateQueries({ queryKey: [key, agentId] });
+    before.current = turns;
+  }, [turns, agentId, queries]);
 }

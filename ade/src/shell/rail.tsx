@@ -1,4 +1,5 @@
-import { Bot, BookOpen, LogOut, Monitor, Moon, Sun } from "lucide-react";
+import { BookOpen, LogOut, Monitor, Moon, Sun } from "lucide-react";
+import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { BASE_URL } from "../api/client";
 import { currentKey, keepKey } from "../api/key";
@@ -6,6 +7,7 @@ import { href } from "../router";
 import { IconButton } from "../ui/icon-button";
 import { useCaller } from "./access-gate";
 import { lock } from "./lock";
+import { PLACES } from "./places";
 import { useTheme } from "./theme";
 
 const THEMES = { system: Monitor, light: Sun, dark: Moon };
@@ -15,15 +17,21 @@ export function Rail({ at }: { at: string }) {
   const [theme, nextTheme] = useTheme();
   const caller = useCaller();
   const Picture = THEMES[theme];
-  const isHere = at === "/" || at.startsWith("/agents");
+  const places = useRef<HTMLDivElement>(null);
+  // On narrow screens the bar is longer than the screen.
+  useEffect(() => places.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [at]);
   return (
     <nav className="rail" aria-label="Main">
-      <Link href="/agents" className="rail-item" aria-current={isHere ? "page" : undefined} title="Agents">
-        <Bot aria-hidden /> <span>Agents</span>
-      </Link>
-      <a className="rail-item" href={`${BASE_URL}/docs`} target="_blank" rel="noopener noreferrer" title="Documents of the API">
-        <BookOpen aria-hidden /> <span>API</span>
-      </a>
+      <div className="rail-places" ref={places}>
+        {PLACES.filter(({ needs }) => caller.rights.includes(needs)).map(({ to, label, icon: Icon }) => (
+          <Link key={to} href={to} className="rail-item" aria-current={at.split("/")[1] === to.slice(1) ? "page" : undefined} title={label}>
+            <Icon aria-hidden /> <span>{label}</span>
+          </Link>
+        ))}
+        <a className="rail-item" href={`${BASE_URL}/docs`} target="_blank" rel="noopener noreferrer" title="Documents of the API">
+          <BookOpen aria-hidden /> <span>API</span>
+        </a>
+      </div>
       <div className="rail-end">
         <span className="rail-role muted small" title={`Your role: ${caller.role}`}>{caller.role}</span>
         <IconButton label={`Theme: ${theme}`} icon={Picture} onClick={nextTheme} />

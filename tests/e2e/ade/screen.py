@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import CDPSession, Locator, Page, expect
 
 from tests.e2e.stack import ROOT, Stack
 
@@ -21,6 +21,7 @@ class Screen:
         self.page = page
         self.url = url or stack.url
         self.problems: list[str] = []
+        self._network: CDPSession | None = None
         page.set_default_timeout(MILLISECONDS)
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
@@ -56,6 +57,22 @@ class Screen:
     def wait_for_end(self) -> None:
         """Waits until no turn goes on."""
         expect(self.turn).to_have_count(0)
+
+    def upload(self, *paths: Path) -> None:
+        """Chooses files to send, as a person does in the dialogue."""
+        with self.page.expect_file_chooser() as chooser:
+            self.page.get_by_role("button", name="Upload files").click()
+        chooser.value.set_files(paths)
+
+    def throttle(self, bytes_in_a_second: int | None) -> None:
+        """Makes what the browser sends slow; None: no longer."""
+        if self._network is None:
+            self._network = self.page.context.new_cdp_session(self.page)
+            self._network.send("Network.enable")
+        conditions = {"offline": False, "latency": 0, "downloadThroughput": -1}
+        self._network.send(
+            "Network.emulateNetworkConditions", conditions | {"uploadThroughput": bytes_in_a_second or -1}
+        )
 
     def shoot(self, name: str) -> None:
         """Takes pictures, wide and narrow, light and dark, and looks for faults of accessibility in each."""
