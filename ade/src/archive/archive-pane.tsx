@@ -87,9 +87,12 @@ function Row({ agentId, passage, isWritable, choose, refresh }: RowProps) {
           <button type="button" className="tag" key={tag} aria-label={`Only passages with the tag ${tag}`} onClick={() => choose(tag)}>{tag}</button>
         ))}
         <span className="muted small">{ago(passage.created_at)}</span>
-        <span className="spacer" />
-        {isWritable && <IconButton label="Change this passage" icon={Pencil} onClick={() => setEdited(true)} />}
-        {isWritable && <IconButton label="Delete this passage" icon={Trash2} onClick={() => void drop()} />}
+        {isWritable && (
+          <span className="row-actions">
+            <IconButton label="Change this passage" icon={Pencil} onClick={() => setEdited(true)} />
+            <IconButton label="Delete this passage" icon={Trash2} onClick={() => void drop()} />
+          </span>
+        )}
       </div>
     </li>
   );

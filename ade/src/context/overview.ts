@@ -59,7 +59,10 @@ export function segmentsOf(overview: Overview): Segment[] {
       key: "tools",
       label: "Tools",
       tokens: overview.num_tokens_functions_definitions,
-      texts: overview.functions_definitions.map(({ function: each }) => ({ label: each.name, text: JSON.stringify(each, null, 2) })),
+      texts: overview.functions_definitions.map(({ function: each }) => ({
+        label: each.name,
+        text: `${each.description}\n\n${JSON.stringify(each.parameters, null, 2)}`,
+      })),
     },
     one("memory", "Memory blocks", overview.num_tokens_core_memory, overview.core_memory),
     one("external", "What lies outside", overview.num_tokens_external_memory_summary, overview.external_memory_summary),

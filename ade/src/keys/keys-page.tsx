@@ -2,11 +2,11 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import { useAgents } from "../agents/queries";
 import { api } from "../api/client";
 import { currentKey } from "../api/key";
 import { navigate } from "../router";
-import { useCaller, useRefusal } from "../shell/access-gate";
+import { useRefusal } from "../shell/access-gate";
+import { AgentPicker, type Chosen } from "../ui/agent-picker";
 import { AskButton } from "../ui/ask-button";
 import { DraftForm } from "../ui/draft-form";
 import { Field } from "../ui/field";
@@ -76,7 +76,7 @@ function isOver(key: ApiKey): boolean {
 function NewKey() {
   const action = useAction();
   const queries = useQueryClient();
-  const agents = useAgents(useCaller(), "", "");
+  const [agents, setAgents] = useState<Chosen[]>([]);
   const [role, setRole] = useState("developer");
   const [secret, setSecret] = useState<{ id: string; key: string } | null>(null);
   if (secret) return <Secret secret={secret} />;
@@ -99,11 +99,7 @@ function NewKey() {
         </select>
       </Field>
       {role === "agent-only" && (
-        <Field label="Only these agents" note="Ctrl or Cmd chooses several; none chosen: all.">
-          <select name="agents" multiple size={5}>
-            {agents.data?.pages.flat().map((agent) => <option key={agent.id} value={agent.id}>{agent.name}</option>)}
-          </select>
-        </Field>
+        <AgentPicker label="Only these agents" note="None chosen: all." name="agents" chosen={agents} choose={setAgents} />
       )}
       <Field label="Most requests in a minute" note="Left empty, the server's own limit."><input name="limit" type="number" min={1} /></Field>
       <Field label="Last day" note="Left empty, it does not end."><input name="until" type="date" /></Field>

@@ -1,3 +1,4 @@
+import { Check, LoaderCircle, OctagonX } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { api } from "../api/client";
 import { problemOf } from "../api/errors";
@@ -52,17 +53,26 @@ export function Connect({ serverId, isNeeded, done }: { serverId: string; isNeed
         {isNeeded ? "Sign in" : "Check the connection"}
       </button>
       {steps && (
-        <ol className="small" aria-live="polite">
-          {steps.map((each, at) => (
-            <li key={at} className={each.event === "error" ? "error-text" : ""}>
-              {WORDS[each.event] ?? each.event}{each.event === "error" && each.message ? `: ${each.message}` : ""}
-            </li>
-          ))}
+        <ol className="steps-taken small" aria-live="polite">
+          {steps.map((each, at) => <Step key={at} happening={each} isLast={at === steps.length - 1} />)}
         </ol>
       )}
       {url && last !== "success" && last !== "error" && /^https?:/.test(url) && (
         <a className="button primary" href={url} target="_blank" rel="noopener noreferrer">Open the page of the server</a>
       )}
     </section>
+  );
+}
+
+/** A step on the way: done, failed, or being done. */
+function Step({ happening: { event, message }, isLast }: { happening: Happening; isLast: boolean }) {
+  const isFailed = event === "error";
+  const isDone = !isLast || event === "success";
+  const Picture = isFailed ? OctagonX : isDone ? Check : LoaderCircle;
+  return (
+    <li className={isFailed ? "error-text" : isDone ? "is-done" : "is-waiting"}>
+      <Picture aria-hidden size={14} />
+      <span>{WORDS[event] ?? event}{isFailed && message ? `: ${message}` : ""}</span>
+    </li>
   );
 }

@@ -38,6 +38,9 @@ export function ServerDetail({ server }: { server: Server }) {
     <article className="detail" aria-label="MCP server">
       <header className="detail-head">
         <h2 className="cut">{server.server_name}</h2>
+        <button type="button" disabled={refusal !== null} title={refusal ?? undefined} aria-disabled={action.isBusy} onClick={() => void refresh()}>
+          {action.isBusy ? "Reading ..." : "Read its tools again"}
+        </button>
         <AskButton
           question="Delete it? Agents lose its tools."
           refusal={refusal}
@@ -49,9 +52,6 @@ export function ServerDetail({ server }: { server: Server }) {
         >
           Delete
         </AskButton>
-        <button type="button" disabled={refusal !== null} title={refusal ?? undefined} aria-disabled={action.isBusy} onClick={() => void refresh()}>
-          {action.isBusy ? "Reading ..." : "Read its tools again"}
-        </button>
       </header>
       <p className="small plain"><code>{address}</code></p>
       {server.problem && (

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { DataTable } from "../ui/data-table";
 import { Loaded } from "../ui/loaded";
 import { whole } from "../ui/numbers";
 import { type Model, priceWords, useAllModels, useEmbeddingModels, useLearnedWindows } from "./providers";
@@ -40,26 +41,26 @@ export function AllModels({ providerName }: { providerName: string | null }) {
 }
 
 function ModelTable({ models, windows }: { models: Model[]; windows: ReadonlyMap<string, number> }) {
+  const windowWords = (model: Model): string | null => {
+    const learned = windows.get(model.handle);
+    return learned ? `learned: ${whole(learned)}` : model.context_window_source;
+  };
   return (
-    <div className="table-box" tabIndex={0} role="region" aria-label="Models">
-      <table className="table">
-        <thead><tr><th>Handle</th><th>Window</th><th>Price of a million tokens</th><th>Can</th></tr></thead>
-        <tbody>
-          {models.map((model) => {
-            const learned = windows.get(model.handle);
-            return (
-              <tr key={model.handle}>
-                <td><code>{model.handle}</code></td>
-                <td>
-                  {whole(model.context_window)} <span className="muted small">{learned ? `learned: ${whole(learned)}` : model.context_window_source}</span>
-                </td>
-                <td>{priceWords(model.price)} <span className="muted small">{model.price?.source}</span></td>
-                <td className="small">{Object.entries(model.capabilities ?? {}).filter(([, can]) => can).map(([name]) => name.replaceAll("_", " ")).join(", ") || "not told"}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-    </div>
+    <DataTable
+      label="Models"
+      rows={models}
+      keyOf={(model) => model.handle}
+      columns={[
+        { name: "Handle", cell: (model) => <code>{model.handle}</code> },
+        { name: "Window", cell: (model) => <>{whole(model.context_window)} <span className="muted small">{windowWords(model)}</span></> },
+        { name: "Price of a million tokens", cell: (model) => <>{priceWords(model.price)} <span className="muted small">{model.price?.source}</span></> },
+        { name: "Can", cell: (model) => <span className="small">{abilitiesOf(model)}</span> },
+      ]}
+    />
   );
+}
+
+function abilitiesOf(model: Model): string {
+  const able = Object.entries(model.capabilities ?? {}).filter(([, can]) => can);
+  return able.map(([name]) => name.replaceAll("_", " ")).join(", ") || "not told";
 }

@@ -14,6 +14,7 @@ const ToolsPage = lazy(() => import("../tools/tools-page"));
 const McpPage = lazy(() => import("../mcp/mcp-page"));
 const FoldersPage = lazy(() => import("../files/folders-page"));
 const TemplatesPage = lazy(() => import("../templates/templates-page"));
+const GroupsPage = lazy(() => import("../groups/groups-page"));
 const ModelsPage = lazy(() => import("../models/models-page"));
 const KeysPage = lazy(() => import("../keys/keys-page"));
 const UsagePage = lazy(() => import("../usage/usage-page"));
@@ -41,6 +42,7 @@ export function Screens() {
             <Route path="/mcp/:id?">{({ id }) => <McpPage serverId={id ?? null} />}</Route>
             <Route path="/folders/:id?">{({ id }) => <FoldersPage folderId={id ?? null} />}</Route>
             <Route path="/templates/:name?">{({ name }) => <TemplatesPage name={name ?? null} />}</Route>
+            <Route path="/groups/:id?">{({ id }) => <GroupsPage groupId={id ?? null} />}</Route>
             <Route path="/models/:id?">{({ id }) => <ModelsPage providerId={id ?? null} />}</Route>
             <Route path="/keys/:id?">{({ id }) => <KeysPage keyId={id ?? null} />}</Route>
             <Route path="/usage" component={UsagePage} />

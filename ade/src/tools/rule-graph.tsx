@@ -3,7 +3,7 @@ import { BEGIN, END, graphOf, type Rule, sentenceOf } from "./rules";
 const WIDTH = 336;
 const ROW = 64;
 const HEIGHT = 26;
-const MOST = 100;
+const MOST = 160;
 
 /** The ways that rules leave, from the beginning of a turn to its end. */
 export function RuleGraph({ rules }: { rules: readonly Rule[] }) {

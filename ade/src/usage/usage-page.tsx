@@ -2,6 +2,7 @@ import { useSearch } from "wouter";
 import { useAgents } from "../agents/queries";
 import { navigate } from "../router";
 import { useCaller } from "../shell/access-gate";
+import { DataTable } from "../ui/data-table";
 import { Loaded } from "../ui/loaded";
 import { dollars, percent, whole } from "../ui/numbers";
 import { Budgets } from "./budgets";
@@ -61,6 +62,7 @@ function Figures({ report, times, group, measure, isHours }: Props) {
   const named = (name: string): string => (group === "agent" ? (names.get(name) ?? name) : name);
   const { bars, groups } = barsOf(rows, times, group, measure);
   const sums = sumsOf(rows, group);
+  const colourOf = (name: string): number => groups.indexOf(groups.includes(name) ? name : OTHERS);
   if (!totals.requests) return <p className="empty">No model was called in this time. Write to an agent, or choose a longer span above.</p>;
   return (
     <>
@@ -73,25 +75,22 @@ function Figures({ report, times, group, measure, isHours }: Props) {
       </dl>
       {totals.unpriced_requests > 0 && <p className="waiting-text small">{whole(totals.unpriced_requests)} calls without a price count as nothing.</p>}
       <Chart bars={bars} groups={groups} measure={measure} isHours={isHours} />
-      <div className="table-box" tabIndex={0} role="region" aria-label="Usage in numbers">
-        <table className="table">
-          <thead><tr><th>{group}</th><th>Cost</th><th>Tokens in</th><th>cached</th><th>Tokens out</th><th>Calls</th></tr></thead>
-          <tbody>
-            {sums.map((sum) => (
-              <tr key={sum.name}>
-                <td>
-                  <span className={`swatch group-${groups.includes(sum.name) ? groups.indexOf(sum.name) : groups.indexOf(OTHERS)}`} aria-hidden /> {named(sum.name)}
-                </td>
-                <td>{dollars(sum.cost_usd)}</td>
-                <td>{whole(sum.prompt_tokens)}</td>
-                <td>{percent(sum.cached_input_tokens, sum.prompt_tokens)}</td>
-                <td>{whole(sum.completion_tokens)}</td>
-                <td>{whole(sum.requests)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <DataTable
+        label="Usage in numbers"
+        rows={sums}
+        keyOf={(sum) => sum.name}
+        columns={[
+          {
+            name: `${group.slice(0, 1).toUpperCase()}${group.slice(1)}`,
+            cell: (sum) => <><span className={`swatch group-${colourOf(sum.name)}`} aria-hidden /> {named(sum.name)}</>,
+          },
+          { name: "Cost", cell: (sum) => dollars(sum.cost_usd), isNumber: true },
+          { name: "Tokens in", cell: (sum) => whole(sum.prompt_tokens), isNumber: true },
+          { name: "Cached", cell: (sum) => percent(sum.cached_input_tokens, sum.prompt_tokens), isNumber: true },
+          { name: "Tokens out", cell: (sum) => whole(sum.completion_tokens), isNumber: true },
+          { name: "Calls", cell: (sum) => whole(sum.requests), isNumber: true },
+        ]}
+      />
       {report.truncated && <p className="waiting-text small">There are more rows than one answer holds: choose a shorter span.</p>}
     </>
   );

@@ -112,7 +112,8 @@ def test_keys(screen: Screen, browser: Browser, agent: Any) -> None:
     screen.open("/keys/new")
     page.get_by_label("Name").fill("page-bot")
     page.get_by_label("Role").select_option("agent-only")
-    page.get_by_label("Only these agents").select_option("Ada of the page")
+    page.get_by_label("Only these agents: find an agent").fill("Ada of")
+    page.get_by_role("button", name="Add Ada of the page").click()
     screen.shoot("new-key")
     page.get_by_role("button", name="Make key").click()
     secret = page.get_by_label("The new key").input_value()
@@ -160,7 +161,13 @@ def test_who_only_reads_sees_why(browser: Browser, stack: Stack, client: Any, ag
     expect(save).to_be_disabled()
     expect(save).to_have_attribute("title", reason)
     expect(page.get_by_role("textbox", name="Value of human")).to_have_accessible_description(reason)
-    makers = {"/tools": "New tool", "/mcp": "New server", "/folders": "New folder", "/models": "New provider"}
+    makers = {
+        "/tools": "New tool",
+        "/mcp": "New server",
+        "/folders": "New folder",
+        "/groups": "New group",
+        "/models": "New provider",
+    }
     for path, name in makers.items():
         screen.open(path)
         button = page.get_by_role("button", name=name)
@@ -216,7 +223,7 @@ def test_settings_of_an_agent(screen: Screen, agent: Any, client: Any) -> None:
     screen.shoot("settings")
 
 
-@pytest.mark.parametrize("path", ["/runs", "/tools", "/mcp", "/folders", "/templates", "/models", "/keys"])
+@pytest.mark.parametrize("path", ["/runs", "/tools", "/mcp", "/folders", "/templates", "/groups", "/models", "/keys"])
 def test_lists_say_what_to_do(screen: Screen, path: str) -> None:
     screen.open(path)
     expect(screen.page.get_by_role("region", name="Details")).to_contain_text("Choose a")
