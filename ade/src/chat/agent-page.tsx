@@ -6,15 +6,17 @@ import { useAgent } from "../agents/queries";
 import { problemOf } from "../api/errors";
 import { navigate } from "../router";
 import { ErrorBoundary } from "../shell/error-boundary";
+import { PANE } from "../shell/panes";
 import { IconButton } from "../ui/icon-button";
 import { ProblemBox } from "../ui/problem-box";
 import { Chat } from "./chat";
+import { ChatHead } from "./chat-head";
 import { Conversations } from "./conversations";
-import type { Place } from "./place";
+import { chatPath, type Place, placeBeside, routeId } from "./place";
 import { SideTabs, type Tab, TABS } from "./side-tabs";
 
 /** One agent: its conversations or its memory, and beside them the conversation that is open. */
-export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }) {
+export function AgentPage({ agentId, conversationId, beside = null, tab }: Place & { tab: Tab }) {
   const agent = useAgent(agentId);
   const [isListOpen, setListOpen] = useState(tab !== "conversations");
   const search = useSearch();
@@ -29,11 +31,12 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
       </main>
     );
   }
-  const place = { agentId, conversationId };
+  const place = { agentId, conversationId, beside };
+  const other = placeBeside(place);
   const { Pane } = TABS[tab];
   const agentName = agent.data?.name ?? "";
   return (
-    <main className={`agent-page ${isListOpen ? "list-open" : ""}`}>
+    <main className={`agent-page ${isListOpen ? "list-open" : ""} ${other ? "has-beside" : ""}`}>
       <title>{`${agentName || "Agent"} · Loci`}</title>
       <header className="bar agent-bar">
         <Link href="/agents" className="icon-button narrow-only" aria-label="All agents" title="All agents">
@@ -51,7 +54,7 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
         />
         {agent.data && <AgentMenu agent={agent.data} onDelete={() => navigate("/agents")} />}
       </header>
-      <aside className="side" aria-label="Beside the chat">
+      <aside className="side" aria-label="Beside the chat" {...PANE}>
         <ErrorBoundary>
           <SideTabs place={place} tab={tab} />
         </ErrorBoundary>
@@ -64,8 +67,17 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
         </ErrorBoundary>
       </aside>
       <ErrorBoundary>
-        <Chat key={conversationId ?? agentId} place={place} />
+        <Chat key={conversationId ?? agentId} place={place} head={other && <ChatHead place={place} />} />
       </ErrorBoundary>
+      {other && (
+        <ErrorBoundary key={routeId(other)}>
+          <Chat
+            label="Chat beside"
+            place={other}
+            head={<ChatHead place={other} close={() => navigate(chatPath({ agentId, conversationId }))} />}
+          />
+        </ErrorBoundary>
+      )}
     </main>
   );
 }

@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
+import { PANE } from "../shell/panes";
 import { ProblemBox } from "../ui/problem-box";
 import { ApprovalCard } from "./approval-card";
 import { Composer } from "./composer";
@@ -8,8 +9,15 @@ import { type Place, routeId } from "./place";
 import { sessionOf } from "./sessions";
 import { TurnLine } from "./turn-line";
 
+interface Props {
+  place: Place;
+  label?: string;
+  /** What stands above what was said. */
+  head?: ReactNode;
+}
+
 /** A conversation: what was said, what goes on, and where to write. */
-export function Chat({ place }: { place: Place }) {
+export function Chat({ place, label = "Chat", head }: Props) {
   const key = routeId(place);
   // oxlint-disable-next-line react/exhaustive-deps -- the key is the place
   const session = useMemo(() => sessionOf(place), [key]);
@@ -17,7 +25,8 @@ export function Chat({ place }: { place: Place }) {
   useEndOfTurn(chat.turns.length, place.agentId);
   const isBusy = chat.turns.some((turn) => turn.phase === "sending");
   return (
-    <section className="chat" aria-label="Chat">
+    <section className="chat" aria-label={label} {...PANE}>
+      {head}
       {chat.status === "failed" && chat.problem && (
         <ProblemBox title="Could not load the conversation" problem={chat.problem} retry={() => void session.load()} />
       )}

@@ -48,14 +48,16 @@ function ModelTable({ models, windows }: { models: Model[]; windows: ReadonlyMap
   return (
     <DataTable
       label="Models"
-      rows={models}
-      keyOf={(model) => model.handle}
-      columns={[
-        { name: "Handle", cell: (model) => <code>{model.handle}</code> },
-        { name: "Window", cell: (model) => <>{whole(model.context_window)} <span className="muted small">{windowWords(model)}</span></> },
-        { name: "Price of a million tokens", cell: (model) => <>{priceWords(model.price)} <span className="muted small">{model.price?.source}</span></> },
-        { name: "Can", cell: (model) => <span className="small">{abilitiesOf(model)}</span> },
-      ]}
+      columns={[{ name: "Handle" }, { name: "Window" }, { name: "Price of a million tokens" }, { name: "Can" }]}
+      rows={models.map((model) => ({
+        key: model.handle,
+        cells: [
+          <code key="handle">{model.handle}</code>,
+          <>{whole(model.context_window)} <span className="muted small">{windowWords(model)}</span></>,
+          <>{priceWords(model.price)} <span className="muted small">{model.price?.source}</span></>,
+          <span key="can" className="small">{abilitiesOf(model)}</span>,
+        ],
+      }))}
     />
   );
 }

@@ -7,6 +7,7 @@ import { IconButton } from "../ui/icon-button";
 import { Menu } from "../ui/menu";
 import { useCaller } from "./access-gate";
 import { lock } from "./lock";
+import { PANE } from "./panes";
 import { PLACES } from "./places";
 import { useTheme } from "./theme";
 
@@ -25,7 +26,7 @@ export function Rail({ at }: { at: string }) {
   const hidden = places.slice(FIRST).filter(({ to }) => !isAt(to));
   const isSignedIn = currentKey() !== null;
   return (
-    <nav className="rail" aria-label="Main">
+    <nav className="rail" aria-label="Main" {...PANE}>
       <div className="rail-places">
         {places.map((place) => (
           <Link

@@ -6,6 +6,7 @@ import { AgentPage } from "../chat/agent-page";
 import { isTab, type Tab } from "../chat/side-tabs";
 import { ErrorBoundary } from "./error-boundary";
 import { Palette } from "./palette";
+import { usePanes } from "./panes";
 import { Rail } from "./rail";
 
 const BlockPage = lazy(async () => ({ default: (await import("../memory/block-page")).BlockPage }));
@@ -22,6 +23,7 @@ const UsagePage = lazy(() => import("../usage/usage-page"));
 /** The rail, and the screen that the address names. */
 export function Screens() {
   const [path] = useLocation();
+  usePanes();
   return (
     <div className="shell">
       <Rail at={path} />
@@ -32,7 +34,9 @@ export function Screens() {
             <Route path="/agents" component={AgentsPage} />
             <Route path="/agents/new" component={NewAgentPage} />
             <Route path="/agents/:id/*?">
-              {({ id, "*": rest }) => <AgentPage key={id} agentId={id} conversationId={conversationOf(rest)} tab={tabOf(rest)} />}
+              {({ id, "*": rest }) => (
+                <AgentPage key={id} agentId={id} conversationId={conversationOf(rest)} beside={besideOf(rest)} tab={tabOf(rest)} />
+              )}
             </Route>
             <Route path="/blocks/:id/v/:versions">
               {({ id, versions }) => <BlockPage blockId={id} versions={versions} />}
@@ -68,4 +72,9 @@ function tabOf(rest: string | undefined): Tab {
 /** Returns the conversation in the rest of an address; null for the default one. */
 function conversationOf(rest: string | undefined): string | null {
   return /^c\/(conv-[^/]+)/.exec(rest ?? "")?.[1] ?? null;
+}
+
+/** Returns the conversation that stands beside it; null where none does. */
+function besideOf(rest: string | undefined): string | null {
+  return /(?:^|\/)beside\/(main|conv-[^/]+)/.exec(rest ?? "")?.[1] ?? null;
 }

@@ -2,6 +2,7 @@ import { ChevronLeft } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { ErrorBoundary } from "../shell/error-boundary";
+import { PANE } from "../shell/panes";
 
 interface Props {
   title: string;
@@ -31,8 +32,8 @@ export function Split({ title, head, list, detail, to, hint }: Props) {
         <h1>{title}</h1>
         {head}
       </header>
-      <section className="split-list" aria-label={title}>{list}</section>
-      <section className="split-detail" aria-label="Details"><ErrorBoundary key={path}>{detail ?? <p className="empty">{hint}</p>}</ErrorBoundary></section>
+      <section className="split-list" aria-label={title} {...PANE}>{list}</section>
+      <section className="split-detail" aria-label="Details" {...PANE}><ErrorBoundary key={path}>{detail ?? <p className="empty">{hint}</p>}</ErrorBoundary></section>
     </main>
   );
 }

@@ -10,6 +10,7 @@ import { Chart } from "./chart";
 import { barsOf, type Group, GROUPS, type Measure, OTHERS, type Report, SPANS, sumsOf, useReport } from "./usage";
 
 const MEASURES: Record<Measure, string> = { cost_usd: "Dollars", total_tokens: "Tokens", requests: "Model calls" };
+const NUMBERS = ["Cost", "Tokens in", "Cached", "Tokens out", "Calls"];
 
 /** What models cost: over time, by model, agent or provider, and what may be spent. */
 export default function UsagePage() {
@@ -77,19 +78,18 @@ function Figures({ report, times, group, measure, isHours }: Props) {
       <Chart bars={bars} groups={groups} measure={measure} isHours={isHours} />
       <DataTable
         label="Usage in numbers"
-        rows={sums}
-        keyOf={(sum) => sum.name}
-        columns={[
-          {
-            name: `${group.slice(0, 1).toUpperCase()}${group.slice(1)}`,
-            cell: (sum) => <><span className={`swatch group-${colourOf(sum.name)}`} aria-hidden /> {named(sum.name)}</>,
-          },
-          { name: "Cost", cell: (sum) => dollars(sum.cost_usd), isNumber: true },
-          { name: "Tokens in", cell: (sum) => whole(sum.prompt_tokens), isNumber: true },
-          { name: "Cached", cell: (sum) => percent(sum.cached_input_tokens, sum.prompt_tokens), isNumber: true },
-          { name: "Tokens out", cell: (sum) => whole(sum.completion_tokens), isNumber: true },
-          { name: "Calls", cell: (sum) => whole(sum.requests), isNumber: true },
-        ]}
+        columns={[{ name: `${group.slice(0, 1).toUpperCase()}${group.slice(1)}` }, ...NUMBERS.map((name) => ({ name, isNumber: true }))]}
+        rows={sums.map((sum) => ({
+          key: sum.name,
+          cells: [
+            <><span className={`swatch group-${colourOf(sum.name)}`} aria-hidden /> {named(sum.name)}</>,
+            dollars(sum.cost_usd),
+            whole(sum.prompt_tokens),
+            percent(sum.cached_input_tokens, sum.prompt_tokens),
+            whole(sum.completion_tokens),
+            whole(sum.requests),
+          ],
+        }))}
       />
       {report.truncated && <p className="waiting-text small">There are more rows than one answer holds: choose a shorter span.</p>}
     </>

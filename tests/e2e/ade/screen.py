@@ -9,6 +9,8 @@ from tests.e2e.stack import ROOT, Stack
 
 SHOTS = Path(__file__).parent / "screenshots"
 _AXE = ROOT / "ade" / "node_modules" / "axe-core" / "axe.min.js"
+# The frame itself, what observers of sizes asked for, and that drawn.
+_DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
 # Wide: two workers and whole stacks share two cores.
 MILLISECONDS = 20_000
 expect.set_options(timeout=MILLISECONDS)
@@ -81,7 +83,7 @@ class Screen:
             self.page.set_viewport_size({"width": width, "height": height})
             for scheme in ("light", "dark"):
                 self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-                self.page.wait_for_timeout(100)  # for the frame, and the observers of sizes
+                self.page.evaluate(_DRAWN)
                 self.page.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
                 faults = self.faults()
                 assert not faults, f"{name} at {width}, {scheme}: {faults}"

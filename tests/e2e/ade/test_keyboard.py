@@ -78,3 +78,16 @@ def test_tabs_beside_the_chat_by_arrows(screen: Screen, agent: Any) -> None:
     expect(page.get_by_role("tab", name="Settings")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Chats")).to_have_attribute("aria-selected", "true")
+
+
+def test_from_pane_to_pane(screen: Screen, agent: Any) -> None:
+    page = screen.page
+    screen.open(f"/agents/{agent.id}")
+    expect(screen.composer).to_be_focused()
+    page.keyboard.press("Shift+F6")
+    expect(page.get_by_role("complementary", name="Beside the chat")).to_be_focused()
+    page.keyboard.press("Shift+F6")
+    expect(page.get_by_role("navigation", name="Main")).to_be_focused()
+    page.keyboard.press("F6")
+    page.keyboard.press("F6")
+    expect(page.get_by_role("region", name="Chat")).to_be_focused()
