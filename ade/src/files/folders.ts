@@ -63,10 +63,11 @@ export function isUnderway(file: StoredFile): boolean {
   return !["completed", "error"].includes(file.processing_status);
 }
 
-/** Which files an agent has open, by their ids. */
+/** Which files an agent has open, asked for again and again while they are shown: it opens and closes them itself. */
 export function useOpenFiles(agentId: string) {
   return useQuery({
     queryKey: ["agent-files", agentId],
+    refetchInterval: POLL_MILLISECONDS,
     queryFn: async () => {
       const page = await api().agents.files.list(agentId, { limit: 500 } as never);
       return (page as unknown as { files: AgentFile[] }).files;

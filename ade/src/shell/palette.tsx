@@ -33,9 +33,10 @@ function Choices({ close }: { close: () => void }) {
   const [at, setAt] = useState(0);
   const query = useDeferredValue(text.trim());
   const agents = useAgents(caller, query, "");
-  const words = query.toLowerCase();
+  const words = text.trim().toLowerCase();
   const places = PLACES.filter(({ label, needs }) => caller.rights.includes(needs) && label.toLowerCase().includes(words));
-  const found = (agents.data?.pages.flat() ?? []).slice(0, MOST_AGENTS);
+  // Those of an earlier text may still be there.
+  const found = (agents.data?.pages.flat() ?? []).filter(({ name }) => name.toLowerCase().includes(words)).slice(0, MOST_AGENTS);
   const entries = [
     ...places.map(({ to, label }) => ({ to, label, note: "" })),
     ...found.map(({ id, name }) => ({ to: `/agents/${id}`, label: name, note: "agent" })),

@@ -37,7 +37,9 @@ def test_an_agent_gets_a_folder_with_a_file(screen: Screen, agent: Any, client: 
     file.get_by_role("button", name="Text").click()
     expect(file.get_by_text("A cat sleeps.")).to_be_visible()
     screen.shoot("files")
+    # What fits into its view is open.
     opened = file.get_by_label("open")
+    expect(opened).to_be_checked()
     opened.uncheck()
     expect(opened).not_to_be_checked()
     wait_until(lambda: [each.is_open for each in client.agents.files.list(agent.id).files] == [False])

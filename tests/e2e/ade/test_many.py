@@ -54,6 +54,28 @@ _TO_THE_BEGINNING = """
   look();
 })
 """
+# By how many pixels what is in view moves when older messages come before it.
+_JUMP = """
+(box) => new Promise((done) => {
+  const top = box.getBoundingClientRect().top;
+  const rows = () => [...box.querySelectorAll(".message-row")];
+  const before = box.scrollHeight;
+  let seen, at;
+  const look = () => {
+    if (box.scrollHeight <= before) {
+      const row = rows().find((each) => each.getBoundingClientRect().bottom > top);
+      seen = row.textContent;
+      at = row.getBoundingClientRect().top;
+      requestAnimationFrame(look);
+    } else {
+      const row = rows().find((each) => each.textContent === seen);
+      done(row ? Math.abs(row.getBoundingClientRect().top - at) : 1e6);
+    }
+  };
+  box.scrollTo(0, 300);
+  look();
+})
+"""
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -128,6 +150,7 @@ def test_five_thousand_messages(wide: Screen, crowded: Stack) -> None:
     wide.open(f"/agents/{agent.id}")
     messages = wide.page.get_by_role("log")
     expect(wide.page.get_by_text(f"Sentence {MESSAGES - 1}.").first).to_be_in_viewport()
+    assert messages.evaluate(_JUMP) < 40
     oldest = wide.page.get_by_text("Sentence 0.", exact=False)
     while oldest.count() == 0:
         messages.evaluate(_TO_THE_BEGINNING)
