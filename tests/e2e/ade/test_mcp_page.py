@@ -90,6 +90,8 @@ def test_signing_in(open_screen: Screen, open_client: Any) -> None:
         open_screen.shoot("mcp-sign-in")
         with page.context.expect_page() as opened:
             link.click()
+        # Loci asks who was asked for before it leads there.
+        opened.value.get_by_role("button", name="Go on to").click()
         expect(page.get_by_role("region", name="Connect")).to_contain_text("Connected")
         opened.value.close()
         expect(page.get_by_role("article").locator("li.file")).to_have_count(len(TOOLS))
