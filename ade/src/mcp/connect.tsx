@@ -12,7 +12,7 @@ interface Happening {
 const WORDS: Record<string, string> = {
   connection_attempt: "Asking the server",
   oauth_required: "The server asks you to sign in",
-  authorization_url: "Open its page and agree",
+  authorization_url: "It named the page where you agree",
   waiting_for_auth: "Waiting until you have agreed",
   success: "Connected",
   error: "It failed",

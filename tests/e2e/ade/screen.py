@@ -79,6 +79,7 @@ class Screen:
     def shoot(self, name: str) -> None:
         """Takes pictures, wide and narrow, light and dark, and looks for faults of accessibility in each."""
         SHOTS.mkdir(exist_ok=True)
+        expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
         for width, height in ((1280, 800), (390, 844)):
             self.page.set_viewport_size({"width": width, "height": height})
             for scheme in ("light", "dark"):
