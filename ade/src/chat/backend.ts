@@ -39,8 +39,9 @@ export async function attach(runId: string, after: number, signal: AbortSignal):
 
 /** Returns a page of what is stored, oldest first: the newest, or what was before a message. */
 export async function page(place: Place, before?: string): Promise<WireMessage[]> {
-  const query = { limit: PAGE, ...(before && { before }) };
-  const answer = await api().conversations.messages.list(routeId(place), query);
+  // The conversations' own route gives the newest first, the parts of each message not.
+  const query = { limit: PAGE, conversation_id: place.conversationId ?? "default", ...(before && { before }) };
+  const answer = await api().agents.messages.list(place.agentId, query);
   return answer.items as unknown as WireMessage[];
 }
 

@@ -188,6 +188,11 @@ def test_conversations(screen: Screen, agent: Any, client: Any) -> None:
     screen.send("what is my name?")
     expect(screen.parts("assistant")).to_contain_text("Your name is Ada")
     screen.wait_for_end()
+    # Stored, it stands as it was said.
+    screen.page.reload()
+    expect(screen.page.locator("[data-kind=user], [data-kind=assistant]")).to_contain_text(
+        ["what is my name?", "Your name is Ada"]
+    )
     screen.page.get_by_role("link", name="Main").click()
     expect(screen.parts("assistant")).to_contain_text("Nice to meet you")
     expect(screen.parts("user")).to_have_count(1)
