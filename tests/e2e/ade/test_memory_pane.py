@@ -42,6 +42,9 @@ def test_what_the_agent_writes_appears(screen: Screen, agent: Any, client: Any) 
     expect(editor(screen).get_by_role("textbox")).to_have_value("Name: Ada")
     editor(screen).get_by_role("button", name="History").click()
     expect(editor(screen).get_by_role("button", name="v2")).to_contain_text("by the agent")
+    editor(screen).get_by_role("button", name="v2").click()
+    editor(screen).get_by_role("link", name="Why").click()
+    expect(screen.page.get_by_role("article", name="Run")).to_contain_text("my name is Ada")
 
 
 def test_two_edits_do_not_overwrite_each_other(
