@@ -1,8 +1,8 @@
 import { Hand } from "lucide-react";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useRefusal } from "../shell/access-gate";
+import { pretty, TextBlock } from "../ui/text-block";
 import type { ToolPart } from "./parts";
-import { Block, pretty } from "./tool-view";
 
 interface Props {
   calls: readonly ToolPart[];
@@ -50,7 +50,7 @@ export function ApprovalCard({ calls, attention, agentId, answer }: Props) {
                 Allow <code>{call.name}</code>
               </label>
             )}
-            <Block label={isOne ? "Arguments" : `Arguments of ${call.name}`} text={pretty(call.arguments)} />
+            <TextBlock label={isOne ? "Arguments" : `Arguments of ${call.name}`} text={pretty(call.arguments)} />
           </div>
         ))}
       </div>

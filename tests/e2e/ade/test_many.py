@@ -11,15 +11,13 @@ from statistics import median
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.ade.screen import SHOTS, Screen
 from tests.e2e.stack import Stack, running
 
 AGENTS, MESSAGES, TRIES = 1_000, 5_000, 20
 MOST_ROWS = 200
-# As often as a slow machine may need, at so many milliseconds; whoever sees the end stops.
-SCROLLS, PAUSE = 1_200, 50
 # From a key to the first frame that shows it, and the frame's own work.
 _TO_PAINT = """
 (element, key) => new Promise((resolve) => {
@@ -29,6 +27,53 @@ _TO_PAINT = """
     requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - began)));
   }, {once: true});
   document.execCommand("insertText", false, key);
+})
+"""
+# Scrolls, and waits until there is more to scroll to, or what stands at the end.
+_TO_THE_END = """
+() => new Promise((done) => {
+  const box = document.querySelector(".scroller");
+  const before = box.scrollHeight;
+  const look = () => {
+    const isThere = [...box.querySelectorAll("a")].some((link) => link.textContent === "Long life");
+    if (isThere || box.scrollHeight > before) done();
+    else requestAnimationFrame(look);
+  };
+  box.scrollTo(0, before);
+  look();
+})
+"""
+_TO_THE_BEGINNING = """
+(box) => new Promise((done) => {
+  const before = box.scrollHeight;
+  const look = () => {
+    if (box.textContent.includes("Sentence 0.") || box.scrollHeight !== before) done();
+    else requestAnimationFrame(look);
+  };
+  box.scrollTo(0, 0);
+  look();
+})
+"""
+# By how many pixels what is in view moves when older messages come before it.
+_JUMP = """
+(box) => new Promise((done) => {
+  const top = box.getBoundingClientRect().top;
+  const rows = () => [...box.querySelectorAll(".message-row")];
+  const before = box.scrollHeight;
+  let seen, at;
+  const look = () => {
+    if (box.scrollHeight <= before) {
+      const row = rows().find((each) => each.getBoundingClientRect().bottom > top);
+      seen = row.textContent;
+      at = row.getBoundingClientRect().top;
+      requestAnimationFrame(look);
+    } else {
+      const row = rows().find((each) => each.textContent === seen);
+      done(row ? Math.abs(row.getBoundingClientRect().top - at) : 1e6);
+    }
+  };
+  box.scrollTo(0, 300);
+  look();
 })
 """
 
@@ -88,25 +133,14 @@ def measure(screen: Screen, selector: str, name: str) -> None:
     assert figure["median"] < 1_000
 
 
-def scroll_until(screen: Screen, box: str, place: str, end: Locator) -> None:
-    """Scrolls to a place (of `element`, in JavaScript), again whenever more has come, until the end is in view."""
-    again = f"""() => {{
-      const element = document.querySelector("{box}");
-      element.scrollTo(0, {place});
-    }}"""
-    for _ in range(SCROLLS):
-        screen.page.evaluate(again)
-        if end.is_visible():
-            break
-        screen.page.wait_for_timeout(PAUSE)
-    expect(end).to_be_in_viewport()
-
-
 def test_a_thousand_agents(wide: Screen) -> None:
     wide.open()
     rows = wide.page.locator("li.agent-row")
     expect(rows.first).to_be_visible()
-    scroll_until(wide, ".scroller", "element.scrollHeight", wide.page.get_by_role("link", name="Long life"))
+    oldest = wide.page.get_by_role("link", name="Long life")
+    while oldest.count() == 0:
+        wide.page.evaluate(_TO_THE_END)
+    expect(oldest).to_be_visible()
     assert rows.count() < MOST_ROWS
     measure(wide, "input[type=search]", "key-to-paint-agents")
 
@@ -114,8 +148,13 @@ def test_a_thousand_agents(wide: Screen) -> None:
 def test_five_thousand_messages(wide: Screen, crowded: Stack) -> None:
     [agent] = crowded.client().agents.list(query_text="Long life").items
     wide.open(f"/agents/{agent.id}")
+    messages = wide.page.get_by_role("log")
     expect(wide.page.get_by_text(f"Sentence {MESSAGES - 1}.").first).to_be_in_viewport()
-    scroll_until(wide, "[role=log]", "0", wide.page.get_by_text("Sentence 0.", exact=False).first)
+    assert messages.evaluate(_JUMP) < 40
+    oldest = wide.page.get_by_text("Sentence 0.", exact=False)
+    while oldest.count() == 0:
+        messages.evaluate(_TO_THE_BEGINNING)
+    expect(oldest.first).to_be_visible()
     assert wide.page.locator(".message-row").count() < MOST_ROWS
     measure(wide, "textarea", "key-to-paint-messages")
     wide.page.get_by_role("button", name="Newest").click()
