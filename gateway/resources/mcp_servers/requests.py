@@ -54,6 +54,13 @@ class UpdateMcpServer(Body):
     server_name: str | None = None
 
 
+class GetPrompt(Body):
+    """Body of Loci's own route for a prompt."""
+
+    name: Annotated[str, Field(min_length=1, max_length=1024)]
+    arguments: dict[str, str] = Field(default_factory=dict)
+
+
 class NamedMcpServer(McpConfig):
     """Body of the older routes: name, type and fields side by side, or those of a program in `stdio_config`."""
 

@@ -53,5 +53,6 @@ MCP_TOOL = record(
     },
     optional=("health",),
 )
+MCP_RESOURCES = record("McpResources", {"resources": array(OBJECT), "resource_templates": array(OBJECT)})
 MCP_TESTED = record("McpTested", {"status": choice("success"), "tools": array(MCP_TOOL)})
 MCP_RESULT = record("McpToolResult", {"result": ANY, "success": FLAG})

@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
+    NAME_BEARING_METHODS,
     encode_header_value,
     find_invalid_x_mcp_header,
     mcp_param_headers,
@@ -56,10 +57,10 @@ def introduction(version: str) -> JsonObject:
 
 def routing(method: str, params: JsonObject, schema: Mapping[str, Any]) -> dict[str, str]:
     headers = {MCP_METHOD_HEADER: method}
-    if method == "tools/call":
-        headers[MCP_NAME_HEADER] = encode_header_value(params["name"])
-        if find_invalid_x_mcp_header(schema) is None:
-            headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments") or {})
+    if name := NAME_BEARING_METHODS.get(method):
+        headers[MCP_NAME_HEADER] = encode_header_value(params[name])
+    if method == "tools/call" and find_invalid_x_mcp_header(schema) is None:
+        headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments") or {})
     return headers
 
 

@@ -23,6 +23,7 @@ from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common.errors import (
     AlreadyExists,
     FailedPrecondition,
+    Internal,
     InvalidArgument,
     NotFound,
     Unavailable,
@@ -388,3 +389,27 @@ async def test_tools_are_read_anew_when_the_server_says_that_they_changed(
                 while gone in {tool.name for tool in await _tools(service, server)}:
                     await asyncio.sleep(0.05)
         assert {"slow", "fail"} <= {tool.name for tool in await _tools(service, server)}
+
+
+@pytest.mark.parametrize("kind", ["sse", "streamable_http"])
+async def test_resources_and_prompts_are_read_when_they_are_asked_for(tool_url: str, tmp_path: Path, kind: str) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        url = fake.sse_url if kind == "sse" else fake.url
+        http = mcp_pb.HttpMcpTransport(server_url=url, custom_headers={"x-key": "s3cret-key"})
+        request = service_pb.CreateMcpServerRequest(name="full", transport=mcp_pb.McpTransport(**{kind: http}))
+        server = (await service.mcp.CreateMcpServer(request)).server
+        found = await service.mcp.ListMcpResources(service_pb.ListMcpResourcesRequest(id=server.id))
+        assert [one["uri"] for one in json.loads(found.resources_json)] == ["test://note/1", "test://note/2"]
+        assert found.templates_json == "[]"  # it has no such list
+        read = await service.mcp.ReadMcpResource(service_pb.ReadMcpResourceRequest(id=server.id, uri="test://note/2"))
+        assert json.loads(read.contents_json)[0]["text"] == f"what test://note/2 says, by {MASK}"
+        prompts = await service.mcp.ListMcpPrompts(service_pb.ListMcpPromptsRequest(id=server.id))
+        assert [one["arguments"][0]["name"] for one in json.loads(prompts.prompts_json)] == ["who"]
+        wanted = service_pb.GetMcpPromptRequest(id=server.id, name="greet", arguments={"who": "Ada"})
+        messages = json.loads((await service.mcp.GetMcpPrompt(wanted)).messages_json)
+        assert (messages[0]["role"], messages[0]["content"]["text"]) == ("user", "Greet Ada.")
+        with fails(Internal, "MCP_FAILED"):
+            await service.mcp.GetMcpPrompt(service_pb.GetMcpPromptRequest(id=server.id, name="greet"))
+        with fails(NotFound, "MCP_SERVER_NOT_FOUND"):
+            missing = service_pb.ListMcpPromptsRequest(id=f"mcp_server-{uuid4()}")
+            await service.mcp.ListMcpPrompts(missing)
