@@ -106,6 +106,14 @@ def test_resources_and_prompts_of_a_server(stack: Stack, client: Any) -> None:
         assert message["content"]["text"] == "Greet Ada."
         assert http.post(f"{base}/prompts/get", json={"name": "greet"}).status_code == 502
         assert http.get(f"{base}/resources/read").status_code == 422
+
+        names = ("list_mcp_resources", "read_mcp_resource")
+        tools = [client.mcp_servers.tools.list(server.id)[0].id]
+        tools += [client.tools.list(name=name).items[0].id for name in names]
+        agent = client.agents.create(name="reader", model=MODEL, memory_blocks=BLOCKS, tool_ids=tools)
+        asked = 'use read_mcp_resource with server="librarian", uri="test://note/2"'
+        (read,) = _returns(client.agents.messages.create(agent.id, input=asked))
+        assert (read.status, read.tool_return.split(",")[0]) == ("success", "what test://note/2 says")
         client.mcp_servers.delete(server.id)
 
 

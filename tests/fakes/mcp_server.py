@@ -123,6 +123,10 @@ class McpServer:
                     warnings.simplefilter("ignore", MCPDeprecationWarning)
                     await context.session.send_tool_list_changed()
                 return _result("changed")
+            case "ask":  # the user, through the client
+                wanted: dict[str, Any] = {"type": "object", "properties": {"answer": _TEXT}}
+                answer = await context.session.elicit_form(given["question"], wanted, context.request_id)
+                return _result(answer.action)
             case "environment":
                 return _result(os.environ.get(given["name"], ""))
         return _result("no such tool", is_error=True)

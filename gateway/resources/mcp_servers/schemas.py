@@ -10,7 +10,13 @@ _HTTP = {
     "auth_token": maybe(TEXT),
     "custom_headers": maybe(by_name(TEXT)),
 }
-_STDIO = {"command": TEXT, "args": array(TEXT), "env": maybe(by_name(TEXT)), "network": OBJECT}
+_STDIO = {
+    "command": TEXT,
+    "args": array(TEXT),
+    "env": maybe(by_name(TEXT)),
+    "network": OBJECT,
+    "paths": array(TEXT),
+}
 _EITHER = _HTTP | _STDIO
 MCP_SERVER = record(
     "McpServer",

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any
 
 import anyio
-from mcp.client.session import ClientSession
+from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
@@ -21,14 +21,33 @@ from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     CONNECTION_CLOSED,
+    INVALID_REQUEST,
     PROTOCOL_VERSION_META_KEY,
+    ElicitRequest,
+    ErrorData,
     Implementation,
+    InputRequest,
+    InputResponse,
 )
+
+from services.tool_runner.mcp.protocol.results import unanswerable
 
 JsonObject = dict[str, Any]
 US = Implementation(name="loci", version="1")
 # The SDK's own words for a session that ended under a request; servers use its number for other things, too.
 _ENDED = ("Connection closed", "SSE stream ended", "SSE stream failed")
+
+
+class Session(ClientSession):
+    """The SDK's session. It offers no elicitation, and tells servers that ask all the same what to say to the model."""
+
+    async def dispatch_input_request(
+        self, ctx: ClientRequestContext, request: InputRequest
+    ) -> InputResponse | ErrorData:
+        """Answers a request of the server."""
+        if isinstance(request, ElicitRequest):
+            return ErrorData(code=INVALID_REQUEST, message=unanswerable(request.params.message))
+        return await super().dispatch_input_request(ctx, request)
 
 
 def has_ended(error: MCPError) -> bool:

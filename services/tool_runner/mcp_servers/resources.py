@@ -1,7 +1,8 @@
 """Resources and prompts of servers: read when somebody asks, never stored."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from services.tool_runner.core.job import MIB
 from services.tool_runner.core.masked_results import mask_json
 from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.storable import storable
-from services.tool_runner.mcp.client import McpClient
+from services.tool_runner.mcp.client import McpClient, Target
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.masks import secrets_of
 from services.tool_runner.mcp_servers.model import Server
@@ -28,11 +29,10 @@ class McpResources:
 
     async def resources(self, organization_id: UUID, server_id: UUID) -> tuple[str, str]:
         """Returns its resources, and the templates of more."""
-        server = await self._registry.get(organization_id, server_id)
-        target = self._registry.target(organization_id, server)
-        found = await self._client.listed(target, "resources/list", "resources")
-        templates = await self._client.listed(target, "resources/templates/list", "resourceTemplates")
-        return _text(server, found), _text(server, templates)
+        async with self._contact(organization_id, server_id) as target:
+            found = await self._client.listed(target, "resources/list", "resources")
+            templates = await self._client.listed(target, "resources/templates/list", "resourceTemplates")
+            return _text(target.server, found), _text(target.server, templates)
 
     async def read(self, organization_id: UUID, server_id: UUID, uri: str) -> str:
         """Returns the contents of a resource: a list, of which each is `text`, or `blob` in base64."""
@@ -40,9 +40,8 @@ class McpResources:
 
     async def prompts(self, organization_id: UUID, server_id: UUID) -> str:
         """Returns its prompts, with the arguments that they take."""
-        server = await self._registry.get(organization_id, server_id)
-        target = self._registry.target(organization_id, server)
-        return _text(server, await self._client.listed(target, "prompts/list", "prompts"))
+        async with self._contact(organization_id, server_id) as target:
+            return _text(target.server, await self._client.listed(target, "prompts/list", "prompts"))
 
     async def prompt(self, organization_id: UUID, server_id: UUID, name: str, arguments: Mapping[str, str]) -> str:
         """Returns the messages of a prompt."""
@@ -50,11 +49,23 @@ class McpResources:
         return await self._ask(organization_id, server_id, "prompts/get", params, "messages")
 
     async def _ask(self, organization_id: UUID, server_id: UUID, method: str, params: JsonObject, member: str) -> str:
+        async with self._contact(organization_id, server_id) as target:
+            answer = await self._client.read(target, method, params)
+            if not isinstance(answer.get(member), list):
+                raise McpProblem(Kind.FAILED, f"the MCP server's answer to {method} has no list of {member}")
+            return _text(target.server, answer[member])
+
+    @asynccontextmanager
+    async def _contact(self, organization_id: UUID, server_id: UUID) -> AsyncIterator[Target]:
+        """Notes what came of it; a problem is told without the server's secrets."""
         server = await self._registry.get(organization_id, server_id)
-        answer = await self._client.read(self._registry.target(organization_id, server), method, params)
-        if not isinstance(answer.get(member), list):
-            raise McpProblem(Kind.FAILED, f"the MCP server's answer to {method} has no list of {member}")
-        return _text(server, answer[member])
+        try:
+            yield self._registry.target(organization_id, server)
+        except McpProblem as problem:
+            if problem.kind in (Kind.UNREACHABLE, Kind.OAUTH_REQUIRED):  # it may just not know what was asked for
+                await self._registry.note_contact(organization_id, server, problem)
+            raise McpProblem(problem.kind, Mask(secrets_of(server.transport)).text(problem.message)) from None
+        await self._registry.note_contact(organization_id, server, None)
 
 
 def _text(server: Server, value: list[Any]) -> str:

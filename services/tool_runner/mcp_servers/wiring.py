@@ -11,6 +11,7 @@ from services.tool_runner.mcp.runner import McpRunner
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp_servers.connect import ConnectFlow
 from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
+from services.tool_runner.mcp_servers.resource_tools import ResourceTools
 from services.tool_runner.mcp_servers.resources import McpResources
 from services.tool_runner.mcp_servers.service import McpServerParts, McpServerService
 from services.tool_runner.mcp_servers.tokens import TokenKeeper
@@ -45,6 +46,7 @@ class Mcp:
     client: McpClient
     runner: McpRunner
     resources: McpResources
+    resource_tools: ResourceTools
 
 
 def wire_mcp(
@@ -78,6 +80,12 @@ def wire_mcp(
         )
     )
     client.changes.refresh = registry.refresh_for_server
+    resources = McpResources(registry, client)
     return Mcp(
-        registry, ConnectFlow(registry, wallet), client, McpRunner(registry, client), McpResources(registry, client)
+        registry,
+        ConnectFlow(registry, wallet),
+        client,
+        McpRunner(registry, client),
+        resources,
+        ResourceTools(registry, resources),
     )

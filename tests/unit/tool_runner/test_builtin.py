@@ -42,9 +42,14 @@ EXPECTED = {
         "query num_results category include_text include_domains exclude_domains start_published_date "
         "end_published_date user_location", "query"),
     "fetch_webpage": ("letta_builtin", "url", "url"),
+    "list_mcp_resources": ("letta_builtin", "server", ""),
+    "read_mcp_resource": ("letta_builtin", "server uri", "server uri"),
 }  # fmt: skip
 
-PARALLEL = {"grep_files", "semantic_search_files", "run_code", "fetch_webpage"}
+PARALLEL = {"grep_files", "semantic_search_files", "run_code", "fetch_webpage"} | {
+    "list_mcp_resources",
+    "read_mcp_resource",
+}
 
 
 def test_these_are_all() -> None:
