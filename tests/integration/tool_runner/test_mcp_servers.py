@@ -396,7 +396,8 @@ async def test_resources_and_prompts_are_read_when_they_are_asked_for(tool_url: 
     async with _running(tool_url, tmp_path) as (service, fake):
         url = fake.sse_url if kind == "sse" else fake.url
         http = mcp_pb.HttpMcpTransport(server_url=url, custom_headers={"x-key": "s3cret-key"})
-        request = service_pb.CreateMcpServerRequest(name="full", transport=mcp_pb.McpTransport(**{kind: http}))
+        transport = mcp_pb.McpTransport(sse=http) if kind == "sse" else mcp_pb.McpTransport(streamable_http=http)
+        request = service_pb.CreateMcpServerRequest(name="full", transport=transport)
         server = (await service.mcp.CreateMcpServer(request)).server
         found = await service.mcp.ListMcpResources(service_pb.ListMcpResourcesRequest(id=server.id))
         assert [one["uri"] for one in json.loads(found.resources_json)] == ["test://note/1", "test://note/2"]
