@@ -34,7 +34,7 @@ class Server:
         assert answer.status == 200, answer.body
         base = f"/v1/mcp-servers/{answer.json()['id']}/tools"
         for tool in (await loci.request("GET", base)).json():
-            self.paths[tool["metadata_"]["mcp"]["tool_name"]] = f"{base}/{tool['id']}/run"
+            self.paths[tool["metadata_"]["mcp"].get("tool_name", tool["name"])] = f"{base}/{tool['id']}/run"
 
     async def run(self, loci: Connection, tool: str, **arguments: object) -> None:
         """Calls a tool to its end."""
