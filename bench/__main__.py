@@ -1,11 +1,11 @@
-"""`python -m bench [turns | llm | prefix | history | search | tools | gateway | groups | probe]`.
+"""`python -m bench [turns | llm | prefix | history | search | tools | mcp | gateway | groups | probe]`.
 
 See the modules of these names. Default: turns.
 """
 
 import sys
 
-from bench import gateway, groups, history, llm, prefix, probe, search, tools, turns
+from bench import gateway, groups, history, llm, mcp_servers, prefix, probe, search, tools, turns
 
 BENCHMARKS = {
     "turns": turns.main,
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "history": history.main,
     "search": search.main,
     "tools": tools.main,
+    "mcp": mcp_servers.main,
     "gateway": gateway.main,
     "groups": groups.main,
     "probe": probe.main,

@@ -113,10 +113,10 @@ def test_the_letta_mcp_server(stack: Stack, openai_fake: OpenAIServer, tmp_path:
 @pytest.mark.parametrize("memory", ["blocks", "repository"])
 def test_the_terminal_client_of_python(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path, memory: str) -> None:
     openai_fake.answer(_obeys)
-    command = ("letta", "-p", "say hello", "--output-format", "json", "--new-agent", "--model", MODEL)
+    command = ["letta", "-p", "say hello", "--output-format", "json", "--new-agent", "--model", MODEL]
     settings = {"LETTA_BASE_URL": stack.url}
     if memory == "repository":
-        command += ("--memfs",)
+        command.append("--memfs")
         settings |= {"LETTA_MEMFS_LOCAL": "1", "LETTA_MEMFS_BASE_URL": stack.url}
     answer = json.loads(_program("terminal", *command, home=tmp_path, **settings))
     assert (answer["subtype"], answer["result"]) == ("success", "hello")

@@ -9,6 +9,7 @@ from services.tool_runner.builtin import (
     fetch_webpage,
     finish_rethinking_memory,
     grep_files,
+    list_mcp_resources,
     memory,
     memory_apply_patch,
     memory_finish_edits,
@@ -16,6 +17,7 @@ from services.tool_runner.builtin import (
     memory_replace,
     memory_rethink,
     open_files,
+    read_mcp_resource,
     rethink_memory,
     rethink_user_memory,
     run_code,
@@ -55,4 +57,6 @@ BUILTIN_TOOLS: tuple[BuiltinTool, ...] = (
     run_code_with_tools.TOOL,
     web_search.TOOL,
     fetch_webpage.TOOL,
+    list_mcp_resources.TOOL,
+    read_mcp_resource.TOOL,
 )

@@ -134,6 +134,7 @@ class Call:
     agent_state: str = field(default="", repr=False)  # JSON text
     client_token: str = field(default="", repr=False)
     file_ids: tuple[UUID, ...] = ()
+    agent_tool_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

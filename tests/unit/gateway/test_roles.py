@@ -115,6 +115,8 @@ def test_who_only_talks_changes_nothing_but_by_talking() -> None:
         ("GET /v1/tools/tool-1/environment-variables", {"developer"}),
         ("GET /v1/sandbox-config/sandbox-1/environment-variable", {"developer"}),
         ("GET /v1/mcp-servers/connect/mcp_server-1", {"developer"}),
+        ("GET /v1/mcp-servers/mcp_server-1/resources/read", {"developer"}),
+        ("POST /v1/mcp-servers/mcp_server-1/prompts/get", {"developer"}),
         ("GET /v1/providers", {"developer", "read-only"}),
         ("POST /v1/providers", set()),
         ("PUT /v1/budgets/day", set()),
