@@ -48,7 +48,8 @@ def choose_candidates(shares: Mapping[str, float], total: int, *, limit: int, mo
     """
     chosen: dict[Words, float] = {}
     for words in _promising_conjunctions(shares, total, limit, most):
-        kept = {other: matches for other, matches in chosen.items() if not set(words) <= set(other)}
+        these = set(words)
+        kept = {other: matches for other, matches in chosen.items() if not these.issubset(other)}
         kept[words] = _expected_matches(words, shares, total)
         if sum(kept.values()) <= most:
             chosen = kept
