@@ -50,7 +50,7 @@ def add_neighbours(
     for one in neighbours:
         part = share * _STEP_SHARE ** (abs(one.distance) - 1) * scores[one.of]
         given[one.key] = given.get(one.key, 0.0) + part
-    ranked = [replace(one, score=one.score + given.get(one.key, 0.0)) for one in fused]
+    ranked = [replace(one, score=one.score + given[one.key]) if one.key in given else one for one in fused]
     ranked += [FusedScore(key, score, None, None) for key, score in given.items() if key not in scores]
     return sorted(ranked, key=lambda one: (-one.score, -(one.vector or 0.0)))
 

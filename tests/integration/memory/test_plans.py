@@ -128,7 +128,7 @@ async def test_searching_by_vectors(memory: Memory, memory_url: str, agent: UUID
     """With a plan for the very values. What a search by words does is seen in test_word_search.py."""
     assert await memory.search(f"agent-{agent}", "word7 word57", tags=tags) != []
     await memory.statement_counts()
-    assert sum(text.startswith("SET LOCAL plan_cache_mode = force_custom_plan") for text in memory.counter.texts) == 2
+    assert sum("SET LOCAL plan_cache_mode = force_custom_plan" in text for text in memory.counter.texts) == 2
     tenant = f"'{memory.caller.organization_id}', ARRAY['{agent}']::uuid[]"
     filters = ", ARRAY['tag7'], 1" if tags else ""
     [statement] = [text for text in memory.counter.texts if "<=>" in text]

@@ -31,6 +31,7 @@ from services.memory.search.store.word_statements import (
     matching_of_selection,
     rank_statement,
 )
+from services.memory.sql.reading import reading
 from services.memory.sql.statements import Values
 
 # Below the first: not at all.
@@ -68,8 +69,7 @@ class WordRanking:
         if not part.passages:
             return []
         old: Sequence[UUID] = ()
-        async with self._pool.acquire() as connection, connection.transaction(readonly=True):
-            await connection.execute(SETTINGS)
+        async with reading(self._pool, SETTINGS) as connection:
             language = language_of(query) or "english"
             lexemes = await connection.fetchval(_LEXEMES, " ".join(words.query_words(query)), language)
             if not lexemes:

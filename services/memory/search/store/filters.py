@@ -155,6 +155,11 @@ def own_condition(filters: PassageFilter, values: Values) -> str:
     return " AND ".join(conditions) or "true"
 
 
+def selects(filters: PassageFilter) -> bool:
+    """Returns whether a filter names sets that can be counted: tags, dates."""
+    return bool(filters.tags) or _has_dates(filters)
+
+
 async def select_by_filter(
     connection: Any, organization_id: UUID, part: Part, filters: PassageFilter, most: int
 ) -> Selection | None:

@@ -56,6 +56,6 @@ class NeighbourLists:
         statement = _NEIGHBOURS.format(filters=own_condition(filters, values))
         rows = await self._places.fetch(statement, *values.all)
         return [
-            Neighbour((row["archive_id"], row["id"]), (row["archive_id"], row["neighbour"]), row["distance"])
-            for row in rows
+            Neighbour((archive_id, passage_id), (archive_id, neighbour_id), distance)
+            for archive_id, passage_id, neighbour_id, distance in rows
         ]
