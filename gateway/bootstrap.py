@@ -30,6 +30,7 @@ from gateway.resources.agents import files as agent_files
 from gateway.resources.agents import overviews as agent_overviews
 from gateway.resources.agents import routes as agents
 from gateway.resources.agents import secrets as secrets_of_agents
+from gateway.resources.approvals import routes as approvals
 from gateway.resources.archives import embedding_changes, passages
 from gateway.resources.archives import routes as archives
 from gateway.resources.blocks import routes as blocks
@@ -91,6 +92,7 @@ _ROUTERS = (
     schedules,
     agent_files,
     secrets_of_agents,
+    approvals,
     checkpoints,
     passages,
     archives,

@@ -82,7 +82,7 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
     (_SOCKET, "/v1/groups/[^/]+/ws", Right.WRITE_MESSAGES),
     ("PATCH", r"/v1/steps/[^/]+/feedback", Right.WRITE_MESSAGES),
     # What was said
-    (_READING, rf"{_AGENT}/(messages|checkpoints|rewinds)(/.*)?", Right.READ_MESSAGES),
+    (_READING, rf"{_AGENT}/(messages|checkpoints|rewinds|approvals)(/.*)?", Right.READ_MESSAGES),
     (_READING, r"/v1/(runs|steps)/[^/]+/trace|/v1/telemetry/[^/]+", Right.READ_AGENT),
     (_READING, r"/v1/messages/batches(/.*)?", Right.READ),
     (_READING, r"/v1/(conversations|runs|_internal_runs|steps|messages)(/.*)?", Right.READ_MESSAGES),

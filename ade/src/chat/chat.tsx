@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useMemo, useRef, useSyncExternalStore } from
 import { PANE } from "../shell/panes";
 import { ProblemBox } from "../ui/problem-box";
 import { ApprovalCard } from "./approval-card";
+import { useOpenApprovals } from "./approvals";
 import { Composer } from "./composer";
 import { MessageList } from "./message-list";
 import { type Place, routeId } from "./place";
@@ -23,6 +24,7 @@ export function Chat({ place, label = "Chat", head }: Props) {
   const session = useMemo(() => sessionOf(place), [key]);
   const chat = useSyncExternalStore(session.subscribe, session.getSnapshot);
   useEndOfTurn(chat.turns.length, place.agentId);
+  const due = useOpenApprovals(place.agentId).get(place.conversationId)?.due_at ?? null;
   const isBusy = chat.turns.some((turn) => turn.phase === "sending");
   return (
     <section className="chat" aria-label={label} {...PANE}>
@@ -38,6 +40,7 @@ export function Chat({ place, label = "Chat", head }: Props) {
             key={chat.waiting.map((call) => call.key).join()}
             calls={chat.waiting}
             attention={chat.attention}
+            due={due}
             agentId={place.agentId}
             answer={session.answer}
           />
@@ -56,7 +59,7 @@ export function Chat({ place, label = "Chat", head }: Props) {
 }
 
 /** What a turn may have changed, as other panes show it. */
-const CHANGED = ["context", "checkpoints", "blocks", "passages", "agent-runs", "agent-files"];
+const CHANGED = ["approvals", "context", "checkpoints", "blocks", "passages", "agent-runs", "agent-files"];
 
 /** Has the panes beside the chat ask anew when a turn has ended. */
 function useEndOfTurn(turns: number, agentId: string): void {

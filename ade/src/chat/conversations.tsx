@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Ellipsis, Plus } from "lucide-react";
+import { Ellipsis, Hand, Plus } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { Link } from "wouter";
 import { api } from "../api/client";
@@ -11,6 +11,7 @@ import { IconButton } from "../ui/icon-button";
 import { Menu, type MenuItem } from "../ui/menu";
 import { ProblemBox } from "../ui/problem-box";
 import { ago } from "../ui/time";
+import { useOpenApprovals } from "./approvals";
 import { useConversations } from "./conversation-list";
 import { chatPath, type Place } from "./place";
 
@@ -19,9 +20,14 @@ export function Conversations({ place, onChoose }: { place: Place; onChoose: () 
   const { agentId, conversationId, beside = null } = place;
   const queries = useQueryClient();
   const list = useConversations(agentId);
+  const waiting = useOpenApprovals(agentId);
   const mayTalk = useRefusal("write_messages", agentId);
   const mayWrite = useRefusal("write_agent", agentId);
   const [isBusy, setBusy] = useState(false);
+  const [isAll, setAll] = useState(false);
+  const archived = list.data?.filter((each) => each.archived).length ?? 0;
+  // The one that is open stays in view.
+  const shown = list.data?.filter((each) => isAll || !each.archived || each.id === conversationId);
 
   const open = (id: string | null): void => {
     onChoose();
@@ -45,6 +51,8 @@ export function Conversations({ place, onChoose }: { place: Place; onChoose: () 
     });
   const rename = (id: string, summary: string): Promise<void> =>
     attempt("Could not rename the conversation", () => api().conversations.update(id, { summary }, { maxRetries: 0 }));
+  const archive = (id: string, isOver: boolean): Promise<void> =>
+    attempt("Could not archive the conversation", () => api().conversations.update(id, { archived: isOver }, { maxRetries: 0 }));
   const remove = (id: string): Promise<void> =>
     attempt("Could not delete the conversation", async () => {
       await api().conversations.delete(id);
@@ -70,25 +78,33 @@ export function Conversations({ place, onChoose }: { place: Place; onChoose: () 
           note=""
           to={chatPath({ agentId, conversationId: null, beside })}
           isOpen={!conversationId}
+          isWaiting={waiting.has(null)}
           onChoose={onChoose}
           openBeside={() => openBeside("main")}
         />
-        {list.data?.map((each) => (
+        {shown?.map((each) => (
           <Row
             key={each.id}
             title={each.title}
-            note={ago(each.last_message_at ?? each.created_at)}
+            note={each.archived ? "archived" : ago(each.last_message_at ?? each.created_at)}
             to={chatPath({ agentId, conversationId: each.id, beside })}
             isOpen={each.id === conversationId}
+            isWaiting={waiting.has(each.id)}
             onChoose={onChoose}
             openBeside={() => openBeside(each.id)}
             {...(mayWrite === null && {
+              archive: { label: each.archived ? "Bring back" : "Archive", run: () => void archive(each.id, !each.archived) },
               rename: (summary: string) => void rename(each.id, summary),
               remove: () => void remove(each.id),
             })}
           />
         ))}
       </ul>
+      {archived > 0 && (
+        <button type="button" className="quiet more" aria-expanded={isAll} onClick={() => setAll(!isAll)}>
+          {isAll ? "Hide what is archived" : `Show ${archived} archived`}
+        </button>
+      )}
       {list.isError && (
         <ProblemBox title="Could not load the conversations" problem={problemOf(list.error)} retry={() => void list.refetch()} />
       )}
@@ -101,13 +117,16 @@ interface RowProps {
   note: string;
   to: string;
   isOpen: boolean;
+  /** Whether a call in it waits for a person. */
+  isWaiting: boolean;
   onChoose: () => void;
   openBeside: () => void;
+  archive?: MenuItem;
   rename?: (title: string) => void;
   remove?: () => void;
 }
 
-function Row({ title, note, to, isOpen, onChoose, openBeside, rename, remove }: RowProps) {
+function Row({ title, note, to, isOpen, isWaiting, onChoose, openBeside, archive, rename, remove }: RowProps) {
   const [state, setState] = useState<"shown" | "renamed" | "asking">("shown");
   if (state === "asking" && remove) {
     return (
@@ -135,13 +154,14 @@ function Row({ title, note, to, isOpen, onChoose, openBeside, rename, remove }: 
   const items: MenuItem[] = [
     ...(isOpen ? [] : [{ label: "Open beside", run: openBeside }]),
     ...(rename ? [{ label: "Rename", run: () => setState("renamed") }] : []),
+    ...(archive ? [archive] : []),
     ...(remove ? [{ label: "Delete", run: () => setState("asking"), isDangerous: true }] : []),
   ];
   return (
     <li className="conversation">
       <Link href={to} aria-current={isOpen ? "true" : undefined} onClick={onChoose}>
         <span className="cut">{title}</span>
-        <span className="muted small">{note}</span>
+        {isWaiting ? <span className="waiting-mark"><Hand aria-hidden size={14} /> Needs you</span> : <span className="muted small">{note}</span>}
       </Link>
       {items.length > 0 && <Menu label={`More about ${title}`} icon={Ellipsis} items={items} />}
     </li>
