@@ -30,16 +30,13 @@ from services.agent.core.facts import (
     UserSpoke,
 )
 from services.agent.core.messages import Message
+from services.agent.core.releases import NewerRelease
 from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
 from services.agent.core.window.compaction import CompactionStats, Trigger
 
 # The settings that a fact holds; the rest of them are the request's options.
 _STORED = tuple(each.name for each in fields(Settings) if each.name != "options")
 _USAGE = tuple(each.name for each in fields(Usage))
-
-
-class NewerRelease(ValueError):
-    """It was written by a newer release: a replica of that can read it."""
 
 
 def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
@@ -86,7 +83,7 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
         case "run_ended":
             failure = body["failure"]
             return RunEnded(StopReason(body["stop_reason"]), None if failure is None else failure_from_json(failure))
-    raise ValueError(f"no fact is called {kind!r}")
+    raise NewerRelease(f"no fact is called {kind!r} in this release")
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
@@ -98,7 +95,10 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_from_body(body: Mapping[str, Any]) -> Settings:
-    """Returns the settings in the body of a run's first fact; what the request's options say wins."""
+    """Returns the settings in the body of a run's first fact; what the request's options say wins.
+
+    Raises NewerRelease.
+    """
     stored = dict(body["settings"])
     # The first release had the step limit among the settings, and no options.
     old = {"max_steps": stored.pop("max_steps")} if "max_steps" in stored else {}
@@ -112,7 +112,10 @@ def settings_from_body(body: Mapping[str, Any]) -> Settings:
     # Of another model's window no more is used than of the agent's own, nor than was learned of it.
     window = min(stored["context_window_limit"], options.context_window_limit or 2**31)
     present = {name: value for name, value in overrides.items() if value is not None}
-    return Settings(**stored | present | {"context_window_limit": window})
+    try:
+        return Settings(**stored | present | {"context_window_limit": window})
+    except TypeError as error:
+        raise NewerRelease(f"a setting is one that this release does not know: {error}") from error
 
 
 def options_to_json(options: Options) -> dict[str, Any]:
@@ -127,7 +130,7 @@ def options_to_json(options: Options) -> dict[str, Any]:
 
 
 def options_from_json(stored: Mapping[str, Any]) -> Options:
-    """Returns a request's options from their stored form."""
+    """Returns a request's options from their stored form. Raises NewerRelease."""
     values = dict(stored)
     if "client_tools" in values:
         values["client_tools"] = tuple(ClientTool(**one) for one in values["client_tools"])
@@ -135,7 +138,10 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         values["client_skills"] = tuple(ClientSkill(**one) for one in values["client_skills"])
     if "stop" in values:
         values["stop"] = tuple(values["stop"])
-    return Options(**values)
+    try:
+        return Options(**values)
+    except TypeError as error:
+        raise NewerRelease(f"an option is one that this release does not know: {error}") from error
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:
