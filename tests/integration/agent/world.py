@@ -31,7 +31,7 @@ from services.agent.streams.publisher import EventPublisher
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.common import vectors
-from services.common.context import Signer
+from services.common.context import Signer, current
 from services.common.database import STATEMENT_SECONDS, open_pool
 from services.common.ids import uuid7
 from services.common.statement_counter import StatementCounter
@@ -121,8 +121,9 @@ class ScriptedMemory:
     """A memory that shows what it is told to."""
 
     shows: MemoryView = field(default_factory=MemoryView)
-    # How often it was looked at.
+    # How often it was looked at, and what owners said that they have a run.
     views: int = 0
+    fences: list[int] = field(default_factory=list)
 
     async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
         """What it shows now."""
@@ -132,6 +133,10 @@ class ScriptedMemory:
     async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
         """Never right."""
         raise AssertionError(f"{call.name} is no tool of this world")
+
+    async def fence(self) -> None:
+        """Remembers that it was told."""
+        self.fences.append(current().fence)
 
     async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
         """Nothing."""
@@ -148,6 +153,7 @@ class ScriptedTools:
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     return_char_limit: int = 50_000
     cancelled: list[str] = field(default_factory=list)
+    fences: list[int] = field(default_factory=list)
     # Where each call was made.
     sites: dict[str, CallSite] = field(default_factory=dict)
 
@@ -174,6 +180,10 @@ class ScriptedTools:
     async def cancel(self, call_key: str) -> None:
         """Remembers that it was asked."""
         self.cancelled.append(call_key)
+
+    async def fence(self) -> None:
+        """Remembers that it was told."""
+        self.fences.append(current().fence)
 
 
 class NoStates:
