@@ -56,6 +56,7 @@ from services.agent.resources.agents.service import Agents
 from services.agent.resources.agents.servicer import AgentServicer
 from services.agent.resources.agents.tool_state import StoredAgentStates
 from services.agent.resources.callbacks import service as run_callbacks
+from services.agent.resources.checkpoints.rewinds import Rewinds
 from services.agent.resources.checkpoints.service import Checkpoints
 from services.agent.resources.checkpoints.servicer import CheckpointServicer
 from services.agent.resources.conversations import service as conversation_service
@@ -157,7 +158,9 @@ def build(
         filler = VectorFiller(stores.vectors, peers.embedder, signer, lambda: worker.load)
         worker.on_run_end = filler.note
     reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
+    rewinds = Rewinds(stores.rewinds, stores.checkpoints, peers.versioned_memories)
     handlers = {
+        **rewinds.handlers(),
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
         **conversation_service.handlers(peers.conversation_memories, stores.conversation_eraser),
         **identity_service.handlers(peers.identity_memories),
@@ -189,7 +192,9 @@ def build(
         stores.history,
         stores.prompts,
     )
-    checkpoints = Checkpoints(stores.checkpoints, peers.versioned_memories, stores.agents, agents, conversations)
+    checkpoints = Checkpoints(
+        stores.checkpoints, peers.versioned_memories, stores.agents, agents, conversations, rewinds
+    )
     transfers = Transfers(
         stores.transfers,
         stores.agents,

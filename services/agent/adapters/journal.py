@@ -201,7 +201,7 @@ class PostgresJournal:
             if (repeated := await find_answering_run(connection, *ids, active, answers)) is not None:
                 raise DuplicateRequest(repeated)
         on_busy = request.on_busy or self._on_busy
-        stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
+        stuck = not await connection.fetchval(sql.GOES_ON, request.organization_id, active)
         if not stuck and (busy_with := await self._rejecting_run(connection, request, active)) is not None:
             raise _conversation_busy(busy_with)
         if request.ancestors and not request.background:

@@ -27,7 +27,8 @@ from services.agent.resources.agents.ports import AgentStore, Eraser
 from services.agent.resources.agents.store import PostgresAgents
 from services.agent.resources.callbacks.ports import CallbackLog
 from services.agent.resources.callbacks.store import PostgresCallbackLog
-from services.agent.resources.checkpoints.ports import CheckpointStore
+from services.agent.resources.checkpoints.ports import CheckpointStore, RewindStore
+from services.agent.resources.checkpoints.rewind_store import PostgresRewinds
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
 from services.agent.resources.conversations.eraser import PostgresConversationEraser
 from services.agent.resources.conversations.ports import ConversationEraser, ConversationStore
@@ -85,6 +86,7 @@ class Stores:
     groups: GroupStore
     learned_windows: LearnedWindowStore
     checkpoints: CheckpointStore
+    rewinds: RewindStore
     templates: TemplateStore
     transfers: TransferStore
     history: History
@@ -143,6 +145,7 @@ def postgres_stores(
         groups=PostgresGroups(engine),
         learned_windows=PostgresLearnedWindows(pool),
         checkpoints=PostgresCheckpoints(pool),
+        rewinds=PostgresRewinds(pool),
         templates=PostgresTemplates(pool, engine),
         transfers=PostgresTransfers(pool),
         history=PostgresHistory(engine),

@@ -596,7 +596,8 @@ WHERE r.completed_at < clock_timestamp() - interval '1 second'
     OR h.active_run_id IS NULL AND h.pending_message_id IS NULL
 """
 
-RUN_STATUS = "SELECT status FROM agent.runs WHERE organization_id = $1 AND id = $2"
+# Whether a run, or a rewind, that has the turn goes on. $1 organization, $2 its id
+GOES_ON = "SELECT EXISTS (SELECT FROM agent.turn_holders WHERE organization_id = $1 AND id = $2)"
 
 # The request that has the conversation for itself, or waits to. $1 organization, $2 conversation, $3 its active run
 LOCKING_RUN = """
