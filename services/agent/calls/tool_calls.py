@@ -59,9 +59,9 @@ class ToolCalls:
 
         A service that does not answer does not hold the run up: it can hardly act, and the keys of calls hold.
         """
-        runners = {"memory": self._runners.memory, "the tool runner": self._runners.tools}
-        told = await asyncio.gather(*(each.fence() for each in runners.values()), return_exceptions=True)
-        for name, error in zip(runners, told, strict=True):
+        telling = {"memory": self._runners.memory.fence(), "the tool runner": self._runners.tools.fence()}
+        told = await asyncio.gather(*telling.values(), return_exceptions=True)
+        for name, error in zip(telling, told, strict=True):
             if isinstance(error, LociError):
                 _log.warning("%s does not know who drives run %s: %s", name, self._owned.run_id, error.message)
             elif error is not None:

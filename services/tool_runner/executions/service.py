@@ -66,8 +66,9 @@ class ExecutionService:
         return await asyncio.shield(execution.task)
 
     async def cancel(self, organization_id: UUID, call_key: str) -> Receipt:
-        """Kills it if it runs, here or elsewhere. Raises NotFound (CALL_NOT_FOUND); the call of a run that comes later
-        is not run then.
+        """Kills it if it runs, here or elsewhere; a run's call that has not come yet will not run.
+
+        Raises NotFound (CALL_NOT_FOUND) outside of runs.
         """
         identity = (organization_id, call_key)
         if execution := self._running.get(identity):

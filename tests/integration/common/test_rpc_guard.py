@@ -22,7 +22,7 @@ async def test_a_peer_that_is_asked_within_a_transaction_is_noticed(
         await open_pool(postgres.superuser_url("postgres"), size=1) as pool,
         make_channel(f"unix://{tmp_path}/nobody") as channel,
     ):
-        ask = channel.unary_unary("/loci.Peer/Ask")
+        ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/loci.Peer/Ask")
         await _fails(ask)
         assert rpc_guard.asked == []
         async with pool.acquire() as connection:

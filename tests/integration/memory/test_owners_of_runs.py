@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,7 +15,7 @@ from services.common.context import use_context
 from services.common.errors import FailedPrecondition
 from tests.integration.memory.harness import SIGNER, Memory, fails
 
-CALLS: dict[str, dict[str, object]] = {
+CALLS: dict[str, dict[str, Any]] = {
     "memory_insert": {"label": "human", "new_string": "Ada"},
     "memory": {"command": "create", "path": "/memories/new", "file_text": "Ada", "description": "d"},
     "archival_memory_insert": {"content": "Ada", "tags": []},

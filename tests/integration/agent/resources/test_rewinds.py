@@ -116,12 +116,13 @@ async def test_what_is_said_meanwhile_waits_without_a_transaction_and_sees_what_
     open_ones = """SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND state LIKE 'idle in transaction%'"""
     assert await pool.fetchval(open_ones) == 0
-    world.peers.heard.clear()
     journey.memories.gate.set()
     async with asyncio.timeout(SECONDS):
         await going
         await turn
-    assert world.peers.heard[0] == ["one", "What now?"]
+    world.peers.heard.clear()
+    await world.say(journey.agent_id, "And now?")
+    assert world.peers.heard == [["one", "What now?", "And now?"]]
     assert await journey.left() == {"begun_rewinds": 0, "outbox": 0, "conversation_rewinds": 1}
 
 

@@ -268,14 +268,14 @@ async def test_a_conversation_that_a_replica_cannot_read_is_driven_by_another(
     said = world.request("two")
     async with world.replica() as older:
         await older.send(world.request("one"))
-        newer_reply = "UPDATE agent.messages SET content = '[{\"type\": \"hologram\"}]' WHERE role = 'assistant'"
-        await world.pool.execute(f"{newer_reply} AND agent_id = $1", world.agent_id)
+        newer_reply = """UPDATE agent.messages SET content = '[{"type": "hologram", "text": "a ship"}]'
+            WHERE role = 'assistant' AND agent_id = $1"""
+        await world.pool.execute(newer_reply, world.agent_id)
         await begin(older, said)
         await refused(world, said, older)
         with pytest.raises(Unavailable):
-            # Not the text of it: whoever cannot look at the line does not add to it.
+            # Whoever cannot read the conversation does not judge what fits it.
             await older.worker.accept(world.answer(Decision(approve=True)), stream=False)
         monkeypatch.setitem(messages._TYPES, "hologram", Text)
-        monkeypatch.setattr(Text, "__init__", lambda self, text="": object.__setattr__(self, "text", text))
         async with world.replica() as newer:
             assert end(await follow(newer, said)).run.status is RunStatus.COMPLETED
