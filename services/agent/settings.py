@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from services.agent.resources.agents.model.settings import Defaults
+from services.agent.resources.runs.retention import KeptDays
 from services.common.context import Signer, Verifier
 from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
@@ -79,7 +80,8 @@ class CallbackSettings:
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
-    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take."""
+    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take;
+    kept_days: how long what came of runs is stored."""
 
     listen: str
     external: ExternalSettings
@@ -95,6 +97,7 @@ class Settings:
     message_vectors: bool
     index_mib: int
     search: SearchSettings
+    kept_days: KeptDays
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -117,7 +120,16 @@ class Settings:
             message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
             search=SearchSettings.read(env),
+            kept_days=KeptDays(
+                runs=_days(env, "LOCI_RUN_DAYS", 400),
+                traces=_days(env, "LOCI_TRACE_DAYS", 30),
+                prompts=_days(env, "LOCI_PROMPT_DAYS", 30),
+            ),
         )
+
+
+def _days(env: Env, name: str, default: int) -> int:
+    return env.integer(name, default=default, least=0, most=36_500, example=str(default))
 
 
 def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"] | None:

@@ -16,7 +16,7 @@ from services.agent.adapters.known_messages import KnownMessages
 from services.agent.core.approvals import answers_of
 from services.agent.core.events import Ended, Event
 from services.agent.core.fact_log import options_to_json, settings_from_body
-from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, RunStatus
+from services.agent.core.facts import FIRST_FACT_VERSION, Compacted, ContextOverflowed, RunStatus
 from services.agent.core.messages import Message
 from services.agent.core.ports_journal import (
     Acceptance,
@@ -162,7 +162,7 @@ class PostgresJournal:
                 worker_id=self.worker_id,
                 messages=input_rows(request.messages),
                 message_count=len(request.messages),
-                schema_version=SCHEMA_VERSION,
+                schema_version=FIRST_FACT_VERSION,
                 created_at=now,
                 fits=fits or request.is_silent,
                 most_messages=WINDOW_MESSAGES,

@@ -15,7 +15,7 @@ from services.agent.adapters.approval_deadlines import answer_overdue
 from services.agent.core.approvals import pending_message
 from services.agent.core.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
 from services.agent.core.facts import (
-    SCHEMA_VERSION,
+    FIRST_FACT_VERSION,
     Compacted,
     Fact,
     Failure,
@@ -192,8 +192,9 @@ async def _say(
         *sql.FIRST_FACT.bind(
             **ids,
             fence=run["fence"],
-            schema_version=SCHEMA_VERSION,
+            schema_version=FIRST_FACT_VERSION,
             settings=head["body"],
+            system_hash=head["system_hash"],
             messages=input_rows(messages),
             log_id=head["log_id"],
             first_seq=head["first_seq"],
@@ -211,12 +212,10 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     brought = {
         number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])
     }
-    facts = [
-        from_row(row["kind"], row["schema_version"], row["body"], brought.get(row["number"], ()))
-        for row in await connection.fetch(sql.FACTS, *ids)
-    ]
-    first = facts[0]
+    first_row, *rows_after = await connection.fetch(sql.FACTS, *ids)
+    first = _fact(first_row, brought, await _whole_settings(connection, run, first_row["body"]))
     assert isinstance(first, UserSpoke)
+    facts = [first, *(_fact(row, brought, row["body"]) for row in rows_after)]
     before = tuple(message for message in history if message.run_id != run["id"])
     turn = reduce(evolve, facts[1:], begin_turn(run["id"], first.settings, before, first.messages))
     prompt = None if _has_stale_prompt(facts) else await connection.fetchrow(sql.RUN_PROMPT, *ids)
@@ -230,6 +229,18 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
         recalled=head["next_seq"] - 1 - len(rows),
         counted=TokenCounts(head["estimated_tokens"], head["reported_tokens"]),
     )
+
+
+def _fact(row: Mapping[str, Any], brought: Mapping[int, Sequence[Message]], body: dict[str, Any]) -> Fact:
+    return from_row(row["kind"], row["schema_version"], body, brought.get(row["number"], ()))
+
+
+async def _whole_settings(connection: Any, run: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Returns the body of a run's first fact with the system prompt that it names; older ones have it."""
+    if (system_hash := body.get("system_hash")) is None:
+        return body
+    system = await connection.fetchval(sql.SYSTEM_PROMPT, run["organization_id"], run["agent_id"], system_hash)
+    return body | {"settings": body["settings"] | {"system": system or ""}}
 
 
 def _has_stale_prompt(facts: Sequence[Fact]) -> bool:

@@ -11,6 +11,8 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from services.agent.core.facts import (
+    FACT_VERSION,
+    FIRST_FACT_VERSION,
     SCHEMA_VERSION,
     ClientSkill,
     ClientTool,
@@ -42,7 +44,7 @@ _USAGE = tuple(each.name for each in fields(Usage))
 def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
     """Returns kind, schema version and body."""
     kind, body = _kind_and_body(fact)
-    return kind, SCHEMA_VERSION, body
+    return kind, FIRST_FACT_VERSION if isinstance(fact, UserSpoke) else FACT_VERSION, body
 
 
 def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Sequence[Message]) -> Fact:
@@ -95,11 +97,12 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_from_body(body: Mapping[str, Any]) -> Settings:
-    """Returns the settings in the body of a run's first fact; what the request's options say wins.
+    """Returns the settings in the body of a run's first fact; what the request's options say wins. Where the system
+    prompt is only named it is empty.
 
     Raises NewerRelease.
     """
-    stored = dict(body["settings"])
+    stored = {"system": ""} | body["settings"]
     # The first release had the step limit among the settings, and no options.
     old = {"max_steps": stored.pop("max_steps")} if "max_steps" in stored else {}
     options = options_from_json(body.get("options", old))

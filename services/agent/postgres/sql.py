@@ -19,7 +19,8 @@ _SETTINGS = """jsonb_build_object(
 def _agent(organization: str, conversation: str, agent: str, options: str) -> str:
     """Returns the subquery of the agent of a conversation with what its run keeps; by the names of parameters."""
     return f"""
-    SELECT a.id AS agent_id, jsonb_build_object('settings', {_SETTINGS}, 'options', {options}::jsonb) AS body
+    SELECT a.id AS agent_id, jsonb_build_object('settings', {_SETTINGS}, 'options', {options}::jsonb) AS body,
+           sha256(convert_to(a.system, 'UTF8')) AS system_hash
     FROM agent.conversations c
     JOIN agent.agents a ON a.organization_id = {organization} AND a.id = c.agent_id AND a.deleted_at IS NULL
     LEFT JOIN agent.learned_windows l
@@ -28,6 +29,9 @@ def _agent(organization: str, conversation: str, agent: str, options: str) -> st
     WHERE c.organization_id = {organization} AND c.id = {conversation} AND c.agent_id = {agent} AND c.deleted_at IS NULL
 """
 
+
+# The system prompt is stored once, and the first fact of a run names it.
+_NAMED = "body #- '{settings,system}' || jsonb_build_object('system_hash', encode(system_hash, 'hex'))"
 
 MESSAGE_COLUMNS = "id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, created_at"
 _WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS.split(", "))
@@ -100,7 +104,11 @@ WITH old AS (
     INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM head, unnest(:keys::text[]) AS key
 ), fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    SELECT :organization_id, :run_id, 1, 'user_spoke', :schema_version, 1, 0, its_agent.body FROM head, its_agent
+    SELECT :organization_id, :run_id, 1, 'user_spoke', :schema_version, 1, 0, {_NAMED} FROM head, its_agent
+), prompt AS (
+    INSERT INTO agent.system_prompts (organization_id, agent_id, hash, text)
+    SELECT :organization_id, its_agent.agent_id, system_hash, body #>> '{{settings,system}}' FROM head, its_agent
+    ON CONFLICT DO NOTHING
 ), said AS (
     {INSERT_MESSAGES}
     SELECT :organization_id, head.log_id, head.first_seq + m.place, m.id, :agent_id, :conversation_id, :run_id, NULL, 1, {MESSAGE_VALUES}
@@ -164,13 +172,18 @@ WITH its_agent AS ({_agent(":organization_id", ":conversation_id", ":agent_id", 
     WHERE organization_id = :organization_id AND conversation_id = :conversation_id AND active_run_id = :run_id
     RETURNING log_id, next_seq - :messages AS first_seq, prompt_versions, estimated_tokens, reported_tokens
 )
-SELECT head.*, its_agent.agent_id, its_agent.body FROM head, its_agent
+SELECT head.*, its_agent.agent_id, its_agent.body, its_agent.system_hash FROM head, its_agent
 """)
 
 FIRST_FACT = Statement(f"""
 WITH fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    VALUES (:organization_id, :run_id, 1, 'user_spoke', :schema_version, :fence, 0, :settings::jsonb)
+    SELECT :organization_id, :run_id, 1, 'user_spoke', :schema_version, :fence, 0, {_NAMED}
+    FROM (SELECT :settings::jsonb AS body, :system_hash::bytea AS system_hash) named
+), prompt AS (
+    INSERT INTO agent.system_prompts (organization_id, agent_id, hash, text)
+    VALUES (:organization_id, :agent_id, :system_hash, :settings::jsonb #>> '{{settings,system}}')
+    ON CONFLICT DO NOTHING
 )
 {INSERT_MESSAGES}
 SELECT :organization_id, :log_id, :first_seq + m.place, m.id, :agent_id, :conversation_id, :run_id, NULL, 1,
@@ -392,6 +405,13 @@ RUN_COLUMNS = """organization_id, id, agent_id, conversation_id, user_id, status
 FACTS = """
 SELECT number, kind, schema_version, sequence, body FROM agent.facts
 WHERE organization_id = $1 AND run_id = $2 ORDER BY number
+"""
+
+# The system prompt that the first fact names. $1 organization, $2 agent, $3 its hash
+SYSTEM_PROMPT = """
+SELECT coalesce((
+    SELECT text FROM agent.system_prompts WHERE organization_id = $1 AND agent_id = $2 AND hash = decode($3, 'hex')
+), (SELECT system FROM agent.agents WHERE organization_id = $1 AND id = $2))
 """
 
 RUN = """
