@@ -121,14 +121,14 @@ class Settings:
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
             search=SearchSettings.read(env),
             kept_days=KeptDays(
-                runs=_days(env, "LOCI_RUN_DAYS", 400),
-                traces=_days(env, "LOCI_TRACE_DAYS", 30),
-                prompts=_days(env, "LOCI_PROMPT_DAYS", 30),
+                runs=_days(env, "LOCI_RUN_DAYS", default=400),
+                traces=_days(env, "LOCI_TRACE_DAYS", default=30),
+                prompts=_days(env, "LOCI_PROMPT_DAYS", default=30),
             ),
         )
 
 
-def _days(env: Env, name: str, default: int) -> int:
+def _days(env: Env, name: str, *, default: int) -> int:
     return env.integer(name, default=default, least=0, most=36_500, example=str(default))
 
 
