@@ -6,15 +6,14 @@ context: the run, and the fence of its owner.
 
 from uuid import UUID
 
-import asyncpg
-
-from services.common.context import CallContext, current, current_or_none
+from services.common.context import current, current_or_none
 from services.common.errors import FailedPrecondition
 
 # Whether a later owner than this has the run: parameters or columns of the tenant, the run and the fence.
 FENCED = """EXISTS (
     SELECT FROM memory.run_fences o WHERE o.organization_id = {} AND o.run_id = {} AND o.fence > {})"""
-_FENCE = """
+# $1 organization, $2 run, $3 fence
+FENCE = """
 INSERT INTO memory.run_fences (organization_id, run_id, fence) VALUES ($1, $2, $3)
 ON CONFLICT (organization_id, run_id) DO UPDATE SET fence = greatest(run_fences.fence, excluded.fence)
 """
@@ -23,12 +22,6 @@ DELETE FROM memory.run_fences WHERE (organization_id, run_id) IN (
     SELECT organization_id, run_id FROM memory.run_fences
     WHERE created_at < now() - $1::interval ORDER BY created_at LIMIT $2)
 """
-
-
-async def fence_run(pool: asyncpg.Pool, caller: CallContext) -> None:
-    """Refuses earlier owners of the caller's run from now on."""
-    if caller.run_id is not None:
-        await pool.execute(_FENCE, caller.organization_id, caller.run_id, caller.fence)
 
 
 def owner() -> tuple[UUID | None, int]:

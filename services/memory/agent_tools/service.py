@@ -7,8 +7,8 @@ it was killed half-way) finds the result and does nothing.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
-from services.common.context import CallContext
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable_name
 from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
@@ -99,9 +99,9 @@ class ToolService:
             return await self._answer(call, "This call was made before.", is_error=True)
         raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
 
-    async def fence(self, caller: CallContext) -> None:
-        """Refuses what earlier owners of the caller's run ask for from now on."""
-        await self._calls.fence(caller)
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Refuses what the run's owners before this fence ask for, from now on."""
+        await self._calls.fence(organization_id, run_id, fence)
 
     async def _run_memory_tool(
         self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand

@@ -7,11 +7,10 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.context import CallContext
 from services.common.core import records
 from services.common.core.records import columns, names_in
 from services.common.core.statements import Statement
-from services.memory.agent_tools.fences import FENCED, FORGET_FENCES, fence_run, owner, run_fenced
+from services.memory.agent_tools.fences import FENCE, FENCED, FORGET_FENCES, owner, run_fenced
 from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
 from services.memory.agent_tools.tables import applied_calls
 from services.memory.blocks.model import Block
@@ -107,8 +106,8 @@ class PostgresCalls:
         earlier = await self.find(organization_id, record.call_key)
         return record if earlier is None else earlier
 
-    async def fence(self, caller: CallContext) -> None:
-        await fence_run(self._pool, caller)
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        await self._pool.execute(FENCE, organization_id, run_id, fence)
 
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
         rows = await self._pool.fetch(_BLOCKS, organization_id, block_ids)

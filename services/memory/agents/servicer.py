@@ -94,7 +94,9 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         return result_message(await self._tools.apply(call))
 
     async def FenceRun(self, request: agent_pb.FenceRunRequest, context: Any) -> agent_pb.FenceRunResponse:
-        await self._tools.fence(current())
+        caller = current()
+        if caller.run_id is not None:
+            await self._tools.fence(caller.organization_id, caller.run_id, caller.fence)
         return agent_pb.FenceRunResponse()
 
     async def PurgeAgent(self, request: agent_pb.PurgeAgentRequest, context: Any) -> agent_pb.PurgeAgentResponse:

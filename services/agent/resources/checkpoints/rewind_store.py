@@ -12,6 +12,7 @@ from services.agent.postgres.sql import GOES_ON
 from services.agent.postgres.waiting_calls import wait_or_settle
 from services.agent.resources.checkpoints import sql
 from services.agent.resources.checkpoints.model import CheckpointKind, CheckpointRef, Segment, closed
+from services.agent.resources.checkpoints.points import END_OF_ALL, end_of, find_point
 from services.agent.resources.checkpoints.ports import (
     BegunRewind,
     NewRewind,
@@ -28,7 +29,6 @@ from services.agent.resources.checkpoints.rows import (
     rewind_from_row,
     segments_from_rows,
 )
-from services.agent.resources.checkpoints.store import END_OF_ALL, end_of, find_point
 from services.agent.resources.conversations.service import conversation_not_found
 from services.common.errors import Aborted, AlreadyExists
 from services.common.ids import uuid7

@@ -1,7 +1,5 @@
 """Checkpoints in Postgres: listed, gone back to, forked from."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -12,30 +10,20 @@ from services.agent.postgres.waiting_calls import wait_or_settle
 from services.agent.resources.checkpoints import sql
 from services.agent.resources.checkpoints.model import (
     Checkpoint,
-    CheckpointKind,
     CheckpointRef,
-    Segment,
-    View,
-    cut_at,
 )
+from services.agent.resources.checkpoints.points import END_OF_ALL, end_of, find_point
 from services.agent.resources.checkpoints.ports import AgentFork, Inheritance, Point, Rewind
 from services.agent.resources.checkpoints.rows import (
     arrays,
     checkpoint_from_row,
     rewind_from_row,
-    segments_from_rows,
 )
 from services.agent.resources.conversations.model import Conversation
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.rows import conversation_from_row
 from services.common.core.paging import Moment, Page, PageOf, cut, moment_of, moment_token
-from services.common.errors import NotFound
-from services.common.ids import to_public, uuid7
-
-_PREFIXES = {CheckpointKind.INPUT: "message", CheckpointKind.STEP: "step", CheckpointKind.RUN: "run"}
-END_OF_ALL = Place(2**31 - 1, 0)
-# What a conversation does not show any more is before all that it shows.
-_BEHIND = -1
+from services.common.ids import uuid7
 
 
 class PostgresCheckpoints:
@@ -115,37 +103,6 @@ class PostgresCheckpoints:
 def reservation(new_id: UUID) -> UUID:
     """Returns the id of the order that sweeps the parts of a new agent or conversation that never came to be."""
     return uuid5(new_id, "reservation")
-
-
-async def find_point(connection: Any, organization_id: UUID, conversation_id: UUID, ref: CheckpointRef) -> Point:
-    ends = [(row["log_id"], row["seq"]) for row in await connection.fetch(sql.FIND[ref.kind], organization_id, ref.id)]
-    rows = await connection.fetch(sql.SEGMENTS, organization_id, conversation_id)
-    segments, ordinal = _longest(segments_from_rows(rows), ends), _BEHIND
-    if segments:
-        ordinal = rows[len(segments) - 1]["ordinal"]
-    for end in ends if not segments else ():
-        left = await connection.fetch(sql.LEFT_BEHIND, organization_id, conversation_id, *end)
-        segments = segments or _longest(segments_from_rows(left), [end])
-    if not segments:
-        public = to_public(_PREFIXES[ref.kind], ref.id)
-        raise NotFound(f"This conversation has no checkpoint {public}", reason="CHECKPOINT_NOT_FOUND")
-    last = segments[-1]
-    row = await connection.fetchrow(sql.DETAILS, organization_id, last.log_id, last.to_seq, ref.kind)
-    view = await connection.fetchrow(sql.VIEW, organization_id, *arrays(segments))
-    checkpoint = checkpoint_from_row(row)
-    checkpoint = replace(checkpoint, place=Place(ordinal, segments[-1].to_seq or 0))
-    return Point(checkpoint, segments, View() if view is None else View(*view))
-
-
-def _longest(segments: Sequence[Segment], ends: Sequence[tuple[UUID, int]]) -> tuple[Segment, ...]:
-    """Returns the ranges of logs up to the last of these places; none where none is shown."""
-    ranges = [before for end in ends if (before := cut_at(segments, *end)) is not None]
-    return max(ranges, key=len, default=())
-
-
-def end_of(point: Point) -> Place:
-    """Returns the last message's place among the point's own segments."""
-    return Place(len(point.segments) - 1, point.segments[-1].to_seq or 0)
 
 
 def _beginning(organization_id: UUID, point: Point) -> dict[str, Any]:

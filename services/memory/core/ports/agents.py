@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
-from services.common.context import CallContext
 from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
 from services.memory.agents.model import AgentMemory, BlockEdit, RestoreRequest
 from services.memory.blocks.model import Block, BlockDraft, Origin
@@ -128,8 +127,8 @@ class CallStore(Protocol):
     async def record(self, organization_id: UUID, record: CallRecord) -> CallRecord:
         """Keeps a result unless there is one; returns the one that is kept."""
 
-    async def fence(self, caller: CallContext) -> None:
-        """Refuses what earlier owners of the caller's run ask for from now on."""
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Refuses what the run's owners before this fence ask for, from now on."""
 
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
         """Returns those that still exist."""
