@@ -7,6 +7,7 @@ from services.agent.adapters.stores import open_agent_pool, postgres_stores
 from services.agent.adapters.streams.notices import notices_of
 from services.agent.bootstrap import AUDIENCE, build
 from services.agent.driving.lease_keeper import BEAT_PATIENCE
+from services.agent.resources.runs.retention import RunRetention
 from services.agent.settings import Settings, read_database, webhook_secret
 from services.common import telemetry
 from services.common.channel import make_channel
@@ -68,6 +69,7 @@ async def serve(env: Env) -> None:
             built.callbacks.run,
             built.recorder.run,
             built.recorder.keep_hours,
+            RunRetention(pool, settings.kept_days).run,
             notices.run,
             built.scheduler.run,
             built.devices.run,

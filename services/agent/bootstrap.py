@@ -59,6 +59,7 @@ from services.agent.resources.agents.service import Agents
 from services.agent.resources.agents.servicer import AgentServicer
 from services.agent.resources.agents.tool_state import StoredAgentStates
 from services.agent.resources.callbacks import service as run_callbacks
+from services.agent.resources.checkpoints.rewinds import Rewinds
 from services.agent.resources.checkpoints.service import Checkpoints
 from services.agent.resources.checkpoints.servicer import CheckpointServicer
 from services.agent.resources.conversations import service as conversation_service
@@ -165,7 +166,9 @@ def build(
     if message_vectors:
         filler = VectorFiller(stores.vectors, peers.embedder, signer, lambda: worker.load)
         worker.on_run_end = filler.note
+    rewinds = Rewinds(stores.rewinds, stores.checkpoints, peers.versioned_memories)
     handlers = {
+        **rewinds.handlers(),
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
         **conversation_service.handlers(peers.conversation_memories, stores.conversation_eraser),
         **identity_service.handlers(peers.identity_memories),
@@ -197,7 +200,9 @@ def build(
         stores.history,
         stores.prompts,
     )
-    checkpoints = Checkpoints(stores.checkpoints, peers.versioned_memories, stores.agents, agents, conversations)
+    checkpoints = Checkpoints(
+        stores.checkpoints, peers.versioned_memories, stores.agents, agents, conversations, rewinds
+    )
     transfers = Transfers(
         stores.transfers,
         stores.agents,

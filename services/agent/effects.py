@@ -113,6 +113,11 @@ class RunEffects:
             case _:
                 assert_never(action)
 
+    async def fence(self, turn: Turn) -> None:
+        """See loop.Effects.fence."""
+        if self._owned.fence > 1 and turn.pending:
+            await self._tools.fence()
+
     async def interrupt(self, turn: Turn, action: Action) -> Fact | None:
         """Kills what runs in sandboxes; a model call ends with its stream."""
         if isinstance(action, CallModel | RunTools):

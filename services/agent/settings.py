@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from services.agent.core.tending import TendingLimits
 from services.agent.resources.agents.model.settings import Defaults
+from services.agent.resources.runs.retention import KeptDays
 from services.common.context import Signer, Verifier
 from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
@@ -82,7 +83,7 @@ class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
     messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take;
-    tending: bounds of sleep-time."""
+    tending: bounds of sleep-time; kept_days: how long what came of runs is stored."""
 
     listen: str
     external: ExternalSettings
@@ -99,6 +100,7 @@ class Settings:
     index_mib: int
     search: SearchSettings
     tending: TendingLimits
+    kept_days: KeptDays
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -127,7 +129,16 @@ class Settings:
                     "LOCI_SLEEPTIME_TOKENS_PER_DAY", default=1_000_000, least=0, example="1000000"
                 ),
             ),
+            kept_days=KeptDays(
+                runs=_days(env, "LOCI_RUN_DAYS", default=400),
+                traces=_days(env, "LOCI_TRACE_DAYS", default=30),
+                prompts=_days(env, "LOCI_PROMPT_DAYS", default=30),
+            ),
         )
+
+
+def _days(env: Env, name: str, *, default: int) -> int:
+    return env.integer(name, default=default, least=0, most=36_500, example=str(default))
 
 
 def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"] | None:

@@ -1,6 +1,7 @@
 """The journal in Postgres: acceptance of requests, facts under a fence, what readers see, cancels."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from services.agent.adapters.tending import TendingTurns
 from services.agent.core.approvals import answers_of
 from services.agent.core.events import Ended, Event
 from services.agent.core.fact_log import options_to_json, settings_from_body
-from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, RunStatus
+from services.agent.core.facts import FIRST_FACT_VERSION, Compacted, ContextOverflowed, RunStatus
 from services.agent.core.messages import Message
 from services.agent.core.ports_journal import (
     Acceptance,
@@ -29,6 +30,7 @@ from services.agent.core.ports_journal import (
     TokenCounts,
     TurnRequest,
 )
+from services.agent.core.releases import NewerRelease
 from services.agent.core.tending import TendingLimits, counts
 from services.agent.core.turn import begin_turn
 from services.agent.postgres import sql
@@ -47,7 +49,7 @@ from services.agent.postgres.rows import (
 from services.agent.postgres.waiting_calls import DuplicateRequest, decline, find_answering_run, fitting_window
 from services.common.core.ceiling import ceiling_to_json
 from services.common.database import is_lost
-from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
+from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted, Unavailable
 
 LONGEST_LINE = 32
 # So long a commit is tried again: a database that fails over takes half a minute.
@@ -55,6 +57,8 @@ _COMMIT_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 # What a request that is there already violates: its run, the first fact of that, or one of its keys.
 REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
+
+_log = logging.getLogger(__name__)
 
 
 async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, front: bool) -> None:
@@ -108,7 +112,7 @@ class PostgresJournal:
             if not (request.answers or request.background):
                 row = await self._start(self._pool, request)
                 if row["log_id"] is not None:
-                    return Acceptance(request.run_id, started=True, owned=await self._owned(self._pool, request, row))
+                    return await self._begun(request, row)
             async with self._pool.acquire() as connection, connection.transaction():
                 return await self._accept(connection, request)
         except asyncpg.UniqueViolationError as error:
@@ -117,6 +121,8 @@ class PostgresJournal:
                 raise
         except DuplicateRequest as repeated:
             run_id = repeated.run_id
+        except NewerRelease as newer:
+            raise Unavailable(f"this conversation needs a newer replica: {newer}; try again") from newer
         if run_id is None:
             # It was withdrawn meanwhile, or its agent was erased.
             raise Aborted("the request that this one repeats is gone; send it again", reason="RETRY_LOST") from None
@@ -129,6 +135,17 @@ class PostgresJournal:
         """
         refuse_long(request.ancestors)
         return await self._accept(connection, request)
+
+    async def _begun(self, request: TurnRequest, row: Mapping[str, Any]) -> Acceptance:
+        """Returns what START made of a request. A run that this replica cannot read is there all the same, and is left
+        to one that can.
+        """
+        try:
+            owned = await self._owned(self._pool, request, row)
+        except NewerRelease as newer:
+            _log.info("run %s is left to a newer release: %s", request.run_id, newer)
+            owned = None
+        return Acceptance(request.run_id, started=True, owned=owned)
 
     async def _attach(self, organization_id: UUID, run_id: UUID) -> Acceptance:
         await self._pool.execute(sql.MOVE_HOME, organization_id, run_id, self.worker_id)
@@ -155,7 +172,7 @@ class PostgresJournal:
                 worker_id=self.worker_id,
                 messages=input_rows(request.messages),
                 message_count=len(request.messages),
-                schema_version=SCHEMA_VERSION,
+                schema_version=FIRST_FACT_VERSION,
                 created_at=now,
                 fits=fits or request.is_silent,
                 most_messages=WINDOW_MESSAGES,
@@ -194,7 +211,7 @@ class PostgresJournal:
             if (repeated := await find_answering_run(connection, *ids, active, answers)) is not None:
                 raise DuplicateRequest(repeated)
         on_busy = request.on_busy or self._on_busy
-        stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
+        stuck = not await connection.fetchval(sql.GOES_ON, request.organization_id, active)
         if not stuck and (busy_with := await self._rejecting_run(connection, request, active)) is not None:
             raise _conversation_busy(busy_with)
         if request.ancestors and not request.background:
@@ -376,7 +393,11 @@ class PostgresJournal:
         self, organization_id: UUID, conversation_id: UUID, run_ids: Collection[UUID]
     ) -> Collection[UUID]:
         async with self._pool.acquire() as connection, connection.transaction():
-            return await decline(connection, organization_id, conversation_id, run_ids)
+            declined = await decline(connection, organization_id, conversation_id, run_ids)
+            if declined:
+                # What waited for an answer waits no longer; whoever beats first takes it.
+                await release(connection, organization_id, conversation_id, None)
+            return declined
 
     async def withdraw(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
         """Takes a request out of its line whose client is gone, unless it has begun or its reader is elsewhere."""

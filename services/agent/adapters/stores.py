@@ -31,7 +31,8 @@ from services.agent.resources.agents.ports import AgentStore, Eraser
 from services.agent.resources.agents.store import PostgresAgents
 from services.agent.resources.callbacks.ports import CallbackLog
 from services.agent.resources.callbacks.store import PostgresCallbackLog
-from services.agent.resources.checkpoints.ports import CheckpointStore
+from services.agent.resources.checkpoints.ports import CheckpointStore, RewindStore
+from services.agent.resources.checkpoints.rewind_store import PostgresRewinds
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
 from services.agent.resources.conversations.eraser import PostgresConversationEraser
 from services.agent.resources.conversations.ports import ConversationEraser, ConversationStore
@@ -92,6 +93,7 @@ class Stores:
     group_logs: GroupLogs
     learned_windows: LearnedWindowStore
     checkpoints: CheckpointStore
+    rewinds: RewindStore
     templates: TemplateStore
     transfers: TransferStore
     history: History
@@ -153,6 +155,7 @@ def postgres_stores(
         group_logs=PostgresGroupLogs(pool),
         learned_windows=PostgresLearnedWindows(pool),
         checkpoints=PostgresCheckpoints(pool),
+        rewinds=PostgresRewinds(pool),
         templates=PostgresTemplates(pool, engine),
         transfers=PostgresTransfers(pool),
         history=PostgresHistory(engine),

@@ -119,6 +119,10 @@ class GrpcTools:
             # A memory tool, or a call that was never begun.
             return
 
+    async def fence(self) -> None:
+        """See ports.Tools.fence."""
+        await call_idempotent(self._execution.FenceRun, execution_service_pb2.FenceRunRequest(), timeout=CANCEL_SECONDS)
+
     def _client_token(self, tool: ToolInfo, site: CallSite) -> str:
         """Returns what the tool may call Loci with: for this tenant and within this run, whose chain a nested run
         continues.

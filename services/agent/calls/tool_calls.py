@@ -57,6 +57,19 @@ class ToolCalls:
         self._returned = {}
         return self._fact(turn, action, returns)
 
+    async def fence(self) -> None:
+        """Has whoever runs calls refuse those that an earlier owner of the run still asks for.
+
+        A service that does not answer does not hold the run up: it can hardly act, and the keys of calls hold.
+        """
+        telling = {"memory": self._runners.memory.fence(), "the tool runner": self._runners.tools.fence()}
+        told = await asyncio.gather(*telling.values(), return_exceptions=True)
+        for name, error in zip(telling, told, strict=True):
+            if isinstance(error, LociError):
+                _log.warning("%s does not know who drives run %s: %s", name, self._owned.run_id, error.message)
+            elif error is not None:
+                raise error
+
     async def interrupt(self, turn: Turn, action: RunTools) -> ToolsReturned | None:
         """Kills what runs in sandboxes. What has returned by then is kept; None when nothing has."""
         site = self._site(turn, action)

@@ -11,6 +11,8 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from services.agent.core.facts import (
+    FACT_VERSION,
+    FIRST_FACT_VERSION,
     SCHEMA_VERSION,
     ClientSkill,
     ClientTool,
@@ -32,6 +34,7 @@ from services.agent.core.facts import (
 )
 from services.agent.core.groups.words import ENDING
 from services.agent.core.messages import Message
+from services.agent.core.releases import NewerRelease
 from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
 from services.agent.core.rules.tool_rules import ExitLoop
 from services.agent.core.window.compaction import CompactionStats, Trigger
@@ -41,14 +44,10 @@ _STORED = tuple(each.name for each in fields(Settings) if each.name != "options"
 _USAGE = tuple(each.name for each in fields(Usage))
 
 
-class NewerRelease(ValueError):
-    """It was written by a newer release: a replica of that can read it."""
-
-
 def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
     """Returns kind, schema version and body."""
     kind, body = _kind_and_body(fact)
-    return kind, SCHEMA_VERSION, body
+    return kind, FIRST_FACT_VERSION if isinstance(fact, UserSpoke) else FACT_VERSION, body
 
 
 def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Sequence[Message]) -> Fact:
@@ -98,7 +97,7 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
         case "run_ended":
             failure = body["failure"]
             return RunEnded(StopReason(body["stop_reason"]), None if failure is None else failure_from_json(failure))
-    raise ValueError(f"no fact is called {kind!r}")
+    raise NewerRelease(f"no fact is called {kind!r} in this release")
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
@@ -110,8 +109,12 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_from_body(body: Mapping[str, Any]) -> Settings:
-    """Returns the settings in the body of a run's first fact; what the request's options say wins."""
-    stored = dict(body["settings"])
+    """Returns the settings in the body of a run's first fact; what the request's options say wins. Where the system
+    prompt is only named it is empty.
+
+    Raises NewerRelease.
+    """
+    stored = {"system": ""} | body["settings"]
     # The first release had the step limit among the settings, and no options.
     old = {"max_steps": stored.pop("max_steps")} if "max_steps" in stored else {}
     options = options_from_json(body.get("options", old))
@@ -127,7 +130,10 @@ def settings_from_body(body: Mapping[str, Any]) -> Settings:
     # Of another model's window no more is used than of the agent's own, nor than was learned of it.
     window = min(stored["context_window_limit"], options.context_window_limit or 2**31)
     present = {name: value for name, value in overrides.items() if value is not None}
-    return Settings(**stored | present | {"context_window_limit": window})
+    try:
+        return Settings(**stored | present | {"context_window_limit": window})
+    except TypeError as error:
+        raise NewerRelease(f"a setting is one that this release does not know: {error}") from error
 
 
 def options_to_json(options: Options) -> dict[str, Any]:
@@ -142,7 +148,7 @@ def options_to_json(options: Options) -> dict[str, Any]:
 
 
 def options_from_json(stored: Mapping[str, Any]) -> Options:
-    """Returns a request's options from their stored form."""
+    """Returns a request's options from their stored form. Raises NewerRelease."""
     values = dict(stored)
     for name in ("client_tools", "group_tools"):
         if name in values:
@@ -151,7 +157,10 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
         values["client_skills"] = tuple(ClientSkill(**one) for one in values["client_skills"])
     if "stop" in values:
         values["stop"] = tuple(values["stop"])
-    return Options(**values)
+    try:
+        return Options(**values)
+    except TypeError as error:
+        raise NewerRelease(f"an option is one that this release does not know: {error}") from error
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:

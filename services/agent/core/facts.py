@@ -11,7 +11,9 @@ from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.window.compaction import CompactionStats, Trigger
 from services.common.core.file_limits import file_limits
 
-SCHEMA_VERSION = 2
+# What this release reads, and what it writes: of a run's first fact, which names its system prompt, and of the others.
+SCHEMA_VERSION = FIRST_FACT_VERSION = 3
+FACT_VERSION = 2
 
 
 class StopReason(StrEnum):

@@ -263,6 +263,17 @@ class Leases(Protocol):
         """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         ...
 
-    async def give_up(self, run: Mapping[str, Any], failure: Failure) -> Successor | None:
-        """Ends a claimed run that cannot be driven. Returns the next in line, if there is one."""
+    async def hand_back(self, run: Mapping[str, Any]) -> None:
+        """Gives a run that this replica cannot read to those that have not refused it yet."""
+        ...
+
+    async def wait_in_line(self, run: Mapping[str, Any]) -> Successor | None:
+        """Puts a background run that finds calls waiting for the client back into its line. Returns who is next."""
+        ...
+
+    async def give_up(self, run: Mapping[str, Any], failure: Failure, *, keeps_input: bool = True) -> Successor | None:
+        """Ends a claimed run that cannot be driven. Returns the next in line, if there is one.
+
+        What it was to say is put into the log if it has not begun, unless its client is told and says it again.
+        """
         ...

@@ -14,8 +14,9 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.core.facts import Failure, StopReason
-from services.agent.core.ports_journal import Leases, OwnershipLost, RunCannotBegin
+from services.agent.core.ports_journal import Leases, OwnershipLost, RunCannotBegin, Successor
 from services.agent.core.ports_streams import Notice, Notifier
+from services.agent.core.releases import NewerRelease
 from services.agent.core.turn import CANCELLED
 from services.agent.driving.worker import MOST_FAULTS, Worker
 
@@ -34,7 +35,15 @@ MOST_OWNERS = 20
 _GIVEN_UP = Failure(
     StopReason.ERROR,
     "internal_error",
-    f"The run was taken over {MOST_OWNERS} times and got no further, so it was given up. Send the message again.",
+    f"The run was taken over {MOST_OWNERS} times and got no further, so it was given up. What was said is in the "
+    "conversation; send a message to go on from there.",
+    reason="RUN_GIVEN_UP",
+)
+_UNREAD = Failure(
+    StopReason.ERROR,
+    "internal_error",
+    "The run was made by a newer release of Loci, and no replica of that took it until its time limit. What was said "
+    "is in the conversation; send a message to go on from there.",
     reason="RUN_GIVEN_UP",
 )
 _FAULTY = Failure(
@@ -145,7 +154,9 @@ class LeaseKeeper:
 
     async def _notice(self, seen: Mapping[str, Any]) -> None:
         for run_id in seen.get("cancelled", ()):
-            self._worker.interrupt(run_id, CANCELLED)
+            if not self._worker.interrupt(run_id, CANCELLED):
+                # It was dropped: taken up now, it ends by that.
+                self._worker.hasten(run_id)
         mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
         lost = [(tenant, run_id) for tenant, run_id in mine if not self._worker.drives(run_id)]
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
@@ -233,24 +244,41 @@ class LeaseKeeper:
     async def _take(self, row: Mapping[str, Any]) -> None:
         """Drives a claimed run. One that cannot be loaded harms no other."""
         try:
-            if row["claims"] > MOST_OWNERS:
+            if row["claims"] - len(row["refused_by"]) > MOST_OWNERS:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
             await self._worker.take_over(await self._leases.load(row))
         except OwnershipLost:
             _log.info("run %s has another owner", row["id"])
+        except NewerRelease as newer:
+            if row["overdue"]:
+                return await self._give_up(row, _UNREAD)
+            _log.info("run %s is left to a newer release: %s", row["id"], newer)
+            await self._leases.hand_back(row)
+            self._notifier.tell("queued", row["organization_id"])
         except RunCannotBegin as unusable:
-            # The fault of who asked, not ours.
-            await self._give_up(row, unusable.failure, logging.INFO)
+            await self._refuse(row, unusable.failure)
         except Exception as error:  # noqa: BLE001
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])
             self._worker.drop(row["id"], error)
 
-    async def _give_up(self, row: Mapping[str, Any], failure: Failure, level: int = logging.ERROR) -> None:
-        _log.log(level, "run %s was given up: %s", row["id"], failure.message)
-        successor = await self._leases.give_up(row, failure)
+    async def _refuse(self, row: Mapping[str, Any], failure: Failure) -> None:
+        """Ends a run that does not fit its conversation, by the fault of who asked: who is there is told, and says it
+        again. What is said in the background waits until it fits, or stays without an answer.
+        """
+        if row["background"] and failure.reason == "APPROVAL_PENDING":
+            self._go_on(row, await self._leases.wait_in_line(row))
+            return
+        _log.info("run %s was refused: %s", row["id"], failure.message)
+        self._go_on(row, await self._leases.give_up(row, failure, keeps_input=row["background"]))
+
+    async def _give_up(self, row: Mapping[str, Any], failure: Failure) -> None:
+        _log.error("run %s was given up: %s", row["id"], failure.message)
+        self._go_on(row, await self._leases.give_up(row, failure))
+
+    def _go_on(self, row: Mapping[str, Any], successor: Successor | None) -> None:
         self._worker.forget(row["id"])
         if successor is not None:
             self._succeed(row["organization_id"], *successor)

@@ -186,6 +186,11 @@ class Worker:
         """Returns whether a run meets a fault of ours whenever it is driven."""
         return self._dropped.get(run_id, _DropCount()).faults >= MOST_FAULTS
 
+    def hasten(self, run_id: UUID) -> None:
+        """Leaves a run that was dropped alone no longer."""
+        if (dropped := self._dropped.get(run_id)) is not None:
+            self._dropped[run_id] = replace(dropped, until=0.0)
+
     def forget(self, run_id: UUID) -> None:
         """Forgets how often a run was dropped: it has ended."""
         self._dropped.pop(run_id, None)
@@ -258,4 +263,6 @@ def _context(run: TurnRequest | OwnedRun) -> CallContext:
         run_id=run.run_id,
         ancestors=run.ancestors,
         ceiling=run.ceiling,
+        # Who accepts a request drives its run first, if at all.
+        fence=run.fence if isinstance(run, OwnedRun) else 1,
     )

@@ -14,6 +14,7 @@ from services.common.core.storable import storable_name
 from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, ResourceExhausted
 from services.common.ids import from_public, uuid7
 from services.memory.agent_tools.edit_queues import EditQueues
+from services.memory.agent_tools.fences import owner, run_fenced
 from services.memory.agent_tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, ToolResult, ValueEdit
 from services.memory.agent_tools.records import check_same_call, fingerprint, record_of, render_result, zone_of
@@ -68,7 +69,7 @@ class ToolService:
     async def apply(self, call: ToolCall) -> ToolResult:
         """Applies the call, or returns the result of the time it was applied.
 
-        Raises NotFound (TOOL_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED).
+        Raises NotFound (TOOL_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED, RUN_FENCED).
         """
         make = EDITS.get(call.tool_name)
         try:
@@ -98,6 +99,10 @@ class ToolService:
             return await self._answer(call, "This call was made before.", is_error=True)
         raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
 
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Refuses what the run's owners before this fence ask for, from now on."""
+        await self._calls.fence(organization_id, run_id, fence)
+
     async def _run_memory_tool(
         self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand
     ) -> ToolResult:
@@ -109,10 +114,12 @@ class ToolService:
 
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         async def once() -> ToolResult:
-            look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id)
+            look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id, owner())
             view = await self._edit_queues.look(call.organization_id, look)
             if view.record is not None:
                 return await self._repeat(call, view.record)
+            if view.fenced:
+                raise run_fenced()
             if view.block is None:
                 if _may_create(call):
                     return await self._create(call, label, operation)

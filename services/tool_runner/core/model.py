@@ -171,6 +171,10 @@ class Receipt:
     ended_at: datetime | None = None
 
 
+# The tool of a receipt whose call was cancelled before it came.
+NO_TOOL = UUID(int=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptFile:
     """A file given to calls, or made by one, without its content. `size` in bytes, `sha256` hexadecimal."""

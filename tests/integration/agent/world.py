@@ -37,7 +37,7 @@ from services.agent.streams.publisher import EventPublisher
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.common import vectors
-from services.common.context import Signer
+from services.common.context import Signer, current
 from services.common.database import STATEMENT_SECONDS, open_pool
 from services.common.ids import uuid7
 from services.common.statement_counter import StatementCounter
@@ -127,8 +127,9 @@ class ScriptedMemory:
     """A memory that shows what it is told to."""
 
     shows: MemoryView = field(default_factory=MemoryView)
-    # How often it was looked at.
+    # How often it was looked at, and what owners said that they have a run.
     views: int = 0
+    fences: list[int] = field(default_factory=list)
 
     async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
         """What it shows now."""
@@ -138,6 +139,10 @@ class ScriptedMemory:
     async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
         """Never right."""
         raise AssertionError(f"{call.name} is no tool of this world")
+
+    async def fence(self) -> None:
+        """Remembers that it was told."""
+        self.fences.append(current().fence)
 
     async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
         """Nothing."""
@@ -156,6 +161,7 @@ class ScriptedTools:
     # Of those by which agents speak to agents; the service runs them.
     of_agents: tuple[str, ...] = ()
     cancelled: list[str] = field(default_factory=list)
+    fences: list[int] = field(default_factory=list)
     # Where each call was made.
     sites: dict[str, CallSite] = field(default_factory=dict)
 
@@ -182,6 +188,10 @@ class ScriptedTools:
     async def cancel(self, call_key: str) -> None:
         """Remembers that it was asked."""
         self.cancelled.append(call_key)
+
+    async def fence(self) -> None:
+        """Remembers that it was told."""
+        self.fences.append(current().fence)
 
 
 class NoStates:

@@ -153,7 +153,7 @@ def _json(value: Any) -> Any:
 @pytest.mark.parametrize("fact", FACTS, ids=[type(fact).__name__ for fact in FACTS])
 def test_every_fact_comes_back(fact: Fact) -> None:
     kind, version, body = to_row(fact)
-    assert version == SCHEMA_VERSION
+    assert version <= SCHEMA_VERSION
     assert from_row(kind, version, _json(body), stored(fact)) == fact
 
 
