@@ -1,11 +1,11 @@
-"""`python -m bench [turns | llm | prefix | history | search | tools | gateway | groups | probe]`.
+"""`python -m bench [turns | llm | prefix | history | search | tools | gateway | groups | kills | probe]`.
 
 See the modules of these names. Default: turns.
 """
 
 import sys
 
-from bench import gateway, groups, history, llm, prefix, probe, search, tools, turns
+from bench import gateway, groups, history, kills, llm, prefix, probe, search, tools, turns
 
 BENCHMARKS = {
     "turns": turns.main,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "tools": tools.main,
     "gateway": gateway.main,
     "groups": groups.main,
+    "kills": kills.main,
     "probe": probe.main,
 }
 
