@@ -30,7 +30,7 @@ class Speech:
         """Yields what readers of the group see of an event of the member's run."""
         match event:
             case Delta(part=Text(text=text), otid=otid):
-                begins = otid != self._piece and bool(self._said)
+                begins = otid != self._piece and bool(self._shown)
                 self._piece = otid
                 yield self._delta(f"{BETWEEN}{text}" if begins else text)
             case Abandoned() | Ended():
