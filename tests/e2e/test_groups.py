@@ -158,7 +158,7 @@ def test_what_is_about_one_agent_is_no_part_of_a_round(client: Any) -> None:
         ("override_model", MODEL),
         ("override_system", "Be brief."),
     ):
-        with pytest.raises(APIStatusError, match=f"takes no {name}; set it on the group's agents") as caught:
+        with pytest.raises(APIStatusError, match=f"takes no {name}; set it on the group") as caught:
             client.post(path, body={"input": "Hello.", name: value}, cast_to=object)
         assert caught.value.status_code == 422
     assert list(client.runs.list(agent_id=ids["ada"])) == []
