@@ -1,11 +1,11 @@
-"""`python -m bench [turns | llm | prefix | history | search | tools | mcp | gateway | groups | probe]`.
+"""`python -m bench [turns | llm | prefix | history | search | tools | mcp | gateway | groups | kills | probe]`.
 
 See the modules of these names. Default: turns.
 """
 
 import sys
 
-from bench import gateway, groups, history, llm, mcp_servers, prefix, probe, search, tools, turns
+from bench import gateway, groups, history, kills, llm, mcp_servers, prefix, probe, search, tools, turns
 
 BENCHMARKS = {
     "turns": turns.main,
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "mcp": mcp_servers.main,
     "gateway": gateway.main,
     "groups": groups.main,
+    "kills": kills.main,
     "probe": probe.main,
 }
 

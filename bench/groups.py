@@ -1,8 +1,8 @@
 """`make bench ARGS=groups`: what many agents cost over the turns that they are made of, in one run.
 
-Each ratio is of pairs made in turn, with agents whose windows grow alike: a round of five agents over a turn of each of
-five; a turn of an agent that another one tends over a turn of one that nobody does; a turn in which an agent asks
-another over the two turns that it consists of (one of two steps, one of one step).
+Each ratio is of what was done in turn, with agents whose windows grow alike: a round of five agents over a turn of each
+of five that are told as much; turns of an agent that another one tends, while that one thinks, over turns of one that
+nobody tends; a turn in which an agent asks another over the two turns that it consists of (of two steps and of one).
 """
 
 import asyncio
@@ -15,10 +15,14 @@ from bench.common import Report, loci_with_provider
 from bench.wire import Connection
 from tests.e2e.stack import Stack
 
-PAIRS, WARM_UP = 100, 10
+PAIRS, WARM_UP = 60, 5
+# Turns of a tended agent in a row, and seconds in which its companion comes to rest before those of another.
+IN_A_ROW, REST = 5, 0.2
 MEMBERS = 5
 ASK = "send_message_to_agent_and_wait_for_reply"
 REPLY = "Here is a short answer that ends the turn."
+# What a member is told in a round: what was said since it spoke.
+TOLD = "\n\n".join(["Hello.", *(f"[Agent] {REPLY}" for _ in range(MEMBERS - 1))])
 NOTE = {"name": "core_memory_append", "arguments": {"label": "human", "content": "x"}}
 BLOCKS = [{"label": "human", "value": ""}, {"label": "persona", "value": "I am brief."}]
 
@@ -48,18 +52,27 @@ class Talk:
         assert answer["stop_reason"]["stop_reason"] == "end_turn", answer
 
 
-async def ratio(report: Report, name: str, act: Act, base: Act) -> None:
-    """Times both, one after the other, and the medians' ratio."""
+async def ratio(report: Report, name: str, act: Act, base: Act, *, in_a_row: int = 1, rest: float = 0.0) -> None:
+    """Times both in turn, so many in a row with a rest behind them, and the median of the pairs' ratios.
+
+    The machine is not the same from one second to the next; two that are neighbours see the same of it.
+    """
     taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(WARM_UP + PAIRS):
+    while len(taken[1]) < (WARM_UP + PAIRS) * in_a_row:
         for each, seconds in zip((act, base), taken, strict=True):
-            begin = time.perf_counter()
-            await each()
-            seconds.append(time.perf_counter() - begin)
-    one, other = (statistics.median(seconds[WARM_UP:]) for seconds in taken)
-    report.add(f"{name}, p50 ms", 1e3 * one)
-    report.add("what it is over, p50 ms", 1e3 * other)
-    report.add("ratio", one / other)
+            for _ in range(in_a_row):
+                begin = time.perf_counter()
+                await each()
+                seconds.append(time.perf_counter() - begin)
+            await asyncio.sleep(rest)
+    one, other = (_medians(seconds, in_a_row)[WARM_UP:] for seconds in taken)
+    report.add(f"{name}, p50 ms", 1e3 * statistics.median(one))
+    report.add("what it is over, p50 ms", 1e3 * statistics.median(other))
+    report.add("ratio", statistics.median(first / second for first, second in zip(one, other, strict=True)))
+
+
+def _medians(seconds: Sequence[float], in_a_row: int) -> list[float]:
+    return [statistics.median(seconds[at : at + in_a_row]) for at in range(0, len(seconds), in_a_row)]
 
 
 async def rounds(talk: Talk, report: Report) -> None:
@@ -71,7 +84,7 @@ async def rounds(talk: Talk, report: Report) -> None:
 
     async def turns() -> None:
         for agent_id in others:
-            await talk.turn(f"agents/{agent_id}")
+            await talk.turn(f"agents/{agent_id}", TOLD)
 
     await ratio(report, f"a round of {MEMBERS} agents", lambda: talk.turn(f"groups/{group}"), turns)
 
@@ -83,7 +96,8 @@ async def tended(talk: Talk, report: Report, frequency: int) -> None:
     config = {"manager_type": "sleeptime", "sleeptime_agent_frequency": frequency}
     await talk.ask("PATCH", f"/v1/groups/{one['managed_group']['id']}", {"manager_config": config})
     name = f"a turn with sleep-time every {frequency}"
-    await ratio(report, name, lambda: talk.turn(f"agents/{one['id']}"), lambda: talk.turn(f"agents/{other}"))
+    act, base = (lambda: talk.turn(f"agents/{one['id']}")), (lambda: talk.turn(f"agents/{other}"))
+    await ratio(report, name, act, base, in_a_row=IN_A_ROW, rest=REST)
 
 
 async def asks(talk: Talk, report: Report, caller: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
+from uuid import uuid4
 
 import grpc
 import httpx
@@ -147,6 +148,27 @@ def test_groups_that_cannot_speak_say_so(client: Any) -> None:
     with pytest.raises(APIStatusError, match="also one of its members") as caught:
         client.post(f"/v1/groups/{both['id']}/messages", body={"input": "Hello."}, cast_to=object)
     assert caught.value.status_code == 409
+
+
+def test_what_is_about_one_agent_is_no_part_of_a_round(client: Any) -> None:
+    group_id, ids = group_of(client, "round_robin", "ada")
+    path = f"/v1/groups/{group_id}/messages"
+    for name, value in (
+        ("client_tools", [{"name": "ls"}]),
+        ("override_model", MODEL),
+        ("override_system", "Be brief."),
+    ):
+        with pytest.raises(APIStatusError, match=f"takes no {name}; set it on the group") as caught:
+            client.post(path, body={"input": "Hello.", name: value}, cast_to=object)
+        assert caught.value.status_code == 422
+    assert list(client.runs.list(agent_id=ids["ada"])) == []
+
+
+def test_a_group_has_at_most_a_thousand_members(client: Any) -> None:
+    body = {"agent_ids": [f"agent-{uuid4()}" for _ in range(1_001)], "description": "A crowd."}
+    with pytest.raises(APIStatusError, match=r"at most 1,?000") as caught:
+        client.post("/v1/groups/", body=body, cast_to=object)
+    assert caught.value.status_code == 422
 
 
 def test_a_key_for_some_agents_has_no_group(stack: Stack, client: Any) -> None:

@@ -107,7 +107,7 @@ class Worker:
         """Stores a request and drives it if its turn has come. The first reader misses no event."""
         context = _context(request)
         view = None
-        if not request.background:
+        if not (request.background or request.options.group):
             # It may well be driven here at once.
             with use_context(context, signer=self._signer):
                 view = asyncio.ensure_future(self._ports.memory.view(request.agent_id, request.conversation_id))

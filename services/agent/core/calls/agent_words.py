@@ -33,8 +33,9 @@ class Answer:
 
     @property
     def waiting(self) -> tuple[Call, ...]:
-        """The calls that wait for the client."""
-        return tuple(call for call in self.calls if call.gate)
+        """The calls that wait for the client; none where the run ended for another reason."""
+        waits = self.stop_reason is StopReason.REQUIRES_APPROVAL
+        return tuple(call for call in self.calls if call.gate and waits)
 
     @property
     def problem(self) -> str:

@@ -30,20 +30,23 @@ class Speech:
         """Yields what readers of the group see of an event of the member's run."""
         match event:
             case Delta(part=Text(text=text), otid=otid):
-                begins = otid != self._piece and bool(self._said)
+                begins = otid != self._piece and bool(self._shown)
                 self._piece = otid
                 yield self._delta(f"{BETWEEN}{text}" if begins else text)
             case Abandoned() | Ended():
                 self._piece = ""
-                yield from self._catch_up()
+                yield from self._catch_up(void=True)
             case MessagePiece(message=message, parts=parts) if message.role == "assistant":
                 self._piece = ""
                 self._said += spoken(parts)
-                yield from self._catch_up()
+                yield from self._catch_up(void=False)
 
-    def _catch_up(self) -> Iterator[Delta | Abandoned]:
-        """Yields what is durable and was not shown; of what was shown and is not durable, that it is void."""
+    def _catch_up(self, *, void: bool) -> Iterator[Delta | Abandoned]:
+        """Yields what is durable and was not shown. `void`: what was shown and is not durable will not be."""
         whole = BETWEEN.join(self._said)
+        if self._shown.startswith(whole) and not void:
+            # The other pieces of the message are about to be durable, too.
+            return
         if not whole.startswith(self._shown):
             self._attempt, self._shown = self._attempt + 1, ""
             yield Abandoned(0, self._step_id, self.message.id, self._attempt)

@@ -14,22 +14,32 @@ GROUP_TOOL = "loci_group"
 # They end the turn of who calls them.
 ENDING = frozenset({CHOOSE, HAND_OVER})
 YOUR_TURN = "It is your turn."
+# What a member is told at most, or it would not fit its window.
+MOST_MESSAGES, MOST_CHARS = 200, 40_000
+LEFT_OUT = "(What was said before is left out.)"
 
 
 def told(history: Sequence[Message], agent_id: UUID) -> tuple[Part, ...]:
-    """Returns what was said in the group since this agent last spoke there, with the speakers' names."""
+    """Returns what was said in the group since this agent last spoke there, with the speakers' names; the newest of it
+    where that is much.
+    """
     since: list[Message] = []
+    chars, is_cut = 0, False
     for message in reversed(history):
         if message.role == "assistant" and message.sender_id == f"agent-{agent_id}":
             break
         if message.role in ("user", "assistant", "system"):
+            chars += len(_text(message))
+            is_cut = bool(since) and (chars > MOST_CHARS or len(since) == MOST_MESSAGES)
+            if is_cut:
+                break
             since.append(message)
     since.reverse()
     lines = [f"[{message.name or message.role}] {text}" for message in since if (text := _text(message))]
     if len(since) == 1 and since[0].role == "user" and not since[0].name:
         lines = [_text(since[0])]
     pictures = [part for message in since for part in message.parts if isinstance(part, Image)]
-    words = "\n\n".join(filter(None, lines))
+    words = "\n\n".join(filter(None, [*([LEFT_OUT] if is_cut else []), *lines]))
     return (*((Text(words),) if words else ()), *pictures)
 
 

@@ -39,6 +39,13 @@ def test_what_is_no_reply(answer: Answer, problem: str) -> None:
     assert bool(answer.problem) == bool(problem)
 
 
+def test_calls_wait_where_the_run_ended_because_of_them() -> None:
+    calls = (Call("k", "c", "roll", "{}", "approval"), Call("k", "d", "look", "{}"))
+    assert Answer(RUN, (), StopReason.REQUIRES_APPROVAL, calls=calls).waiting == calls[:1]
+    # They were given up with it.
+    assert Answer(RUN, (), StopReason.CANCELLED, calls=calls).waiting == ()
+
+
 def test_who_is_written_to_knows_whether_somebody_waits() -> None:
     assert "your reply" in addressed("?", ADA, waits=True)
     told = addressed("Well.", ADA, waits=False)

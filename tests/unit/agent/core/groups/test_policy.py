@@ -10,7 +10,15 @@ import pytest
 from services.agent.core.facts import Failure, Finish, MemberSpoke, Speak, StopReason, Usage
 from services.agent.core.groups.plan import GroupPlan, Kind, plan_from_json
 from services.agent.core.groups.policy import go_on, next_speaker, spoken_before
-from services.agent.core.groups.words import instructions, told, tools_for, was_given_up
+from services.agent.core.groups.words import (
+    LEFT_OUT,
+    MOST_CHARS,
+    MOST_MESSAGES,
+    instructions,
+    told,
+    tools_for,
+    was_given_up,
+)
 from services.agent.core.messages import Call, Decision, Image, Message, Role, Text
 from services.agent.core.ports_agents import AgentName
 
@@ -119,6 +127,22 @@ def test_each_is_told_what_was_said_since_it_spoke_with_names() -> None:
     picture = Image(url="https://example.com/cat.png")
     alone = replace(message("user", "Look."), parts=(Text("Look."), picture))
     assert told((alone,), ADA.id) == (Text("Look."), picture)
+
+
+def test_who_was_silent_for_long_is_told_the_newest() -> None:
+    many = [said(BOB, f"Number {number}.") for number in range(1_000)]
+    (words,) = told([message("user", "Hello."), *many], ADA.id)
+    assert isinstance(words, Text)
+    first, *lines = words.text.split("\n\n")
+    assert (first, len(lines), lines[-1]) == (LEFT_OUT, MOST_MESSAGES, "[Bob] Number 999.")
+    long = [said(BOB, "x" * (MOST_CHARS // 2)) for _ in range(4)]
+    (words,) = told(long, ADA.id)
+    assert isinstance(words, Text)
+    assert len(words.text) < MOST_CHARS + 100
+    # One that is too long alone is told all the same: its model says what is wrong with it.
+    (words,) = told([message("user", "x" * 2 * MOST_CHARS)], ADA.id)
+    assert isinstance(words, Text)
+    assert len(words.text) == 2 * MOST_CHARS
 
 
 @pytest.mark.parametrize("tool", ["ask_members", "choose_next_speaker", "hand_over"])

@@ -62,6 +62,15 @@ def test_several_messages_have_an_empty_line_between_them() -> None:
     assert shown(whole(Text("Well.")), whole(call, message_id=SECOND)) == "Well.\n\nIt is blue."
 
 
+def test_texts_around_a_call_are_two() -> None:
+    second = replace(delta("Six."), otid=piece_otid(FIRST, 2))
+    call = Call("", "call_0", "roll", "{}")
+    pieces = (whole(Text("I roll.")), whole(call), whole(Text("Six.")))
+    assert shown(delta("I roll."), second, *pieces) == "I roll.\n\nSix."
+    speech = Speech(SPEECH)
+    assert len([each for event in (delta("I roll."), second, *pieces) for each in speech.seen(event)]) == 2
+
+
 def test_what_was_given_up_is_void() -> None:
     assert shown(whole(Text("Well.")), delta("It is", SECOND), Abandoned(1, STEP, SECOND, 1)) == "Well."
     assert shown(delta("It is"), Abandoned(1, STEP, None, 1), delta("Blue."), whole(Text("Blue."))) == "Blue."
