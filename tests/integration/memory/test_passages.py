@@ -287,6 +287,38 @@ async def test_words_are_stemmed_in_their_own_language(memory: Memory) -> None:
     assert texts(await memory.search(agent, "Wer hat den Baum gepflanzt?", mode=TEXT))[0] == request.passage.text
 
 
+async def test_words_of_tags_count_as_one_more_of_the_text(memory: Memory) -> None:
+    agent = await memory.agent_with()
+    drafts = [
+        pb.PassageDraft(text="We crossed the ice.", tags=["polar trips", "Nansen"]),
+        pb.PassageDraft(text="A polar bear came."),
+        pb.PassageDraft(text="The polar night.", tags=["polar"]),
+    ]
+    request = pb.CreatePassagesRequest(agent_id=agent, passages=drafts)
+    ice, _, _ = (await memory.passages.CreatePassages(request)).passages
+
+    async def found(query: str) -> list[str]:
+        return texts(await memory.search(agent, query, mode=TEXT))
+
+    polar = await found("polar")
+    assert polar[0] == "The polar night."
+    assert sorted(polar) == sorted(draft.text for draft in drafts)
+    assert await found("Which trip did Nansen make?") == ["We crossed the ice."]
+    # Tags go out of the words as they go out of the passage, and a new text keeps them.
+    change = pb.UpdatePassageRequest(agent_id=agent, passage_id=ice.id)
+    change.passage.tags.append("Amundsen")
+    change.update_mask.paths.append("tags")
+    await memory.passages.UpdatePassage(change)
+    assert await found("Nansen") == []
+    assert await found("Amundsen") == await found("crossing") == ["We crossed the ice."]
+    change = pb.UpdatePassageRequest(agent_id=agent, passage_id=ice.id)
+    change.passage.text = "We turned back."
+    change.update_mask.paths.append("text")
+    await memory.passages.UpdatePassage(change)
+    assert await found("Amundsen") == await found("turn") == ["We turned back."]
+    assert await found("crossing") == []
+
+
 async def test_postgres_has_a_stemmer_for_each_language(memory: Memory) -> None:
     rows = await memory.pool.fetch("SELECT cfgname FROM pg_ts_config WHERE cfgnamespace = 'pg_catalog'::regnamespace")
     assert {row["cfgname"] for row in rows} >= LANGUAGES
