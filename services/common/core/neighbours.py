@@ -16,7 +16,7 @@ DEFAULT_SHARE = 0.5
 NEIGHBOUR_STEPS = 2
 _STEP_SHARE = 0.5
 # By what others give it nothing has more than this part of the best of their scores: it stands below other hits.
-_MOST_LIFTED = 0.7
+MOST_LIFTED = 0.7
 # Neighbours of the first so many count: those of others are nearer to what fits badly, and finding them takes time.
 _MOST_GIVERS = 20
 # What lies further apart in time was said on another occasion.
@@ -53,7 +53,7 @@ def add_neighbours(
     for one in neighbours:
         score = scores[one.of]
         given[one.key] = given.get(one.key, 0.0) + share * _STEP_SHARE ** (abs(one.distance) - 1) * score
-        most[one.key] = max(most.get(one.key, 0.0), _MOST_LIFTED * score)
+        most[one.key] = max(most.get(one.key, 0.0), MOST_LIFTED * score)
     lifted = {key: _lifted(scores.get(key, 0.0), more, most[key]) for key, more in given.items()}
     ranked = [replace(one, score=lifted[one.key]) if one.key in lifted else one for one in fused]
     ranked += [FusedScore(key, score, None, None) for key, score in lifted.items() if key not in scores]

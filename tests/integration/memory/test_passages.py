@@ -15,7 +15,7 @@ from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as pb
 from services.common.core.languages import LANGUAGES
-from services.common.core.neighbours import DEFAULT_SHARE
+from services.common.core.neighbours import MOST_LIFTED
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
 from tests.page_requests import paged
@@ -167,9 +167,9 @@ async def test_words_and_vectors_are_fused(memory: Memory) -> None:
     )
     hits = await memory.search(agent, "cat", top_k=2)
     assert texts(hits) == ["A cat is a cat.", "The kitten sleeps."]
-    # Each has a part of the other, which stands next to it.
-    assert hits[1].score == pytest.approx(0.5 + DEFAULT_SHARE * (hits[0].score - DEFAULT_SHARE * 0.5))
-    assert 0.5 < hits[0].score - DEFAULT_SHARE * 0.5 <= 1
+    # The second has a part of the first, which stands next to it, and stays below.
+    assert hits[1].score == pytest.approx(MOST_LIFTED * hits[0].score)
+    assert 0.5 < hits[0].score <= 1
     assert hits[1].vector_score > hits[0].vector_score > 0.9
     assert hits[0].HasField("text_score")
     assert not hits[1].HasField("text_score")
