@@ -104,7 +104,8 @@ class Search:
         best = await self._rankings.by_words(scope, event.text, query.filter, 1)
         ranked = [FusedScore(one.message_id, one.score) for one in best]
         for hit in await self._rankings.found(scope, ranked, query.filter, 1):
-            filters = replace(query.filter, **event.bounds(hit.message.created_at))
+            start, end = event.bounds(hit.message.created_at)
+            filters = replace(query.filter, start=start, end=end)
             return replace(query, text=event.rest or query.text, filter=filters)
         return None
 

@@ -21,9 +21,9 @@ class NamedEvent:
     before: bool
     rest: str
 
-    def bounds(self, moment: datetime) -> dict[str, datetime]:
-        """Returns the bound of a filter by time, for an event that was told of at a moment."""
-        return {"end" if self.before else "start": moment}
+    def bounds(self, moment: datetime) -> tuple[datetime | None, datetime | None]:
+        """Returns where the time that is asked for begins and ends, of an event that was told of at a moment."""
+        return (None, moment) if self.before else (moment, None)
 
 
 def named_event(text: str) -> NamedEvent | None:

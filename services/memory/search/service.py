@@ -127,8 +127,10 @@ class PassageSearch:
             return []
         best = await self._rankings.by_words(organization_id, scope, event.text, filters, 1)
         keys = [(one.archive_id, one.passage_id) for one in best]
-        told = [passage.created_at for passage in (await self._store.by_keys(organization_id, keys)).values()]
-        narrowed = [replace(filters, **event.bounds(moment)) for moment in told]
+        told = [
+            event.bounds(passage.created_at) for passage in (await self._store.by_keys(organization_id, keys)).values()
+        ]
+        narrowed = [replace(filters, start=start, end=end) for start, end in told]
         return [replace(query, text=event.rest or query.text, filter=one) for one in narrowed]
 
     async def _with_neighbours(

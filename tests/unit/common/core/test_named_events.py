@@ -29,5 +29,5 @@ def test_what_a_question_counts_from(text: str, event: NamedEvent | None) -> Non
 
 def test_what_was_before_it_ends_there() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    assert NamedEvent("the trip", before=True, rest="").bounds(moment) == {"end": moment}
-    assert NamedEvent("the trip", before=False, rest="").bounds(moment) == {"start": moment}
+    assert NamedEvent("the trip", before=True, rest="").bounds(moment) == (None, moment)
+    assert NamedEvent("the trip", before=False, rest="").bounds(moment) == (moment, None)
