@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from services.common import process_cage
+from services.llm_gateway.vendors.local import child as model_child
 from services.llm_gateway.vendors.text import template_child
 from services.memory.files.parsing import child as file_child
 from services.tool_runner.child_processes import source_parser_child
@@ -137,7 +138,7 @@ def test_services_hide() -> None:
     assert shown.stdout == "0\n", shown.stderr
 
 
-CHILDREN = (template_child, file_child, source_parser_child, schema_check_child, extraction_child)
+CHILDREN = (model_child, template_child, file_child, source_parser_child, schema_check_child, extraction_child)
 
 
 def test_every_child_that_reads_hostile_data_is_in_the_cage() -> None:
