@@ -22,6 +22,7 @@ from services.agent.core.recall.query import (
     fuse,
 )
 from services.common.core.fusion import FusedScore, prefer
+from services.common.core.named_events import named_event
 from services.common.core.named_times import named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
@@ -70,7 +71,7 @@ class Search:
         if not query.text:
             newest = await self._rankings.newest(scope, query.filter, query.limit)
             return await self._with_context(scope, query, newest), []
-        narrowed = self._at_named_time(query)
+        narrowed = self._at_named_time(query) or await self._beside_named_event(scope, query)
         ranked, silent = await self._ranked(scope, query)
         if narrowed is not None:
             ranked = prefer(ranked, (await self._ranked(scope, narrowed))[0])
@@ -87,13 +88,26 @@ class Search:
 
     def _at_named_time(self, query: MessageQuery) -> MessageQuery | None:
         """Returns the same question to the time that it names; None if it names none, or the caller says which."""
-        if query.mode is not Mode.HYBRID or query.filter.start is not None or query.filter.end is not None:
+        if not _is_of_any_time(query):
             return None
         named = named_time(query.text, self._now())
         if named is None:
             return None
         filters = replace(query.filter, start=named.start, end=named.end)
         return replace(query, text=named.rest or query.text, filter=filters)
+
+    async def _beside_named_event(self, scope: Scope, query: MessageQuery) -> MessageQuery | None:
+        """Returns the same question to what was said before, or after, the event that it names; None without one."""
+        event = named_event(query.text)
+        if event is None or not _is_of_any_time(query):
+            return None
+        best = await self._rankings.by_words(scope, event.text, query.filter, 1)
+        ranked = [FusedScore(one.message_id, one.score) for one in best]
+        for hit in await self._rankings.found(scope, ranked, query.filter, 1):
+            start, end = event.bounds(hit.message.created_at)
+            filters = replace(query.filter, start=start, end=end)
+            return replace(query, text=event.rest or query.text, filter=filters)
+        return None
 
     async def _with_neighbours(
         self, scope: Scope, filters: MessageFilter, ranked: list[FusedScore[UUID]]
@@ -155,3 +169,7 @@ def _with_sides(hit: MessageHit, neighbours: Sequence[Neighbour[UUID]], messages
     there = [(one.distance, messages[one.key]) for one in neighbours if one.key in messages]
     before, after = ([one for distance, one in there if (distance < 0) is earlier] for earlier in (True, False))
     return replace(hit, before=before, after=after)
+
+
+def _is_of_any_time(query: MessageQuery) -> bool:
+    return query.mode is Mode.HYBRID and query.filter.start is None and query.filter.end is None

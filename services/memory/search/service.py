@@ -9,6 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from services.common.core.fusion import FusedScore, prefer, rerank
+from services.common.core.named_events import named_event
 from services.common.core.named_times import asks_of_the_past, named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
@@ -87,6 +88,7 @@ class PassageSearch:
         if not scope.whole.passages:
             return SearchResult([])
         query, more = self._at_named_time(query)
+        more = more or await self._beside_named_event(organization_id, scope, query)
         answers, *others = await asyncio.gather(*(self._answers(organization_id, scope, one) for one in (query, *more)))
         failed = {model: error for model, error in answers.vectors.items() if isinstance(error, LociError)}
         if query.mode is SearchMode.VECTOR and failed:
@@ -116,6 +118,20 @@ class PassageSearch:
         told = replace(filters, start=named.start, end=named.end, history=True)
         true_then = replace(filters, as_of=named.last, ended=True)
         return query, [replace(query, text=named.rest or query.text, filter=one) for one in (told, true_then)]
+
+    async def _beside_named_event(self, organization_id: UUID, scope: Scope, query: PassageQuery) -> list[PassageQuery]:
+        """Returns the same question to what was stored before, or after, the event that it names, if any."""
+        filters = query.filter
+        event = named_event(query.text)
+        if event is None or query.mode is not SearchMode.HYBRID or any((filters.start, filters.end, filters.as_of)):
+            return []
+        best = await self._rankings.by_words(organization_id, scope, event.text, filters, 1)
+        keys = [(one.archive_id, one.passage_id) for one in best]
+        told = [
+            event.bounds(passage.created_at) for passage in (await self._store.by_keys(organization_id, keys)).values()
+        ]
+        narrowed = [replace(filters, start=start, end=end) for start, end in told]
+        return [replace(query, text=event.rest or query.text, filter=one) for one in narrowed]
 
     async def _with_neighbours(
         self, organization_id: UUID, fused: list[FusedScore[PassageKey]], filters: PassageFilter

@@ -50,3 +50,17 @@ async def test_whoever_says_when_decides(memory: Memory) -> None:
     assert months(hits) == {8, 9, 10, 11, 12}
     by_words = await memory.search(agent, query, top_k=50, mode=passage_pb2.SEARCH_MODE_TEXT)
     assert months(by_words[:4]) != {5}
+
+
+async def test_before_and_after_an_event_that_was_told_of(memory: Memory) -> None:
+    agent = await dinners(memory)
+    trip = pb.PassageDraft(
+        text="Ada: the trip to Rome was lovely!", created_at=timestamp(datetime(2023, 6, 15, tzinfo=UTC))
+    )
+    await memory.passages.CreatePassages(pb.CreatePassagesRequest(agent_id=agent, passages=[trip]))
+    before = await memory.search(agent, "What did Tim cook before the trip to Rome?", top_k=20)
+    assert months(before) <= {1, 2, 3, 4, 5, 6}
+    after = await memory.search(agent, "What did Tim cook after the trip to Rome?", top_k=20)
+    assert months(after) <= {6, 7, 8, 9, 10, 11, 12}
+    # Of what nobody told nothing is known, and all of it stays.
+    assert len(await memory.search(agent, "What did Tim cook before the wedding?", top_k=50)) == 50

@@ -13,7 +13,7 @@ from services.common.vectors import encode
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
 from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageDraft
-from services.memory.passages.store.words import words_vector
+from services.memory.passages.store.words import retitled, title_words, words_vector
 
 # What a large batch is made of is encoded in a thread: the loop serves others meanwhile.
 _MANY = 50
@@ -41,10 +41,10 @@ WITH added AS (
         organization_id, archive_id, id, text, tags, metadata, words, word_count, created_by_id,
         last_updated_by_id, created_at, key, valid_from, valid_to)
     SELECT :organization_id, :archive_id, d.id, d.text, d.tags, d.metadata,
-        {words_vector("d.words", ":lexemes", "d.language")}, d.word_count, :user_id, :user_id,
+        {words_vector("d.words", ":lexemes", "d.language", "d.title")}, d.word_count, :user_id, :user_id,
         coalesce(d.created_at, now()), d.key, d.valid_from, d.valid_to
     FROM jsonb_to_recordset(:drafts) AS d (
-        id uuid, text text, tags text[], metadata jsonb, words text, language text, word_count integer,
+        id uuid, text text, tags text[], metadata jsonb, words text, language text, title text, word_count integer,
         created_at timestamptz, key text, valid_from timestamptz, valid_to timestamptz)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
     RETURNING id, tags, metadata, word_count, created_at, updated_at
@@ -73,7 +73,11 @@ RETURNING a.id
 """
 _UPDATE_TEXT = f"""
 UPDATE memory.passages
-SET text = $4, word_count = $6, words = {words_vector("$5::text", "$7", "$8")}
+SET text = $4, word_count = $6, words = {words_vector("$5::text", "$7", "$8", "''")}
+WHERE organization_id = $1 AND archive_id = $2 AND id = $3
+"""
+_RETITLE = f"""
+UPDATE memory.passages SET words = {retitled("words", "$4", "$5::text")}
 WHERE organization_id = $1 AND archive_id = $2 AND id = $3
 """
 _ERASE_VECTORS = """
@@ -154,9 +158,9 @@ async def replace_text(
     words_before: int,
     embedded: EmbeddedTexts,
 ) -> None:
-    """Returns the text of a passage with its words and vector; others of its vectors are of the old text, and erased.
+    """Replaces the text of a passage with its words and vector; others of its vectors are of the old text, and erased.
 
-    Raises ArchiveConflict.
+    Its title is left out of the words: see `replace_title`. Raises ArchiveConflict.
     """
     [search_words], [vector] = embedded.search_words, embedded.vectors
     more = len(search_words) - words_before
@@ -170,6 +174,12 @@ async def replace_text(
     await connection.execute(_ERASE_VECTORS, organization_id, *key)
     if vector is not None:
         await connection.execute(_NEW_VECTOR, organization_id, *key, model_id, encode(vector))
+
+
+async def replace_title(connection: Any, organization_id: UUID, key: tuple[UUID, UUID], titles: Sequence[str]) -> None:
+    """Makes these the texts whose words count beside those of a passage's text."""
+    lexemes = _lexemes(organization_id, key[0])
+    await connection.execute(_RETITLE, organization_id, *key, lexemes, title_words(titles))
 
 
 def _lexemes(organization_id: UUID, archive_id: UUID) -> list[str]:
@@ -195,6 +205,7 @@ def _draft_json(draft: PassageDraft, search_words: Sequence[str]) -> dict[str, o
         "metadata": draft.metadata,
         "words": " ".join(search_words),
         "language": language_of(draft.text),
+        "title": title_words(draft.tags),
         "word_count": len(search_words),
         "created_at": draft.created_at,
         "key": draft.key,

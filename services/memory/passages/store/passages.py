@@ -14,7 +14,12 @@ from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import Scope
 from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageKey, Place
 from services.memory.passages.store.facts import lock_facts, no_such_passage, supersede
-from services.memory.passages.store.insertion import insert_passages, make_default_archive, replace_text
+from services.memory.passages.store.insertion import (
+    insert_passages,
+    make_default_archive,
+    replace_text,
+    replace_title,
+)
 from services.memory.passages.store.places import archive_ids, scope
 from services.memory.passages.store.rows import PASSAGE_COLUMNS, PASSAGE_JOINS, PASSAGES_COLUMNS, passage_of_row
 from services.memory.sql.statements import Values
@@ -33,6 +38,7 @@ SELECT word_count FROM memory.passages WHERE organization_id = $1 AND archive_id
 _UPDATE = """
 UPDATE memory.passages SET {changes}last_updated_by_id = $4, updated_at = now()
 WHERE organization_id = $1 AND archive_id = $2 AND id = $3
+RETURNING tags
 """
 _UNTAG = """
 DELETE FROM memory.passage_tags
@@ -142,7 +148,9 @@ class PostgresPassages:
                 raise no_such_passage(key[1])
             if embedded is not None:
                 await replace_text(connection, organization_id, key, changes["text"], words_before, embedded)
-            await connection.execute(statement, *values.all)
+            titles = await connection.fetchval(statement, *values.all)
+            if embedded is not None or tags is not None:
+                await replace_title(connection, organization_id, key, titles)
             if tags is not None:
                 await connection.execute(_UNTAG, organization_id, *key, tags)
                 await connection.execute(_TAG, organization_id, *key, tags)

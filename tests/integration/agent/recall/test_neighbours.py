@@ -69,6 +69,16 @@ async def test_what_was_said_at_the_time_that_a_question_names_comes_first(servi
     assert len(hits) == 6
 
 
+async def test_what_was_said_after_the_event_that_a_question_names_comes_first(service: AdminWorld) -> None:
+    agent = await service.create()
+    for said in (*(f"I cooked dish{number}." for number in range(3)), "The trip to Rome was lovely!", "I cooked rice."):
+        await service.say(agent.id, said)
+    await service.pool.execute(
+        "UPDATE agent.messages SET created_at = '2023-01-12'::timestamptz + (seq / 2) * interval '1 month'"
+    )
+    assert texts(await search(service, agent.id, "What did I cook after the trip to Rome?"))[0] == "I cooked rice."
+
+
 async def test_a_hit_brings_its_neighbours_along(service: AdminWorld) -> None:
     agent = await service.create()
     for said in SAID:
