@@ -67,6 +67,11 @@ class HostileMcp:
     async def _well(self, message: Any, exchange: Exchange, request: Request) -> bool:
         return False
 
+    async def _late(self, message: Any, exchange: Exchange, request: Request) -> bool:
+        if message["method"] == "initialize":
+            await asyncio.sleep(2.5)
+        return False
+
     async def _hang(self, message: Any, exchange: Exchange, request: Request) -> bool:
         await exchange.wait_gone()
         return True
