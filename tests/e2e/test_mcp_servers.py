@@ -187,6 +187,13 @@ def test_a_program_runs_in_a_sandbox_and_its_secrets_are_masked_in_results(clien
     ran = client.mcp_servers.tools.run(tool.id, mcp_server_id=server.id)
     # It has the key; models are not told, and can use the path.
     assert json.loads(ran.func_return) == [["word", "--api-key", "********"], "/data/visible"]
+    changed: Any = client.mcp_servers.update(server.id, config={"paths": ["/srv:ro"]})
+    assert (changed.paths, changed.args) == (["/srv:ro"], arguments)
+    with pytest.raises(letta_client.APIStatusError, match="/srv is not shown: LOCI_MCP_STDIO_PATHS has to name it"):
+        client.mcp_servers.refresh(server.id)
+    everything: Any = client.mcp_servers.update(server.id, config={"paths": []})
+    assert getattr(everything, "paths", None) is None
+    client.mcp_servers.refresh(server.id)
     client.mcp_servers.delete(server.id)
 
 

@@ -214,6 +214,7 @@ class McpSession:
                     self._version = await greet(session)
                     if not self._opened.done():
                         self._opened.set_result(None)
+                    self.used = time.monotonic()  # to begin may take longer than an idle one is kept
                     await self._until_unused()
         except asyncio.CancelledError:
             raise
@@ -230,6 +231,7 @@ class McpSession:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)
             self._changed.clear()
+        self._closing = True  # its end takes a while, and who asks meanwhile is to have another one
 
     def _is_over(self) -> bool:
         return self._closing or time.monotonic() - self.used >= self._idle

@@ -12,6 +12,7 @@ from services.tool_runner.core.masking import Mask
 from services.tool_runner.core.storable import storable
 from services.tool_runner.mcp.client import McpClient, Target
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp.protocol.results import asked_instead
 from services.tool_runner.mcp_servers.masks import secrets_of
 from services.tool_runner.mcp_servers.model import Server
 from services.tool_runner.mcp_servers.service import McpServerService
@@ -51,6 +52,8 @@ class McpResources:
     async def _ask(self, organization_id: UUID, server_id: UUID, method: str, params: JsonObject, member: str) -> str:
         async with self._contact(organization_id, server_id) as target:
             answer = await self._client.read(target, method, params)
+            if asked := asked_instead(answer):
+                raise McpProblem(Kind.FAILED, asked)
             if not isinstance(answer.get(member), list):
                 raise McpProblem(Kind.FAILED, f"the MCP server's answer to {method} has no list of {member}")
             return _text(target.server, answer[member])

@@ -249,6 +249,12 @@ async def test_a_dropped_call_is_not_made_again() -> None:
         assert (caught.value.arrived, hostile.calls) == (True, 1)
 
 
+async def test_a_session_that_began_slowly_is_not_idle_yet() -> None:
+    async with _hostile(Times(30, 30, 30, idle=2)) as (hostile, client, url):
+        assert len(await client.tools(_target(f"{url}/late"))) == 1
+        assert hostile.sessions == 1
+
+
 async def test_an_idle_session_ends_and_one_that_is_not_stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_LOOK_SECONDS", 0.1)
     async with McpServer().serving() as server, _client(Times(30, 30, 30, idle=0.5)) as client:

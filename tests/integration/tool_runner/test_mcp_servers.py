@@ -451,3 +451,15 @@ async def test_a_server_that_does_not_answer_keeps_no_other_resources_back(tool_
         assert [one["server"] for one in found["problems"]] == ["down"]
         status = (await service.mcp.GetMcpServer(service_pb.GetMcpServerRequest(id=down.id))).server.status
         assert status == mcp_pb.MCP_STATUS_FAILED
+
+
+async def test_who_asks_the_user_instead_of_answering_is_understood(tool_url: str, tmp_path: Path) -> None:
+    async with HttpServer(HostileMcp()) as hostile, tool_runner(tool_url, tmp_path, mcp=SETTINGS) as service:
+        server = await _create(service, "asking", f"http://127.0.0.1:{hostile.port}/asking")
+        (act,) = await _tools(service, server)
+        refused = await service.call(act.id)
+        assert refused.outcome == execution_pb.OUTCOME_RAISED
+        assert "(Which colour?), and nobody is asked while a tool runs" in refused.tool_return
+        with fails(Internal, "MCP_FAILED") as caught:
+            await service.mcp.ReadMcpResource(service_pb.ReadMcpResourceRequest(id=server.id, uri="test://note/1"))
+        assert "Which colour?" in str(caught[0])

@@ -18,8 +18,8 @@ _MOST_ITEMS = 1_000
 
 def result_of(answer: dict[str, Any]) -> Result:
     """Returns what a call came to. An answer that says `isError` is one that raised."""
-    if answer.get("resultType", "complete") != "complete":
-        return failed_result("McpToolError", unanswerable(_questions(answer.get("inputRequests"))))
+    if asked := asked_instead(answer):
+        return failed_result("McpToolError", asked)
     listed = answer.get("content", [])
     items = [_item(item) for item in listed[:_MOST_ITEMS]] if isinstance(listed, list) else [_text(listed)]
     if answer.get("isError") is True:
@@ -29,6 +29,13 @@ def result_of(answer: dict[str, Any]) -> Result:
     structured = answer.get("structuredContent")
     value = _value(items) if structured is None or _has_pictures(items) else _unwrap(structured)
     return Result(reason=ExitReason.OK, result=json.dumps(storable(value), ensure_ascii=False))
+
+
+def asked_instead(answer: dict[str, Any]) -> str:
+    """Returns what is said of an answer that asks for input; "" for a result."""
+    if answer.get("resultType", "complete") == "complete":
+        return ""
+    return unanswerable(_questions(answer.get("inputRequests")))
 
 
 def unanswerable(questions: str) -> str:
