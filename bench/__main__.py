@@ -1,7 +1,4 @@
-"""`python -m bench [turns | llm | prefix | history | search | tools | mcp | gateway | groups | kills | probe]`.
-
-See the modules of these names. Default: turns.
-"""
+"""`python -m bench [NAME]`: one of BENCHMARKS, each of which is a module here. Default: turns."""
 
 import sys
 
