@@ -84,6 +84,11 @@ class Worker:
             task.cancel()
         await asyncio.gather(*drivers, return_exceptions=True)
 
+    async def idle(self) -> None:
+        """Returns when no run is driven here."""
+        while drivers := [task for task in self._driven.values() if task is not None]:
+            await asyncio.wait(drivers)
+
     # Requests ------------------------------------------------------------------------------------------
 
     async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Acceptance, Subscription | None]:

@@ -22,6 +22,7 @@ from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Call, Decision, Message, Part, Return, Text
 from services.agent.core.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo, ToolResult
 from services.agent.core.ports_journal import OnBusy, TurnRequest
+from services.agent.driving.isolation import Isolation
 from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
 from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
@@ -299,6 +300,7 @@ class World:
         capacity: int = CAPACITY,
         keep: timedelta = DAY,
         replies: Sequence[Any] = (),
+        isolation: Isolation | None = None,
     ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died; `replies` are there before it takes over what waits."""
         worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)
@@ -307,7 +309,8 @@ class World:
         ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates())
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
         worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
-        lease_keeper = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
+        leases = PostgresLeases(self.pool, worker_id)
+        lease_keeper = LeaseKeeper(leases, worker, notices, capacity=capacity, isolation=isolation)
         reader = Reader(journal, hub, frames, notices, keep=keep)
         await lease_keeper.start()
         tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
