@@ -103,11 +103,14 @@ class LeaseKeeper:
         self._spawn(self._acting())
 
     async def drive_one(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
-        """Takes a run from its owner, and returns when it is driven here no more."""
+        """Takes a run from its owner, and returns when it has ended or is another's; dropped, it is taken up again."""
         row = await self._leases.adopt(organization_id, run_id, fence)
-        if row is not None:
-            await self._take(row)
-            await self._worker.idle()
+        if row is None:
+            return
+        await self._take(row)
+        # It is the database that tells.
+        while self._worker.drives(run_id) or run_id in (self._seen or {}).get("mine", ()):  # noqa: ASYNC110
+            await asyncio.sleep(BEAT_SECONDS)
 
     async def stop(self) -> None:
         """Hands over all runs and ends the lease."""
@@ -268,7 +271,7 @@ class LeaseKeeper:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
-            if self._isolation is not None and claims >= SUSPECT_CLAIMS:
+            if self._isolation is not None and claims - self._worker.drops(row["id"]) >= SUSPECT_CLAIMS:
                 return self._begin_isolation(self._isolation, row)
             await self._worker.take_over(await self._leases.load(row))
         except OwnershipLost:

@@ -84,11 +84,6 @@ class Worker:
             task.cancel()
         await asyncio.gather(*drivers, return_exceptions=True)
 
-    async def idle(self) -> None:
-        """Returns when no run is driven here."""
-        while drivers := [task for task in self._driven.values() if task is not None]:
-            await asyncio.wait(drivers)
-
     # Requests ------------------------------------------------------------------------------------------
 
     async def accept(self, request: TurnRequest, *, stream: bool) -> tuple[Acceptance, Subscription | None]:
@@ -173,6 +168,10 @@ class Worker:
     def is_faulty(self, run_id: UUID) -> bool:
         """Returns whether a run meets a fault of ours whenever it is driven."""
         return self._dropped.get(run_id, _DropCount()).faults >= MOST_FAULTS
+
+    def drops(self, run_id: UUID) -> int:
+        """Returns how often a run was dropped here: so many of its claims cost nobody's life."""
+        return self._dropped.get(run_id, _DropCount()).times
 
     def hasten(self, run_id: UUID) -> None:
         """Leaves a run that was dropped alone no longer."""

@@ -3,14 +3,16 @@
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import aclosing
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from services.agent.core.events import Event
 from services.agent.core.facts import RunStatus
-from services.agent.core.ports_journal import TurnRequest
+from services.agent.core.ports_journal import OwnedRun, TurnRequest
 from services.agent.driving import worker
 from services.agent.driving.isolation import SUSPECT_CLAIMS, ChildProcesses, IsolationFailed, run_from_line, run_to_line
 from tests.integration.agent.turns.test_lease_keeper import hang
@@ -79,6 +81,24 @@ async def test_when_its_process_dies_it_is_tried_again_and_others_go_on(
             assert elsewhere.driven == [suspect.run_id] * 3
             await world.add_agent()
             assert end(await replica.send(world.request())).run.status is RunStatus.COMPLETED
+
+
+async def test_what_a_replica_dropped_and_survived_is_no_suspect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "FIRST_PAUSE", 0.01)
+    request = await lost_often(world, 1)
+    async with world.replica(capacity=0) as alone:
+        elsewhere = Elsewhere(alone)
+        async with world.replica(isolation=elsewhere) as replica:
+            load, away = replica.lease_keeper._leases.load, [ConnectionError("the database is away")] * 5
+
+            async def fails_first(row: Mapping[str, Any]) -> OwnedRun:
+                if away:
+                    raise away.pop()
+                return await load(row)
+
+            monkeypatch.setattr(replica.lease_keeper._leases, "load", fails_first)
+            assert end(await follow(replica, request)).run.status is RunStatus.COMPLETED
+            assert (elsewhere.driven, away) == ([], [])
 
 
 # The processes ----------------------------------------------------------------------------------------------
