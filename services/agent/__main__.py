@@ -14,7 +14,7 @@ import asyncpg
 from services.agent.adapters.peers import grpc_peers
 from services.agent.adapters.recall.indexes import VectorIndexing
 from services.agent.adapters.stores import Stores, open_agent_pool, postgres_stores
-from services.agent.adapters.streams.notices import PostgresNotices, notices_of
+from services.agent.adapters.streams.notices import NoPeers, PostgresNotices, notices_of
 from services.agent.bootstrap import AUDIENCE, AgentProcess, build
 from services.agent.driving.isolation import ChildProcesses, Isolation, run_from_line
 from services.agent.driving.lease_keeper import BEAT_PATIENCE, CAPACITY
@@ -39,7 +39,7 @@ class _Parts:
     built: AgentProcess
     stores: Stores
     pool: asyncpg.Pool
-    notices: PostgresNotices
+    notices: PostgresNotices | NoPeers
     close: Sequence[Hook]
 
 

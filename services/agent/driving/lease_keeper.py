@@ -300,6 +300,7 @@ class LeaseKeeper:
     async def _isolate(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
         _log.warning("run %s lost its owners %d times and is driven alone", row["id"], row["claims"])
         try:
+            await self._worker.let_go(row["id"])
             await isolation.drive(row["organization_id"], row["id"], row["fence"])
         except Exception as error:  # noqa: BLE001
             # As above: whatever became of its process, it is tried again after a pause, here or elsewhere.

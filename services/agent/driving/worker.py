@@ -184,12 +184,16 @@ class Worker:
 
     async def take_over(self, owned: OwnedRun) -> None:
         """Drives a run that was claimed; a driver with an older fence is ended first."""
-        driver = self._driven.get(owned.run_id)
+        await self.let_go(owned.run_id)
+        self._publisher.open(owned, is_taken_over=True)
+        self._drive(owned)
+
+    async def let_go(self, run_id: UUID) -> None:
+        """Ends the driver of a run that was claimed since."""
+        driver = self._driven.get(run_id)
         if driver is not None:
             driver.cancel()
             await asyncio.wait((driver,))
-        self._publisher.open(owned, is_taken_over=True)
-        self._drive(owned)
 
     def interrupt(self, run_id: UUID, failure: Failure) -> bool:
         """Stops a run that is driven here; False when it is not."""

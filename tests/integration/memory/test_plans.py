@@ -103,8 +103,10 @@ async def test_what_an_edit_reads(memory: Memory, memory_url: str, agent: UUID) 
     await memory.statement_counts()
     [statement] = [text for text in memory.counter.texts if "FROM memory.agent_blocks" in text]
     looks = (f"'{{{agent},{uuid4()}}}'", "'{key,other}'", "'{human,human}'", f"'{{{uuid4()},NULL}}'")
-    values = ", ".join((f"'{memory.caller.organization_id}'", *looks))
-    found = await plan(memory_url, statement, "uuid, text[], text[], text[], text[]", values, mode="force_generic_plan")
+    owners = (f"'{{{uuid4()},NULL}}'", "'{1,0}'")
+    values = ", ".join((f"'{memory.caller.organization_id}'", *looks, *owners))
+    types = ", ".join(("uuid", *("text[]" for _ in range(6))))
+    found = await plan(memory_url, statement, types, values, mode="force_generic_plan")
     assert read_whole(found) == set(), found
     assert re.search(r"Index Cond: .*\(conversation_id = look\.conversation_id\)", found), found
 

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.events import Event
 from services.agent.core.facts import RunStatus
 from services.agent.core.ports_journal import OwnedRun, TurnRequest
@@ -86,17 +87,17 @@ async def test_when_its_process_dies_it_is_tried_again_and_others_go_on(
 async def test_what_a_replica_dropped_and_survived_is_no_suspect(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "FIRST_PAUSE", 0.01)
     request = await lost_often(world, 1)
+    load, away = PostgresLeases.load, [ConnectionError("the database is away")] * 5
+
+    async def fails_first(leases: PostgresLeases, row: Mapping[str, Any]) -> OwnedRun:
+        if away:
+            raise away.pop()
+        return await load(leases, row)
+
+    monkeypatch.setattr(PostgresLeases, "load", fails_first)
     async with world.replica(capacity=0) as alone:
         elsewhere = Elsewhere(alone)
         async with world.replica(isolation=elsewhere) as replica:
-            load, away = replica.lease_keeper._leases.load, [ConnectionError("the database is away")] * 5
-
-            async def fails_first(row: Mapping[str, Any]) -> OwnedRun:
-                if away:
-                    raise away.pop()
-                return await load(row)
-
-            monkeypatch.setattr(replica.lease_keeper._leases, "load", fails_first)
             assert end(await follow(replica, request)).run.status is RunStatus.COMPLETED
             assert (elsewhere.driven, away) == ([], [])
 
