@@ -42,7 +42,8 @@ from services.agent.adapters.peers import Peers
 from services.agent.adapters.stores import Stores
 from services.agent.core.ports_streams import Notifier
 from services.agent.driving.agent_calls import AgentTools
-from services.agent.driving.lease_keeper import LeaseKeeper
+from services.agent.driving.isolation import Isolation
+from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
 from services.agent.driving.nested_turns import NestedTurns
 from services.agent.driving.speakers import Speakers
 from services.agent.driving.worker import Worker
@@ -151,6 +152,8 @@ def build(
     notifier: Notifier,
     stream_keep: timedelta,
     message_vectors: bool = True,
+    capacity: int = CAPACITY,
+    isolation: Isolation | None = None,
 ) -> AgentProcess:
     """Raises SettingsError where an address cannot be used."""
     states = StoredAgentStates(stores.agents, peers.memory, peers.tools)
@@ -226,7 +229,7 @@ def build(
     )
     model_calls = StandaloneModelCalls(stores.peeks, peers.memory, peers.tools, peers.models, peers.renderer)
     tool_runs = ToolRuns(stores.agents, stores.runs, ports, signer)
-    lease_keeper = LeaseKeeper(stores.leases, worker, notifier)
+    lease_keeper = LeaseKeeper(stores.leases, worker, notifier, capacity=capacity, isolation=isolation)
     scheduler = Scheduler(stores.due, worker.on_successor, run_timeout=run_timeout)
     schedules = ScheduleServicer(stores.schedules, scheduler.wake, allow_private_urls=callbacks.allow_private)
     devices = DeviceConnections(stores.devices)

@@ -99,6 +99,13 @@ class PostgresLeases:
         row: Mapping[str, Any] | None = await self._pool.fetchrow(sql.RECLAIM, organization_id, run_id, self.worker_id)
         return row
 
+    async def adopt(self, organization_id: UUID, run_id: UUID, fence: int) -> Mapping[str, Any] | None:
+        """Takes a run from the replica that has it under this fence."""
+        row: Mapping[str, Any] | None = await self._pool.fetchrow(
+            sql.ADOPT, organization_id, run_id, fence, self.worker_id
+        )
+        return row
+
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         try:

@@ -259,6 +259,10 @@ class Leases(Protocol):
         """Takes a run of this replica that nobody drives."""
         ...
 
+    async def adopt(self, organization_id: UUID, run_id: UUID, fence: int) -> Mapping[str, Any] | None:
+        """Takes a run from the replica that has it under this fence."""
+        ...
+
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         ...

@@ -186,6 +186,10 @@ class Worker:
         """Returns whether a run meets a fault of ours whenever it is driven."""
         return self._dropped.get(run_id, _DropCount()).faults >= MOST_FAULTS
 
+    def drops(self, run_id: UUID) -> int:
+        """Returns how often a run was dropped here: so many of its claims cost nobody's life."""
+        return self._dropped.get(run_id, _DropCount()).times
+
     def hasten(self, run_id: UUID) -> None:
         """Leaves a run that was dropped alone no longer."""
         if (dropped := self._dropped.get(run_id)) is not None:
@@ -197,12 +201,16 @@ class Worker:
 
     async def take_over(self, owned: OwnedRun) -> None:
         """Drives a run that was claimed; a driver with an older fence is ended first."""
-        driver = self._driven.get(owned.run_id)
+        await self.let_go(owned.run_id)
+        self._publisher.open(owned, is_taken_over=True)
+        self._drive(owned)
+
+    async def let_go(self, run_id: UUID) -> None:
+        """Ends the driver of a run that was claimed since."""
+        driver = self._driven.get(run_id)
         if driver is not None:
             driver.cancel()
             await asyncio.wait((driver,))
-        self._publisher.open(owned, is_taken_over=True)
-        self._drive(owned)
 
     def interrupt(self, run_id: UUID, failure: Failure) -> bool:
         """Stops a run that is driven here; False when it is not."""

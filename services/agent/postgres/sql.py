@@ -557,6 +557,13 @@ WHERE organization_id = $1 AND id = $2 AND worker_id = $3 AND status = 'running'
 RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
 """
 
+# A run goes from its owner under this fence to another. $1 organization, $2 run, $3 fence, $4 worker
+ADOPT = f"""
+UPDATE agent.runs r SET fence = fence + 1, worker_id = $4
+WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
+RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
+"""
+
 # Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.
 REQUEUE_LOST = """
 WITH free AS (

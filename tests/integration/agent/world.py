@@ -26,6 +26,7 @@ from services.agent.core.ports_agents import AGENT_TOOLS
 from services.agent.core.ports_journal import OnBusy, TurnRequest
 from services.agent.core.tending import TendingLimits
 from services.agent.driving.agent_calls import AgentTools
+from services.agent.driving.isolation import Isolation
 from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
 from services.agent.driving.nested_turns import NestedTurns
 from services.agent.driving.speakers import Speakers
@@ -308,6 +309,7 @@ class World:
         keep: timedelta = DAY,
         replies: Sequence[Any] = (),
         tending: TendingLimits | None = None,
+        isolation: Isolation | None = None,
     ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died; `replies` are there before it takes over what waits."""
         worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)
@@ -319,7 +321,8 @@ class World:
         agent_tools = AgentTools(PostgresAgentDirectory(self.pool), nested, longest_seconds=SECONDS)
         ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates(), agent_tools, Speakers(nested))
         worker = nested.worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
-        lease_keeper = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
+        leases = PostgresLeases(self.pool, worker_id)
+        lease_keeper = LeaseKeeper(leases, worker, notices, capacity=capacity, isolation=isolation)
         await lease_keeper.start()
         tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
         try:
