@@ -8,7 +8,7 @@ from gateway.openapi.answers import returns
 from gateway.openapi.schemas import NULL, array
 from gateway.resources.messages import routes as of_agents
 from gateway.resources.messages import stored
-from gateway.resources.messages.pages import MessageCursor
+from gateway.resources.messages.pages import MessageCursor, check_cursors
 from gateway.resources.messages.requests import CancelRuns, SendMessages
 from gateway.resources.messages.routes import Types
 from gateway.resources.messages.schemas import EVENT, FATES, MESSAGE, TURN
@@ -65,6 +65,8 @@ async def list_messages(
     group_id: GroupId, loci: Loci, page: PageRequest = FIRST_PAGE, include_return_message_types: Types = None
 ) -> Response:
     """A page of what was said in the group, as an agent's list. Deprecated in the reference."""
+    # Also where nothing was said yet.
+    check_cursors(page)
     agent_id = await speaker(loci, group_id)
     try:
         return await of_agents.list_messages(
