@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suite.parts import AGAIN, EVERY, PARTS, SHORT, SPLIT, Part, asked_for, fits, part_of, parts_of_file
+from tests.suite.parts import AGAIN, EVERY, PARTS, SHORT, SPLIT, Part, asked_for, fits, part_of, parts_of_file, rounds
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
@@ -124,3 +124,17 @@ def test_workers_find_the_same_tests() -> None:
                 case ast.keyword(arg="params", value=values) if _is_wrong(values):
                     wrong.append(f"{path}:{node.value.lineno}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["short", "ade", "sandboxes"], [["short", "sandboxes"], ["ade"]]),
+        (["images", "ade"], [["images"], ["ade"]]),
+        (["ade", "deaths"], [["ade", "deaths"]]),
+        (["short", "sandboxes"], [["short", "sandboxes"]]),
+    ],
+)
+def test_no_browser_runs_beside_containers(names: list[str], expected: list[list[str]]) -> None:
+    """Their network interfaces come and go, and a browser gives up what it asks for each time."""
+    assert rounds(names) == expected

@@ -7,7 +7,7 @@ since everything passed last (.ci/proven). Needs the standard library alone: CI 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -27,6 +27,8 @@ class Part:
     engine: bool = False
     # Whether its tests look at the machine as a whole: which containers there are, which images an engine has.
     machine: bool = False
+    # Whether it has a browser, which gives up what it asks for whenever a network interface comes or goes.
+    browser: bool = False
 
 
 def _e2e(*names: str) -> tuple[str, ...]:
@@ -183,6 +185,7 @@ PARTS = (
         "ade",
         tests=("tests/e2e/ade/",),
         subjects=(*_STACK, "ade/", "gateway/", "scripts/ade.py", "tests/e2e/ade/"),
+        browser=True,
     ),
     Part("rest", tests=("tests/e2e/rest/",), subjects=(*_STACK, "gateway/")),
     Part(
@@ -266,6 +269,14 @@ def is_machine(node_id: str) -> bool:
 def asked_for(changed: Collection[str]) -> list[str]:
     """Returns the names of the long parts of which a changed file is a subject or a test."""
     return [part.name for part in (*PARTS, AGAIN) if any(_is_about(part, path) for path in changed)]
+
+
+def rounds(names: Sequence[str]) -> list[list[str]]:
+    """Returns which of the named parts run beside one another: browsers not beside containers."""
+    browsers = [part.name for part in PARTS if part.browser and part.name in names]
+    if not browsers or not need_engine(names):
+        return [list(names)]
+    return [[name for name in names if name not in browsers], browsers]
 
 
 def need_engine(names: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""One or two runs of pytest, a second try of the tests of time, and what came of all of it."""
+"""One to three runs of pytest, a second try of the tests of time, and what came of all of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.suite.endings import Ending, Results
-from tests.suite.parts import AGAIN
+from tests.suite.parts import AGAIN, rounds
 
 # Codes of pytest that say no more than what is known of each test: all passed, or some failed.
 _ORDINARY = (0, 1)
@@ -73,9 +73,11 @@ class Suite:
             print(f"examples of Hypothesis are random; the same ones again: LOCI_TEST_SEED={seed}", flush=True)
         workers = ["-n", os.environ.get("LOCI_TEST_WORKERS", "2")]
         dealt = [part for part in parts if part != AGAIN.name]
-        if dealt or not parts:
-            select = [f"--parts={' '.join(dealt)}"] if dealt else []
-            self._pytest("first", [*workers, *select, *self._arguments], _tools_in_bubblewrap() if dealt else {})
+        if not parts:
+            self._pytest("named", [*workers, *self._arguments], {})
+        for names in rounds(dealt) if dealt else ():
+            select = f"--parts={' '.join(names)}"
+            self._pytest(names[0], [*workers, select, *self._arguments], _tools_in_bubblewrap())
         if AGAIN.name in parts:
             print("== once more, with tools in containers", flush=True)
             again = [*workers, "-m", "sandbox", *AGAIN.tests, *self._arguments]
