@@ -106,6 +106,13 @@ class PostgresLeases:
         )
         return row
 
+    async def waits_for_runs(self, run: Mapping[str, Any]) -> bool:
+        """Returns whether a run waits for others: an agent that it asked, a member of its group."""
+        waits: bool = await self._pool.fetchval(
+            sql.WAITS_FOR_RUNS, run["organization_id"], run["id"], run["created_at"]
+        )
+        return waits
+
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         try:

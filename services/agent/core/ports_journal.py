@@ -263,6 +263,10 @@ class Leases(Protocol):
         """Takes a run from the replica that has it under this fence."""
         ...
 
+    async def waits_for_runs(self, run: Mapping[str, Any]) -> bool:
+        """Returns whether a run waits for others that have not ended."""
+        ...
+
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         ...

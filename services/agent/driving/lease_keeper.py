@@ -271,7 +271,7 @@ class LeaseKeeper:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
-            if self._isolation is not None and claims - self._worker.drops(row["id"]) >= SUSPECT_CLAIMS:
+            if self._isolation is not None and await self._is_suspect(row, claims):
                 return self._begin_isolation(self._isolation, row)
             await self._worker.take_over(await self._leases.load(row))
         except OwnershipLost:
@@ -288,6 +288,13 @@ class LeaseKeeper:
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])
             self._worker.drop(row["id"], error)
+
+    async def _is_suspect(self, row: Mapping[str, Any], claims: int) -> bool:
+        """Returns whether a run may have killed its owners: not one that only waits for others, which might need the
+        place that it would take.
+        """
+        lost = claims - self._worker.drops(row["id"])
+        return lost >= SUSPECT_CLAIMS and not await self._leases.waits_for_runs(row)
 
     def _is_driven(self, run_id: UUID) -> bool:
         return self._worker.drives(run_id) or run_id in self._isolated

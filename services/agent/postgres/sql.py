@@ -564,6 +564,13 @@ WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
 RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
 """
 
+# Whether a run waits for another that has not ended. $1 organization, $2 run, $3 when it was accepted
+WAITS_FOR_RUNS = """
+SELECT EXISTS (
+    SELECT FROM agent.runs
+    WHERE organization_id = $1 AND created_at >= $3 AND status IN ('created', 'running') AND $2 = ANY(ancestors))
+"""
+
 # Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.
 REQUEUE_LOST = """
 WITH free AS (

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,11 +13,13 @@ import pytest
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.events import Event
 from services.agent.core.facts import RunStatus
+from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnedRun, TurnRequest
 from services.agent.driving import worker
 from services.agent.driving.isolation import SUSPECT_CLAIMS, ChildProcesses, IsolationFailed, run_from_line, run_to_line
+from tests.integration.agent.turns.test_agent_calls import asks, replica_of, runs, two_agents
 from tests.integration.agent.turns.test_lease_keeper import hang
-from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, end
+from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, end, text
 
 
 async def follow(replica: Replica, request: TurnRequest) -> list[Event]:
@@ -100,6 +102,28 @@ async def test_what_a_replica_dropped_and_survived_is_no_suspect(world: World, m
         async with world.replica(isolation=elsewhere) as replica:
             assert end(await follow(replica, request)).run.status is RunStatus.COMPLETED
             assert (elsewhere.driven, away) == ([], [])
+
+
+async def test_who_waits_for_a_suspect_takes_no_place_from_it(world: World) -> None:
+    _, asked = await two_agents(world)
+    request, thinks = world.request("Ask them."), asyncio.Event()
+
+    async def think(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        thinks.set()
+        async for part in hang(request):
+            yield part
+
+    async with replica_of(world, asks(asked), think) as lost:
+        await lost.worker.accept(request, stream=False)
+        await thinks.wait()
+        await lost.die()
+    await world.pool.execute("UPDATE agent.runs SET fence = fence + $1", SUSPECT_CLAIMS - 1)
+    async with world.replica(capacity=0, replies=[text("It is blue.")]) as alone:
+        elsewhere = Elsewhere(alone)
+        async with replica_of(world, text("Blue, they say."), isolation=elsewhere) as replica:
+            assert end(await follow(replica, request)).run.status is RunStatus.COMPLETED
+            ((suspect, _),) = await runs(world, asked)
+            assert (elsewhere.driven, len(alone.models.requests), len(replica.models.requests)) == ([suspect], 1, 1)
 
 
 # The processes ----------------------------------------------------------------------------------------------
