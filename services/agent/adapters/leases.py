@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import reduce
 from itertools import groupby, takewhile
 from typing import Any
@@ -29,7 +28,7 @@ from services.agent.core.ports_journal import OwnedRun, OwnershipLost, Prompt, R
 from services.agent.core.turn import CANCELLED, Turn, begin_turn, evolve, status_of
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import promote, release, window
-from services.agent.postgres.line import input_from_line, said_in_line
+from services.agent.postgres.line import UNREADABLE, input_from_line, said_in_line
 from services.agent.postgres.rows import input_rows, message_from_row
 from services.agent.postgres.waiting_calls import fitting_window
 from services.common.core.ceiling import ceiling_from_json
@@ -188,7 +187,7 @@ async def _keep_input(connection: Any, run: Mapping[str, Any]) -> None:
             line = await connection.fetchrow(sql.TAKE_INPUT, organization_id, run["conversation_id"], run_id)
             if line is not None and (messages := said_in_line(line["input"], run_id)):
                 await _say(connection, run, messages, {})
-    except (LookupError, TypeError, ValueError, AttributeError, asyncpg.DataError):
+    except UNREADABLE:
         _log.exception("what run %s was to say cannot be kept", run_id)
 
 
@@ -272,7 +271,7 @@ def _owned_run(run: Mapping[str, Any], turn: Turn) -> OwnedRun:
         conversation_id=run["conversation_id"],
         fence=run["fence"],
         turn=turn,
-        seconds_left=(run["deadline"] - datetime.now(UTC)).total_seconds(),
+        seconds_left=run["seconds_left"],
         created_at=run["created_at"],
         ancestors=tuple(run["ancestors"]),
         ceiling=ceiling_from_json(run["ceiling"]),

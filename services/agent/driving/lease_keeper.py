@@ -277,7 +277,7 @@ class LeaseKeeper:
         except OwnershipLost:
             _log.info("run %s has another owner", row["id"])
         except NewerRelease as newer:
-            if row["overdue"]:
+            if row["seconds_left"] < 0:
                 return await self._give_up(row, _UNREAD)
             _log.info("run %s is left to a newer release: %s", row["id"], newer)
             await self._leases.hand_back(row)

@@ -324,8 +324,9 @@ WHERE c.organization_id = $1 AND c.agent_id = $2 AND ($3::uuid IS NULL OR c.id =
 # Answers in line, and those of the run whose turn has come and that has not taken them yet.
 # $1 organization, $2 conversation
 ANSWERS_IN_LINE = """
-SELECT run_id, schema_version, input FROM agent.conversation_line
-WHERE organization_id = $1 AND conversation_id = $2 AND front ORDER BY entered_at
+SELECT l.run_id, l.schema_version, l.input FROM agent.conversation_line l
+JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id AND r.status <> 'cancelled'
+WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.front ORDER BY l.entered_at
 """
 
 # The window begins at a message, and a summary stands for what was before; the prompt is compiled anew.
@@ -349,14 +350,15 @@ WHERE learned_windows.tokens > excluded.tokens OR learned_windows.learned_at < n
 
 # The next in line gets the turn: its home drives it if it is alive, anyone otherwise, and anyone drives what is in the
 # background. While calls wait for the client, what is said in the background waits, too: nobody is there to be refused.
-# Its time limit is counted from now. $1 organization, $2 conversation
+# Its time limit is counted from now. cancelled: before that one stands what the log takes now; see TAKE_CANCELLED.
+# $1 organization, $2 conversation
 PROMOTE = f"""
 WITH next AS (
-    SELECT l.run_id, r.home_id,
+    SELECT l.run_id, l.entered_at, r.home_id,
            NOT r.background AND EXISTS (
                SELECT FROM agent.workers w WHERE w.id = r.home_id AND w.beat_at > clock_timestamp() - {LEASE}) AS alive
     FROM agent.conversation_line l
-    JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id
+    JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id AND r.status = 'created'
     JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = $2
     WHERE l.organization_id = $1 AND l.conversation_id = $2
         AND (h.pending_message_id IS NULL OR NOT r.background OR l.input @> '{{"messages": [{{"role": "approval"}}]}}'
@@ -380,8 +382,42 @@ WITH next AS (
 ), ready AS (
     INSERT INTO agent.ready_tenants (organization_id) SELECT $1 FROM next WHERE NOT alive ON CONFLICT DO NOTHING
 )
-SELECT run_id, CASE WHEN alive THEN home_id END AS home_id FROM next
+SELECT next.run_id, CASE WHEN next.alive THEN next.home_id END AS home_id, next.entered_at, EXISTS (
+    SELECT FROM agent.conversation_line l
+    JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id AND r.status = 'cancelled'
+    JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = $2
+    WHERE l.organization_id = $1 AND l.conversation_id = $2 AND h.pending_message_id IS NULL
+        AND l.entered_at < coalesce(next.entered_at, 'infinity')) AS cancelled
+FROM (SELECT) one LEFT JOIN next ON true
 """
+
+# What was cancelled while it waited is said all the same when its turn would have come: it was accepted.
+# $1 organization, $2 conversation, $3 when the next entered the line, or null
+TAKE_CANCELLED = """
+WITH taken AS (
+    DELETE FROM agent.conversation_line l USING agent.runs r
+    WHERE l.organization_id = $1 AND l.conversation_id = $2 AND r.organization_id = $1 AND r.id = l.run_id
+        AND r.status = 'cancelled' AND l.entered_at < coalesce($3::timestamptz, 'infinity')
+    RETURNING l.run_id, l.input, l.entered_at
+), head AS (
+    UPDATE agent.conversation_heads SET waiting = waiting - (SELECT count(*) FROM taken)
+    WHERE organization_id = $1 AND conversation_id = $2
+)
+SELECT run_id, input FROM taken ORDER BY entered_at
+"""
+# messages: of a run that never began; message_count: their number.
+SAY = Statement(f"""
+WITH head AS (
+    UPDATE agent.conversation_heads SET next_seq = next_seq + :message_count, last_message_at = clock_timestamp()
+    WHERE organization_id = :organization_id AND conversation_id = :conversation_id
+    RETURNING log_id, next_seq - :message_count AS first_seq
+)
+{INSERT_MESSAGES}
+SELECT :organization_id, head.log_id, head.first_seq + m.place, m.id, c.agent_id, :conversation_id, :run_id, NULL, NULL,
+       {MESSAGE_VALUES}
+FROM head
+JOIN agent.conversations c ON c.organization_id = :organization_id AND c.id = :conversation_id, {messages_in(":messages")}
+""")
 
 # A key is of one conversation; an id may be any run's. $1 organization, $2 keys, $3 run, $4 conversation
 FIND_BY_KEYS = """
@@ -399,9 +435,6 @@ SELECT id FROM agent.runs
 WHERE organization_id = $1 AND request_hash = $2 AND created_at > now() - interval '10 minutes'
 ORDER BY created_at DESC LIMIT 1
 """
-
-RUN_COLUMNS = """organization_id, id, agent_id, conversation_id, user_id, status, fence, facts, cancel_requested, deadline,
-    ancestors, ceiling, background, created_at"""
 
 FACTS = """
 SELECT number, kind, schema_version, sequence, body FROM agent.facts
@@ -503,10 +536,13 @@ UPDATE agent.ready_tenants SET served_at = clock_timestamp() WHERE organization_
 RETURNING organization_id
 """
 
-# How often a run was claimed since it got anywhere: since its last fact, else since it was accepted.
-_CLAIMS = """r.fence - coalesce((
-    SELECT f.fence FROM agent.facts f WHERE f.organization_id = r.organization_id AND f.run_id = r.id
-    ORDER BY f.number DESC LIMIT 1), 0) AS claims"""
+# A run that is claimed. claims: how often since it got anywhere, which is since its last fact, else since it was
+# accepted. seconds_left: by the clock that set its time limit.
+_CLAIMED = """r.organization_id, r.id, r.agent_id, r.conversation_id, r.user_id, r.fence, r.facts, r.cancel_requested,
+    r.ancestors, r.ceiling, r.background, r.created_at,
+    extract(epoch FROM r.deadline - clock_timestamp())::float8 AS seconds_left, r.fence - coalesce((
+        SELECT f.fence FROM agent.facts f WHERE f.organization_id = r.organization_id AND f.run_id = r.id
+        ORDER BY f.number DESC LIMIT 1), 0) AS claims"""
 
 # ... then its oldest runs, but for those that it has refused. $1 organization, $2 most, $3 worker
 CLAIM_QUEUED = f"""
@@ -519,7 +555,7 @@ WITH picked AS (
 )
 UPDATE agent.runs r SET worker_id = $3, fence = r.fence + 1
 FROM taken WHERE r.organization_id = $1 AND r.id = taken.run_id AND r.status = 'running'
-RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}, {_CLAIMS}, taken.refused_by, r.deadline < clock_timestamp() AS overdue
+RETURNING {_CLAIMED}, taken.refused_by
 """
 
 # A run that this replica cannot read goes to one that can. $1 organization, $2 run, $3 fence, $4 who has refused it
@@ -554,14 +590,14 @@ SELECT DISTINCT organization_id FROM agent.run_queue ON CONFLICT DO NOTHING
 RECLAIM = f"""
 UPDATE agent.runs r SET fence = fence + 1
 WHERE organization_id = $1 AND id = $2 AND worker_id = $3 AND status = 'running'
-RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
+RETURNING {_CLAIMED}, '{{}}'::uuid[] AS refused_by
 """
 
 # A run goes from its owner under this fence to another. $1 organization, $2 run, $3 fence, $4 worker
 ADOPT = f"""
 UPDATE agent.runs r SET fence = fence + 1, worker_id = $4
 WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
-RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
+RETURNING {_CLAIMED}, '{{}}'::uuid[] AS refused_by
 """
 
 # Whether a run waits for another that has not ended. $1 organization, $2 run, $3 when it was accepted
@@ -637,7 +673,7 @@ GOES_ON = "SELECT EXISTS (SELECT FROM agent.turn_holders WHERE organization_id =
 # The request that has the conversation for itself, or waits to. $1 organization, $2 conversation, $3 its active run
 LOCKING_RUN = """
 SELECT r.id FROM agent.runs r
-WHERE r.organization_id = $1 AND (r.options ->> 'locks')::boolean AND (r.id = $3 OR r.id IN (
+WHERE r.organization_id = $1 AND (r.options ->> 'locks')::boolean AND r.status <> 'cancelled' AND (r.id = $3 OR r.id IN (
     SELECT l.run_id FROM agent.conversation_line l WHERE l.organization_id = $1 AND l.conversation_id = $2))
 ORDER BY r.id <> $3, r.created_at LIMIT 1
 """
@@ -651,22 +687,30 @@ WHERE organization_id = $1 AND id = ANY($2::uuid[]) AND status = 'running'
 RETURNING id, worker_id
 """
 
-# A run still in line leaves it. $4: its home, when its client is gone; what is in the background then stays.
+# A run still in line ends. $4: its home, when its client is gone; what is in the background then stays. What it says
+# stays in the line until the log takes it, but for one that was withdrawn or that another run began.
 # $1 organization, $2 conversation, $3 run
 CANCEL_WAITING = """
-WITH gone AS (
-    DELETE FROM agent.conversation_line l USING agent.runs r
+WITH ended AS (
+    UPDATE agent.runs r SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
+    FROM agent.conversation_line l
     WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id = $3
         AND r.organization_id = $1 AND r.id = $3 AND r.status = 'created'
         AND ($4::uuid IS NULL OR r.home_id = $4 AND NOT r.background)
-    RETURNING l.run_id
+    RETURNING r.id, $4::uuid IS NULL AND r.ancestors = '{}' AS is_said
+), gone AS (
+    DELETE FROM agent.conversation_line l USING ended
+    WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id = ended.id AND NOT ended.is_said
 ), head AS (
     UPDATE agent.conversation_heads SET waiting = waiting - 1
-    WHERE organization_id = $1 AND conversation_id = $2 AND EXISTS (SELECT FROM gone)
+    WHERE organization_id = $1 AND conversation_id = $2 AND EXISTS (SELECT FROM ended WHERE NOT is_said)
 )
-UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
-WHERE organization_id = $1 AND id = (SELECT run_id FROM gone)
-RETURNING id
+SELECT id FROM ended
+"""
+
+# $1 organization, $2 run, $3 its home
+MOVE_TO_BACKGROUND = """
+UPDATE agent.runs SET background = true WHERE organization_id = $1 AND id = $2 AND home_id = $3 AND status = 'created'
 """
 
 # A request that was withdrawn was never made: its retry is a first attempt. $1 organization, $2 run
