@@ -11,7 +11,7 @@ from services.agent.adapters.tending import TendingTurns
 from services.agent.core.events import Ended, Event
 from services.agent.core.ports_journal import OnBusy
 from services.agent.core.tending import TendingLimits
-from services.agent.postgres import sql
+from services.agent.postgres import line_sql, sql
 from services.agent.postgres.conversations import release
 from services.agent.postgres.rows import replay
 from services.agent.postgres.waiting_calls import decline
@@ -102,14 +102,14 @@ class PostgresJournal:
 
     async def move_to_background(self, organization_id: UUID, run_id: UUID) -> None:
         """Makes one in line a background run, unless its reader is elsewhere: nobody is there to be refused."""
-        await self._pool.execute(sql.MOVE_TO_BACKGROUND, organization_id, run_id, self.worker_id)
+        await self._pool.execute(line_sql.MOVE_TO_BACKGROUND, organization_id, run_id, self.worker_id)
 
     async def _leave_line(
         self, organization_id: UUID, conversation_id: UUID, run_id: UUID, home_id: UUID | None
     ) -> bool:
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(sql.LOCK_HEAD, organization_id, conversation_id)
-            gone = await connection.fetchval(sql.CANCEL_WAITING, organization_id, conversation_id, run_id, home_id)
+            gone = await connection.fetchval(line_sql.CANCEL_WAITING, organization_id, conversation_id, run_id, home_id)
             if gone is not None and home_id is not None:
-                await connection.execute(sql.FORGET_REQUEST, organization_id, run_id)
+                await connection.execute(line_sql.FORGET_REQUEST, organization_id, run_id)
             return gone is not None

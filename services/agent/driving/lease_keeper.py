@@ -25,7 +25,7 @@ BEAT_SECONDS = 0.5
 # A beat that takes longer is given up: the connection is broken, and the lease lasts 2.5 s.
 BEAT_PATIENCE = 1.0
 BEATS_PER_REPAIR = 20
-# As LEASE of postgres/sql.py says.
+# As LEASE of postgres/lease_sql.py says.
 LEASE_SECONDS = 2.5
 # Runs taken from the queue at once, and while fewer than CAPACITY are driven here.
 CLAIMED_AT_ONCE = 16

@@ -24,7 +24,7 @@ from services.agent.core.approvals import (
     was_just_compacted,
 )
 from services.agent.core.messages import Message, gated_calls
-from services.agent.postgres import sql
+from services.agent.postgres import line_sql, sql
 from services.agent.postgres.conversations import WINDOW_MESSAGES, release, window
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.rows import input_rows, message_from_row
@@ -74,7 +74,7 @@ async def find_answering_run(
     """Returns the run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
     shown = await window(connection, organization_id, conversation_id)
     earlier = [(active, answers_of(message for message in shown if message.run_id == active))]
-    for row in await connection.fetch(sql.ANSWERS_IN_LINE, organization_id, conversation_id):
+    for row in await connection.fetch(line_sql.ANSWERS_IN_LINE, organization_id, conversation_id):
         messages, _ = input_from_line(row["schema_version"], row["input"], row["run_id"])
         earlier.append((row["run_id"], answers_of(messages)))
     return find_repeated_run(answers, earlier)

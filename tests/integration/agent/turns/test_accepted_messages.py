@@ -119,7 +119,7 @@ async def test_what_is_said_in_the_background_waits_for_the_answer_and_is_said_t
     said = [world.request(each, background=True) for each in ("one", "two")]
     async with world.replica() as replica:
         await meets(world, replica, *said)
-        assert await waits(world)
+        await answered(lambda: waits(world))
         assert [(await run(world, each))["status"] for each in said] == ["created", "created"]
         replica.models.replies = [text("Deleted."), text("1"), text("2")]
         answer = await replica.send(world.answer(Decision("call_0", approve=True)))
@@ -169,6 +169,20 @@ async def test_it_is_found_when_nobody_said_that_the_waiting_is_over(
         await replica.send(world.answer(Decision("call_0", approve=True)))
         assert end(await follow(replica, said)).run.status is RunStatus.COMPLETED
     assert await roles(world) == [*APPROVED, *TALKED]
+
+
+async def test_a_cancel_is_heard_while_it_is_put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_keeper, "BEATS_PER_REPAIR", 1)
+    said = world.request("one", background=True)
+    async with world.replica() as replica:
+        await meets(world, replica, said)
+        await world.pool.execute("UPDATE agent.runs SET cancel_requested = true WHERE id = $1", said.run_id)
+        over = "UPDATE agent.conversation_heads SET pending_message_id = NULL WHERE conversation_id = $1"
+        await world.pool.execute(over, world.agent_id)
+        assert end(await follow(replica, said)).run.status is RunStatus.CANCELLED
+        await replica.send(world.answer(Decision("call_0", approve=True)))
+        await nobody_waits(world)
+    assert await roles(world) == [*APPROVED, "user"]
 
 
 async def test_it_can_be_cancelled_while_it_waits(world: World) -> None:
