@@ -118,8 +118,8 @@ MOVE_HOME = """
 UPDATE agent.runs SET home_id = $3 WHERE organization_id = $1 AND id = $2 AND status = 'created' AND home_id <> $3
 """
 
-# A background run whose turn had come waits in line again, since calls wait for the client, or ends, if it was cancelled
-# meanwhile. $1 organization, $2 conversation, $3 run, $4 fence, $5 the message with the calls
+# A background run whose turn had come waits in line again, since calls wait for the client; one that was cancelled
+# meanwhile ends. $1 organization, $2 conversation, $3 run, $4 fence, $5 the message with the calls
 WAIT_IN_LINE = """
 WITH run AS (
     UPDATE agent.runs SET worker_id = NULL, started_at = NULL,
