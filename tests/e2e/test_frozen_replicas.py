@@ -80,13 +80,14 @@ def has_ended(stack: Stack, agent_id: str) -> bool:
     )
 
 
-def check_all(stack: Stack, client: Any, agent_id: str) -> None:
+def check_all(stack: Stack, openai_fake: OpenAIServer, client: Any, agent_id: str) -> None:
     """Nothing stays claimed, every call has one result, and the next message to the conversation succeeds."""
     numbers = """
         SELECT bool_and(places.numbers = ARRAY(SELECT generate_series(1, array_length(places.numbers, 1))))
         FROM (SELECT array_agg(number ORDER BY number)::int[] AS numbers FROM agent.facts GROUP BY run_id) places
     """
     assert value(stack, numbers)
+    openai_fake.rules(*by_step(Reply(text="All is well.")))
     before = len(contents(client, agent_id))
     reply = client.agents.messages.create(agent_id, input="And now?")
     assert reply.stop_reason.stop_reason == "end_turn"
@@ -117,7 +118,7 @@ def test_frozen_amid_a_model_call(own_stack: Stack, openai_fake: OpenAIServer) -
         # Its own reply waits for it when it wakes up.
         assert answer.result(60).messages[-1].content == "Here I am."
         assert [kind for kind, _ in contents(client, agent_id)] == ["user_message", "assistant_message"]
-        check_all(own_stack, client, agent_id)
+        check_all(own_stack, openai_fake, client, agent_id)
     client.agents.delete(agent_id)
 
 
@@ -138,7 +139,7 @@ def test_frozen_amid_a_tool_call_with_the_tool_runner(own_stack: Stack, openai_f
         returned = client.agents.messages.list(agent_id, limit=10, order="asc").items[-2]
         assert "is not known" in returned.tool_return
         assert value(own_stack, "SELECT count(*) FROM tool_runner.receipts WHERE agent_id = $1", _id(agent_id)) == 1
-        check_all(own_stack, client, agent_id)
+        check_all(own_stack, openai_fake, client, agent_id)
     client.agents.delete(agent_id)
 
 
