@@ -37,7 +37,8 @@ WITH chosen AS (
 )
 SELECT id, frequency, turns, read_until FROM chosen, counted
 """
-# Who has no such turn before it, waits for no person, and has tokens of a day left. $1 organization, $2 group, $3 tokens
+# Who has no such turn before it, waits for no person, and has tokens of a day left. $1 organization, $2 group,
+# $3 tokens
 _MEMBERS = """
 SELECT m.agent_id FROM agent.group_agents m
 JOIN agent.agents a ON a.organization_id = $1 AND a.id = m.agent_id AND a.deleted_at IS NULL
