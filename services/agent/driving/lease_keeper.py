@@ -30,6 +30,8 @@ LEASE_SECONDS = 2.5
 # Runs taken from the queue at once, and while fewer than CAPACITY are driven here.
 CLAIMED_AT_ONCE = 16
 CAPACITY = 1_024
+# A run ends at its time limit by itself; this is for one whose process did not begin, or does not end.
+ISOLATION_SPARE_SECONDS = 5.0
 # A run that was taken over this often without getting anywhere is ended: it kills its owners.
 MOST_OWNERS = 20
 
@@ -75,8 +77,8 @@ class LeaseKeeper:
         self._notifier = notifier
         self._capacity = capacity
         self._isolation = isolation
-        # Runs of this replica that are driven in processes of their own, or are about to be.
-        self._isolated: set[UUID] = set()
+        # Runs of this replica that are driven in processes of their own, or wait to be.
+        self._isolated: dict[UUID, asyncio.Task[None]] = {}
         self._seen: Mapping[str, Any] | None = None
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -177,8 +179,10 @@ class LeaseKeeper:
     async def _notice(self, seen: Mapping[str, Any]) -> None:
         for run_id in seen.get("cancelled", ()):
             if not self._worker.interrupt(run_id, CANCELLED):
-                # It was dropped: taken up now, it ends by that.
+                # It was dropped, or waits for a process of its own: taken up now, it ends by that.
                 self._worker.hasten(run_id)
+                if run_id in self._isolated:
+                    self._isolated[run_id].cancel()
         mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
         lost = [(tenant, run_id) for tenant, run_id in mine if not self._is_driven(run_id)]
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
@@ -290,31 +294,32 @@ class LeaseKeeper:
             self._worker.drop(row["id"], error)
 
     async def _is_suspect(self, row: Mapping[str, Any], claims: int) -> bool:
-        """Returns whether a run may have killed its owners: not one that only waits for others, which might need the
-        place that it would take.
+        """Returns whether a run may have killed its owners, and may do so again: not one that is only to be ended, nor
+        one that waits for others, which might need the place that it would take.
         """
         lost = claims - self._worker.drops(row["id"])
-        return lost >= SUSPECT_CLAIMS and not await self._leases.waits_for_runs(row)
+        if lost < SUSPECT_CLAIMS or row["cancel_requested"] or row["seconds_left"] <= 0:
+            return False
+        return not await self._leases.waits_for_runs(row)
 
     def _is_driven(self, run_id: UUID) -> bool:
         return self._worker.drives(run_id) or run_id in self._isolated
 
     def _begin_isolation(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
         # At once: the next beat must not take it for a run that nobody drives.
-        self._isolated.add(row["id"])
-        self._spawn(self._isolate(isolation, row))
+        task = self._isolated[row["id"]] = self._spawn(self._isolate(isolation, row))
+        task.add_done_callback(lambda _: self._isolated.pop(row["id"], None))
 
     async def _isolate(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
         _log.warning("run %s lost its owners %d times and is driven alone", row["id"], row["claims"])
         try:
             await self._worker.let_go(row["id"])
-            await isolation.drive(row["organization_id"], row["id"], row["fence"])
+            async with asyncio.timeout(row["seconds_left"] + ISOLATION_SPARE_SECONDS):
+                await isolation.drive(row["organization_id"], row["id"], row["fence"])
         except Exception as error:  # noqa: BLE001
             # As above: whatever became of its process, it is tried again after a pause, here or elsewhere.
             _log.warning("run %s is not driven alone any more: %s", row["id"], error)
             self._worker.drop(row["id"], error)
-        finally:
-            self._isolated.discard(row["id"])
 
     async def _refuse(self, row: Mapping[str, Any], failure: Failure) -> None:
         """Ends a run that does not fit its conversation, by the fault of who asked: who is there is told, and says it
@@ -343,10 +348,11 @@ class LeaseKeeper:
         elif home_id is None:
             self._notifier.tell("queued", organization_id)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _now() -> float:

@@ -15,11 +15,11 @@ from services.agent.core.events import Event
 from services.agent.core.facts import RunStatus
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnedRun, TurnRequest
-from services.agent.driving import worker
+from services.agent.driving import lease_keeper, worker
 from services.agent.driving.isolation import SUSPECT_CLAIMS, ChildProcesses, IsolationFailed, run_from_line, run_to_line
 from tests.integration.agent.turns.test_agent_calls import asks, replica_of, runs, two_agents
 from tests.integration.agent.turns.test_lease_keeper import hang
-from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, end, text
+from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, answered, end, text
 
 
 async def follow(replica: Replica, request: TurnRequest) -> list[Event]:
@@ -124,6 +124,40 @@ async def test_who_waits_for_a_suspect_takes_no_place_from_it(world: World) -> N
             assert end(await follow(replica, request)).run.status is RunStatus.COMPLETED
             ((suspect, _),) = await runs(world, asked)
             assert (elsewhere.driven, len(alone.models.requests), len(replica.models.requests)) == ([suspect], 1, 1)
+
+
+class NoPlace:
+    """Has no place for a run."""
+
+    async def drive(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Waits for one."""
+        await asyncio.Event().wait()
+
+
+async def test_a_suspect_that_waits_for_its_place_hears_its_cancel(world: World) -> None:
+    suspect = await lost_often(world, SUSPECT_CLAIMS)
+    async with world.replica(isolation=NoPlace()) as replica:
+        await answered(lambda: _is_isolated(replica, suspect))
+        await replica.worker.cancel(ORGANIZATION, [(suspect.run_id, world.agent_id)])
+        assert end(await follow(replica, suspect)).run.status is RunStatus.CANCELLED
+        assert replica.models.requests == []
+
+
+async def test_a_suspect_that_waits_for_its_place_ends_at_its_time_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease_keeper, "ISOLATION_SPARE_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "FIRST_PAUSE", 0.01)
+    suspect = await lost_often(world, SUSPECT_CLAIMS)
+    await world.pool.execute("UPDATE agent.runs SET deadline = clock_timestamp() + interval '1 second'")
+    async with world.replica(isolation=NoPlace()) as replica:
+        failure = end(await follow(replica, suspect)).failure
+        assert failure is not None
+        assert (failure.reason, replica.models.requests) == ("RUN_DEADLINE", [])
+
+
+async def _is_isolated(replica: Replica, request: TurnRequest) -> bool:
+    return request.run_id in replica.lease_keeper._isolated
 
 
 # The processes ----------------------------------------------------------------------------------------------
