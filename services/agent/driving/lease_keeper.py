@@ -18,7 +18,8 @@ from services.agent.core.ports_journal import Leases, OwnershipLost, RunCannotBe
 from services.agent.core.ports_streams import Notice, Notifier
 from services.agent.core.releases import NewerRelease
 from services.agent.core.turn import CANCELLED
-from services.agent.driving.isolation import SUSPECT_CLAIMS, Isolation
+from services.agent.driving.isolation import Isolation
+from services.agent.driving.suspects import Suspects
 from services.agent.driving.worker import MOST_FAULTS, Worker
 
 BEAT_SECONDS = 0.5
@@ -30,8 +31,6 @@ LEASE_SECONDS = 2.5
 # Runs taken from the queue at once, and while fewer than CAPACITY are driven here.
 CLAIMED_AT_ONCE = 16
 CAPACITY = 1_024
-# A run ends at its time limit by itself; this is for one whose process did not begin, or does not end.
-ISOLATION_SPARE_SECONDS = 5.0
 # A run that was taken over this often without getting anywhere is ended: it kills its owners.
 MOST_OWNERS = 20
 
@@ -76,9 +75,7 @@ class LeaseKeeper:
         self._worker = worker
         self._notifier = notifier
         self._capacity = capacity
-        self._isolation = isolation
-        # Runs of this replica that are driven in processes of their own, or wait to be.
-        self._isolated: dict[UUID, asyncio.Task[None]] = {}
+        self._suspects = Suspects(isolation, leases, worker)
         self._seen: Mapping[str, Any] | None = None
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -120,6 +117,7 @@ class LeaseKeeper:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._suspects.stop()
         await self._worker.stop()
         await self._leases.resign()
 
@@ -181,10 +179,11 @@ class LeaseKeeper:
             if not self._worker.interrupt(run_id, CANCELLED):
                 # It was dropped, or waits for a process of its own: taken up now, it ends by that.
                 self._worker.hasten(run_id)
-                if run_id in self._isolated:
-                    self._isolated[run_id].cancel()
+                self._suspects.let_go(run_id)
         mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
-        lost = [(tenant, run_id) for tenant, run_id in mine if not self._is_driven(run_id)]
+        lost = [
+            (tenant, run_id) for tenant, run_id in mine if not (self._worker.drives(run_id) or run_id in self._suspects)
+        ]
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
         if seen.get("lost") and not self._reaping and _now() >= self._judges_from:
             self._spawn(self._reap())
@@ -275,8 +274,8 @@ class LeaseKeeper:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
-            if self._isolation is not None and await self._is_suspect(row, claims):
-                return self._begin_isolation(self._isolation, row)
+            if await self._suspects.take(row, claims):
+                return None
             await self._worker.take_over(await self._leases.load(row))
         except OwnershipLost:
             _log.info("run %s has another owner", row["id"])
@@ -291,34 +290,6 @@ class LeaseKeeper:
         except Exception as error:  # noqa: BLE001
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])
-            self._worker.drop(row["id"], error)
-
-    async def _is_suspect(self, row: Mapping[str, Any], claims: int) -> bool:
-        """Returns whether a run may have killed its owners, and may do so again: not one that is only to be ended, nor
-        one that waits for others, which might need the place that it would take.
-        """
-        lost = claims - self._worker.drops(row["id"])
-        if lost < SUSPECT_CLAIMS or row["cancel_requested"] or row["seconds_left"] <= 0:
-            return False
-        return not await self._leases.waits_for_runs(row)
-
-    def _is_driven(self, run_id: UUID) -> bool:
-        return self._worker.drives(run_id) or run_id in self._isolated
-
-    def _begin_isolation(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
-        # At once: the next beat must not take it for a run that nobody drives.
-        task = self._isolated[row["id"]] = self._spawn(self._isolate(isolation, row))
-        task.add_done_callback(lambda _: self._isolated.pop(row["id"], None))
-
-    async def _isolate(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
-        _log.warning("run %s lost its owners %d times and is driven alone", row["id"], row["claims"])
-        try:
-            await self._worker.let_go(row["id"])
-            async with asyncio.timeout(row["seconds_left"] + ISOLATION_SPARE_SECONDS):
-                await isolation.drive(row["organization_id"], row["id"], row["fence"])
-        except Exception as error:  # noqa: BLE001
-            # As above: whatever became of its process, it is tried again after a pause, here or elsewhere.
-            _log.warning("run %s is not driven alone any more: %s", row["id"], error)
             self._worker.drop(row["id"], error)
 
     async def _refuse(self, row: Mapping[str, Any], failure: Failure) -> None:
@@ -348,11 +319,10 @@ class LeaseKeeper:
         elif home_id is None:
             self._notifier.tell("queued", organization_id)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
 
 def _now() -> float:

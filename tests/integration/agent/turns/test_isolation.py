@@ -15,8 +15,9 @@ from services.agent.core.events import Event
 from services.agent.core.facts import RunStatus
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnedRun, TurnRequest
-from services.agent.driving import lease_keeper, worker
-from services.agent.driving.isolation import SUSPECT_CLAIMS, ChildProcesses, IsolationFailed, run_from_line, run_to_line
+from services.agent.driving import suspects, worker
+from services.agent.driving.isolation import ChildProcesses, IsolationFailed, run_from_line, run_to_line
+from services.agent.driving.suspects import SUSPECT_CLAIMS
 from tests.integration.agent.turns.test_agent_calls import asks, replica_of, runs, two_agents
 from tests.integration.agent.turns.test_lease_keeper import hang
 from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, answered, end, text
@@ -146,7 +147,7 @@ async def test_a_suspect_that_waits_for_its_place_hears_its_cancel(world: World)
 async def test_a_suspect_that_waits_for_its_place_ends_at_its_time_limit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease_keeper, "ISOLATION_SPARE_SECONDS", 0.1)
+    monkeypatch.setattr(suspects, "SPARE_SECONDS", 0.1)
     monkeypatch.setattr(worker, "FIRST_PAUSE", 0.01)
     suspect = await lost_often(world, SUSPECT_CLAIMS)
     await world.pool.execute("UPDATE agent.runs SET deadline = clock_timestamp() + interval '1 second'")
@@ -157,7 +158,7 @@ async def test_a_suspect_that_waits_for_its_place_ends_at_its_time_limit(
 
 
 async def _is_isolated(replica: Replica, request: TurnRequest) -> bool:
-    return request.run_id in replica.lease_keeper._isolated
+    return request.run_id in replica.lease_keeper._suspects
 
 
 # The processes ----------------------------------------------------------------------------------------------
