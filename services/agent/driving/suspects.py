@@ -67,6 +67,6 @@ class Suspects:
             async with asyncio.timeout(row["seconds_left"] + SPARE_SECONDS):
                 await isolation.drive(row["organization_id"], row["id"], row["fence"])
         except Exception as error:  # noqa: BLE001
-            # The supervisor of its process: whatever became of that, it is tried again after a pause, here or elsewhere.
+            # The supervisor of its process: whatever became of that, it is tried again after a pause.
             _log.warning("run %s is not driven alone any more: %s", row["id"], error)
             self._worker.drop(row["id"], error)
