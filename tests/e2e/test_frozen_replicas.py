@@ -27,7 +27,7 @@ SERVICES = ("tool_runner", "agent")
 def second_replicas(stack: Stack) -> Iterator[None]:
     """A second agent service, and a second tool runner, which that one asks; afterwards they are gone."""
     with ExitStack() as running:
-        tools = {}
+        tools: dict[str, str] = {}
         for service in SERVICES:
             environment = psutil.Process(stack.pid(service)).environ()
             environment.pop("LOCI_AGENT_EXTERNAL_LISTEN", None)
