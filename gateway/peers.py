@@ -90,7 +90,9 @@ class Patience:
         self._pause = 0.05
 
     async def wait(self, failure: LociError) -> None:
-        """Returns when it is time to try again. Raises `failure` when patience is at its end, or the peer not lost."""
+        """Returns when it is time to try again. Raises Unavailable when patience is at its end, and `failure` when the
+        peer is not lost.
+        """
         # CANCELLED comes from a server that shuts down; our own cancelling never gets here.
         if not isinstance(failure, Unavailable | Cancelled):
             raise failure
@@ -98,6 +100,8 @@ class Patience:
         if self._until is None:
             self._until = now + self._window
         if now + self._pause >= self._until:
+            if isinstance(failure, Cancelled):
+                raise Unavailable(failure.message, reason="PEER_UNAVAILABLE")
             raise failure
         # Not all at once: everybody who had called the lost peer waits here.
         await asyncio.sleep(self._pause * random.uniform(0.5, 1.0))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from services.agent.core.events import Event, Transient
-from services.agent.core.facts import Action, Fact, Failure, RunTools
+from services.agent.core.facts import Action, Fact, Failure, RunTools, Speak
 from services.agent.core.turn import CANCELLED, Turn, decide, evolve, next_fact
 from services.common.interruption import Interrupted, run_unless
 
@@ -40,8 +40,8 @@ class Effects(Protocol):
 async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
     """Drives a turn to its end. Nothing but deltas is yielded before it is durable. Raises Fenced."""
     await effects.fence(turn)
-    if turn.interruption is not None and isinstance(left := decide(replace(turn, interruption=None)), RunTools):
-        # An owner before this one may have begun them.
+    if turn.interruption is not None and isinstance(left := decide(replace(turn, interruption=None)), RunTools | Speak):
+        # An owner before this one may have begun it.
         await effects.interrupt(turn, left)
     while turn.ended is None:
         action, fact = decide(turn), None

@@ -128,7 +128,7 @@ PARTS = (
         "deaths",
         tests=(
             "tests/integration/agent/turns/test_withstand_deaths.py",
-            *_e2e("kill", "withstand", "busy"),
+            *_e2e("kill", "frozen_replicas", "withstand", "busy"),
         ),
         subjects=("services/agent/", "services/common/", "cli/supervisor.py", "gateway/turns/", "tests/e2e/stack.py"),
     ),

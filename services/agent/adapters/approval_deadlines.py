@@ -12,7 +12,6 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.agent.adapters.journal import enter_line
 from services.agent.core.approval_timeouts import due_at, overdue_answers
 from services.agent.core.approvals import pending_message, waiting_runs
 from services.agent.core.fact_log import settings_from_body
@@ -20,6 +19,7 @@ from services.agent.core.facts import SCHEMA_VERSION
 from services.agent.core.messages import Decision, Message
 from services.agent.core.ports_journal import Successor, TurnRequest
 from services.agent.postgres.conversations import promote, window
+from services.agent.postgres.requests import enter_line
 from services.common.core.ceiling import ceiling_from_json
 from services.common.ids import uuid7
 

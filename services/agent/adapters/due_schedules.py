@@ -13,10 +13,11 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from services.agent.adapters.journal import REQUEST_KEYS, PostgresJournal
+from services.agent.adapters.acceptance import REQUEST_KEYS
+from services.agent.adapters.journal import PostgresJournal
 from services.agent.core.ports_journal import Successor, TurnRequest
 from services.agent.core.releases import NewerRelease
-from services.agent.postgres.line import input_from_line
+from services.agent.postgres.line import UNREADABLE, input_from_line
 from services.agent.postgres.waiting_calls import DuplicateRequest
 from services.agent.resources.schedules.model import next_time, pause
 from services.agent.resources.schedules.ports import Dispatch
@@ -74,7 +75,7 @@ class PostgresDue:
             except NewerRelease as error:
                 # Another replica may be of that release.
                 await _fail(connection, row, str(error))
-            except (LookupError, TypeError, ValueError, AttributeError, asyncpg.DataError) as error:
+            except UNREADABLE as error:
                 # It must not be the end of all that are due after it.
                 _log.exception("schedule %s cannot be sent", row["id"])
                 await _fail(connection, row, repr(error))

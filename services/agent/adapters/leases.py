@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import reduce
 from itertools import groupby, takewhile
 from typing import Any
@@ -27,9 +26,9 @@ from services.agent.core.facts import (
 from services.agent.core.messages import Message
 from services.agent.core.ports_journal import OwnedRun, OwnershipLost, Prompt, RunCannotBegin, Successor, TokenCounts
 from services.agent.core.turn import CANCELLED, Turn, begin_turn, evolve, status_of
-from services.agent.postgres import sql
+from services.agent.postgres import lease_sql, line_sql, sql
 from services.agent.postgres.conversations import promote, release, window
-from services.agent.postgres.line import input_from_line, said_in_line
+from services.agent.postgres.line import UNREADABLE, input_from_line, said_in_line
 from services.agent.postgres.rows import input_rows, message_from_row
 from services.agent.postgres.waiting_calls import fitting_window
 from services.common.core.ceiling import ceiling_from_json
@@ -49,29 +48,29 @@ class PostgresLeases:
 
     async def register(self) -> None:
         """Begins this replica's lease."""
-        await self._beats.execute(sql.REGISTER, self.worker_id)
+        await self._beats.execute(lease_sql.REGISTER, self.worker_id)
 
     async def tick(self) -> Mapping[str, Any]:
         """Beats, and reads what the replica must notice: see TICK."""
-        row: Mapping[str, Any] = await self._beats.fetchrow(sql.TICK, self.worker_id)
+        row: Mapping[str, Any] = await self._beats.fetchrow(lease_sql.TICK, self.worker_id)
         return row
 
     async def reap(self) -> int:
         """Queues the runs of replicas that stopped beating."""
-        orphans: int = await self._pool.fetchval(sql.REAP)
+        orphans: int = await self._pool.fetchval(lease_sql.REAP)
         return orphans
 
     async def resign(self) -> None:
         """Ends the lease and hands over what still runs."""
-        await self._pool.execute(sql.RESIGN, self.worker_id)
+        await self._pool.execute(lease_sql.RESIGN, self.worker_id)
 
     async def repair(self) -> None:
         """Queues runs whose owner is in no table, marks tenants ready that have queued runs, and moves lines on whose
         turn ended unnoticed."""
-        await self._pool.execute(sql.REQUEUE_LOST)
-        await self._pool.execute(sql.OFFER_AGAIN)
-        await self._pool.execute(sql.REPAIR_READY)
-        for row in await self._pool.fetch(sql.STUCK_LINES):
+        await self._pool.execute(lease_sql.REQUEUE_LOST)
+        await self._pool.execute(lease_sql.OFFER_AGAIN)
+        await self._pool.execute(lease_sql.REPAIR_READY)
+        for row in await self._pool.fetch(line_sql.STUCK_LINES):
             async with self._pool.acquire() as connection, connection.transaction():
                 await release(connection, row["organization_id"], row["conversation_id"], row["active_run_id"])
 
@@ -84,27 +83,36 @@ class PostgresLeases:
 
         Whoever has just queued a run names its tenant: another replica may be taking that off the list of ready ones.
         """
-        organization_id = organization_id or await self._pool.fetchval(sql.CHOOSE_TENANT)
+        organization_id = organization_id or await self._pool.fetchval(lease_sql.CHOOSE_TENANT)
         if organization_id is None:
             return None
         async with self._pool.acquire() as connection:
             rows: list[Mapping[str, Any]] = await connection.fetch(
-                sql.CLAIM_QUEUED, organization_id, most, self.worker_id
+                lease_sql.CLAIM_QUEUED, organization_id, most, self.worker_id
             )
-            await connection.execute(sql.TENANT_DONE, organization_id, self.worker_id)
+            await connection.execute(lease_sql.TENANT_DONE, organization_id, self.worker_id)
         return rows
 
     async def reclaim(self, organization_id: UUID, run_id: UUID) -> Mapping[str, Any] | None:
         """Takes up a run that is this replica's and that nobody drives."""
-        row: Mapping[str, Any] | None = await self._pool.fetchrow(sql.RECLAIM, organization_id, run_id, self.worker_id)
+        row: Mapping[str, Any] | None = await self._pool.fetchrow(
+            lease_sql.RECLAIM, organization_id, run_id, self.worker_id
+        )
         return row
 
     async def adopt(self, organization_id: UUID, run_id: UUID, fence: int) -> Mapping[str, Any] | None:
         """Takes a run from the replica that has it under this fence."""
         row: Mapping[str, Any] | None = await self._pool.fetchrow(
-            sql.ADOPT, organization_id, run_id, fence, self.worker_id
+            lease_sql.ADOPT, organization_id, run_id, fence, self.worker_id
         )
         return row
+
+    async def waits_for_runs(self, run: Mapping[str, Any]) -> bool:
+        """Returns whether a run waits for others: an agent that it asked, a member of its group."""
+        waits: bool = await self._pool.fetchval(
+            lease_sql.WAITS_FOR_RUNS, run["organization_id"], run["id"], run["created_at"]
+        )
+        return waits
 
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
@@ -119,7 +127,7 @@ class PostgresLeases:
     async def hand_back(self, run: Mapping[str, Any]) -> None:
         """Gives a run that this replica cannot read to those that have not refused it yet."""
         refused_by = [*run["refused_by"], self.worker_id]
-        await self._pool.execute(sql.HAND_BACK, run["organization_id"], run["id"], run["fence"], refused_by)
+        await self._pool.execute(lease_sql.HAND_BACK, run["organization_id"], run["id"], run["fence"], refused_by)
 
     async def wait_in_line(self, run: Mapping[str, Any]) -> Successor | None:
         """Puts a background run that finds calls waiting for the client back into its line; who is next instead."""
@@ -127,7 +135,7 @@ class PostgresLeases:
         async with self._pool.acquire() as connection, connection.transaction():
             pending = pending_message(await window(connection, *here))
             pending_id = None if pending is None else pending.id
-            if await connection.fetchval(sql.WAIT_IN_LINE, *here, run["id"], run["fence"], pending_id) is None:
+            if await connection.fetchval(line_sql.WAIT_IN_LINE, *here, run["id"], run["fence"], pending_id) is None:
                 return None
             return await promote(connection, *here)
 
@@ -143,7 +151,7 @@ class PostgresLeases:
             if keeps_input and not run["facts"]:
                 await _keep_input(connection, run)
             conversation_id = await connection.fetchval(
-                sql.GIVE_UP, organization_id, run_id, run["fence"], status, failure.stop_reason.value, error
+                lease_sql.GIVE_UP, organization_id, run_id, run["fence"], status, failure.stop_reason.value, error
             )
             if conversation_id is None:
                 return None
@@ -155,7 +163,7 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     organization_id, run_id, conversation_id = run["organization_id"], run["id"], run["conversation_id"]
     if await connection.fetchval(sql.BEGIN_RUN, organization_id, run_id, run["fence"]) is None:
         raise OwnershipLost
-    line = await connection.fetchrow(sql.TAKE_INPUT, organization_id, conversation_id, run_id)
+    line = await connection.fetchrow(line_sql.TAKE_INPUT, organization_id, conversation_id, run_id)
     if line is None:
         raise RunCannotBegin(CANCELLED)
     messages, options = input_from_line(line["schema_version"], line["input"], run_id)
@@ -178,10 +186,10 @@ async def _keep_input(connection: Any, run: Mapping[str, Any]) -> None:
         async with connection.transaction():
             if await connection.fetchval(sql.BEGIN_RUN, organization_id, run_id, run["fence"]) is None:
                 return
-            line = await connection.fetchrow(sql.TAKE_INPUT, organization_id, run["conversation_id"], run_id)
+            line = await connection.fetchrow(line_sql.TAKE_INPUT, organization_id, run["conversation_id"], run_id)
             if line is not None and (messages := said_in_line(line["input"], run_id)):
                 await _say(connection, run, messages, {})
-    except (LookupError, TypeError, ValueError, AttributeError, asyncpg.DataError):
+    except UNREADABLE:
         _log.exception("what run %s was to say cannot be kept", run_id)
 
 
@@ -265,7 +273,7 @@ def _owned_run(run: Mapping[str, Any], turn: Turn) -> OwnedRun:
         conversation_id=run["conversation_id"],
         fence=run["fence"],
         turn=turn,
-        seconds_left=(run["deadline"] - datetime.now(UTC)).total_seconds(),
+        seconds_left=run["seconds_left"],
         created_at=run["created_at"],
         ancestors=tuple(run["ancestors"]),
         ceiling=ceiling_from_json(run["ceiling"]),

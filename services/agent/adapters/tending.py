@@ -37,13 +37,17 @@ WITH chosen AS (
 )
 SELECT id, frequency, turns, read_until FROM chosen, counted
 """
-# Who has no such turn before it, and tokens of a day left. $1 organization, $2 group, $3 tokens
+# Who has no such turn before it, waits for no person, and has tokens of a day left. $1 organization, $2 group,
+# $3 tokens
 _MEMBERS = """
 SELECT m.agent_id FROM agent.group_agents m
 JOIN agent.agents a ON a.organization_id = $1 AND a.id = m.agent_id AND a.deleted_at IS NULL
 WHERE m.organization_id = $1 AND m.group_id = $2
     AND NOT EXISTS (
         SELECT FROM agent.conversation_line l WHERE l.organization_id = $1 AND l.conversation_id = m.agent_id)
+    AND NOT EXISTS (
+        SELECT FROM agent.conversation_heads h
+        WHERE h.organization_id = $1 AND h.conversation_id = m.agent_id AND h.pending_message_id IS NOT NULL)
     AND $3 > (
         SELECT coalesce(sum((r.usage ->> 'prompt_tokens')::bigint + (r.usage ->> 'completion_tokens')::bigint), 0)
         FROM agent.runs r

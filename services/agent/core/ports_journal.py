@@ -220,6 +220,10 @@ class Journal(Protocol):
         """Takes a request out of its line whose client is gone, unless it has begun or its reader is elsewhere."""
         ...
 
+    async def move_to_background(self, organization_id: UUID, run_id: UUID) -> None:
+        """Makes one in line a background run, unless its reader is elsewhere: nobody is there to be refused."""
+        ...
+
 
 class Leases(Protocol):
     """The lease of one replica, and the runs it takes. A claimed run is a row: id, organization_id, fence ..."""
@@ -261,6 +265,10 @@ class Leases(Protocol):
 
     async def adopt(self, organization_id: UUID, run_id: UUID, fence: int) -> Mapping[str, Any] | None:
         """Takes a run from the replica that has it under this fence."""
+        ...
+
+    async def waits_for_runs(self, run: Mapping[str, Any]) -> bool:
+        """Returns whether a run waits for others that have not ended."""
         ...
 
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:

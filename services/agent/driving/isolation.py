@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-# Claims since the last fact from which on a run is a suspect.
-SUSPECT_CLAIMS = 3
 # Each is a process of some 100 MB.
 _AT_ONCE = 4
 _PATIENCE_SECONDS = 5.0

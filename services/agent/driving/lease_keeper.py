@@ -18,14 +18,15 @@ from services.agent.core.ports_journal import Leases, OwnershipLost, RunCannotBe
 from services.agent.core.ports_streams import Notice, Notifier
 from services.agent.core.releases import NewerRelease
 from services.agent.core.turn import CANCELLED
-from services.agent.driving.isolation import SUSPECT_CLAIMS, Isolation
+from services.agent.driving.isolation import Isolation
+from services.agent.driving.suspects import Suspects
 from services.agent.driving.worker import MOST_FAULTS, Worker
 
 BEAT_SECONDS = 0.5
 # A beat that takes longer is given up: the connection is broken, and the lease lasts 2.5 s.
 BEAT_PATIENCE = 1.0
 BEATS_PER_REPAIR = 20
-# As LEASE of postgres/sql.py says.
+# As LEASE of postgres/lease_sql.py says.
 LEASE_SECONDS = 2.5
 # Runs taken from the queue at once, and while fewer than CAPACITY are driven here.
 CLAIMED_AT_ONCE = 16
@@ -74,9 +75,7 @@ class LeaseKeeper:
         self._worker = worker
         self._notifier = notifier
         self._capacity = capacity
-        self._isolation = isolation
-        # Runs of this replica that are driven in processes of their own, or are about to be.
-        self._isolated: set[UUID] = set()
+        self._suspects = Suspects(isolation, leases, worker)
         self._seen: Mapping[str, Any] | None = None
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -118,6 +117,7 @@ class LeaseKeeper:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._suspects.stop()
         await self._worker.stop()
         await self._leases.resign()
 
@@ -177,10 +177,13 @@ class LeaseKeeper:
     async def _notice(self, seen: Mapping[str, Any]) -> None:
         for run_id in seen.get("cancelled", ()):
             if not self._worker.interrupt(run_id, CANCELLED):
-                # It was dropped: taken up now, it ends by that.
+                # It was dropped, or waits for a process of its own: taken up now, it ends by that.
                 self._worker.hasten(run_id)
+                self._suspects.let_go(run_id)
         mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
-        lost = [(tenant, run_id) for tenant, run_id in mine if not self._is_driven(run_id)]
+        lost = [
+            (tenant, run_id) for tenant, run_id in mine if not (self._worker.drives(run_id) or run_id in self._suspects)
+        ]
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
         if seen.get("lost") and not self._reaping and _now() >= self._judges_from:
             self._spawn(self._reap())
@@ -271,13 +274,13 @@ class LeaseKeeper:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
-            if self._isolation is not None and claims - self._worker.drops(row["id"]) >= SUSPECT_CLAIMS:
-                return self._begin_isolation(self._isolation, row)
+            if await self._suspects.take(row, claims):
+                return None
             await self._worker.take_over(await self._leases.load(row))
         except OwnershipLost:
             _log.info("run %s has another owner", row["id"])
         except NewerRelease as newer:
-            if row["overdue"]:
+            if row["seconds_left"] < 0:
                 return await self._give_up(row, _UNREAD)
             _log.info("run %s is left to a newer release: %s", row["id"], newer)
             await self._leases.hand_back(row)
@@ -288,26 +291,6 @@ class LeaseKeeper:
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])
             self._worker.drop(row["id"], error)
-
-    def _is_driven(self, run_id: UUID) -> bool:
-        return self._worker.drives(run_id) or run_id in self._isolated
-
-    def _begin_isolation(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
-        # At once: the next beat must not take it for a run that nobody drives.
-        self._isolated.add(row["id"])
-        self._spawn(self._isolate(isolation, row))
-
-    async def _isolate(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
-        _log.warning("run %s lost its owners %d times and is driven alone", row["id"], row["claims"])
-        try:
-            await self._worker.let_go(row["id"])
-            await isolation.drive(row["organization_id"], row["id"], row["fence"])
-        except Exception as error:  # noqa: BLE001
-            # As above: whatever became of its process, it is tried again after a pause, here or elsewhere.
-            _log.warning("run %s is not driven alone any more: %s", row["id"], error)
-            self._worker.drop(row["id"], error)
-        finally:
-            self._isolated.discard(row["id"])
 
     async def _refuse(self, row: Mapping[str, Any], failure: Failure) -> None:
         """Ends a run that does not fit its conversation, by the fault of who asked: who is there is told, and says it

@@ -84,10 +84,6 @@ class NestedTurns:
         """Cancels runs, given with their conversations; those that are not there are passed over."""
         await self.worker.cancel(organization_id, list(runs))
 
-    async def decline(self, organization_id: UUID, agent_id: UUID) -> None:
-        """Gives up what waits for a person in an agent's default conversation."""
-        await self.worker.cancel(organization_id, await self.worker.waiting_runs(organization_id, agent_id, agent_id))
-
     async def _events(
         self, organization_id: UUID, heard: "_Heard", subscription: Subscription | None
     ) -> AsyncGenerator[Event]:

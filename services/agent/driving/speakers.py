@@ -18,7 +18,7 @@ from services.agent.core.facts import MemberSpoke, Options, Speak, Usage
 from services.agent.core.groups.plan import GroupPlan, plan_from_json
 from services.agent.core.groups.policy import CHOOSE, HAND_OVER
 from services.agent.core.groups.speech import Speech
-from services.agent.core.groups.words import YOUR_TURN, instructions, told, tools_for, was_given_up
+from services.agent.core.groups.words import YOUR_TURN, instructions, told, tools_for
 from services.agent.core.messages import Message, Text
 from services.agent.core.ports import CallSite
 from services.agent.core.ports_agents import AgentName
@@ -47,8 +47,6 @@ class Speakers:
         speech = Speech(message)
         answer = None
         try:
-            if was_given_up(turn.history, action.agent_id):
-                await self._turns.decline(site.organization_id, action.agent_id)
             listen = self._turns.listen(self._request(turn, action, site, plan), site.run_id, stream=stream)
             async with aclosing(listen) as events:
                 async for event in events:

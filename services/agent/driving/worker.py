@@ -164,6 +164,11 @@ class Worker:
         if not self._hub.is_read(run_id):
             await self._journal.withdraw(organization_id, conversation_id, run_id)
 
+    async def move_to_background(self, organization_id: UUID, run_id: UUID) -> None:
+        """Lets a request that still waits in line go on without its reader, unless there is another."""
+        if not self._hub.is_read(run_id):
+            await self._journal.move_to_background(organization_id, run_id)
+
     # Driving -------------------------------------------------------------------------------------------
 
     def reserve(self, run_id: UUID) -> bool:

@@ -5,12 +5,16 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import asyncpg
+
 from services.agent.core.fact_log import options_from_json, options_to_json
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message, Part, parts_from_json, parts_to_json, readable_parts
 from services.agent.core.releases import NewerRelease
 
 LINE_SCHEMA_VERSION = 2
+# What an input raises that is no input, when it is read or put into the log.
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, asyncpg.DataError)
 
 
 def input_to_line(messages: Sequence[Message], options: Options) -> dict[str, Any]:

@@ -1,8 +1,6 @@
-"""The statements of the turn path. Each is one round trip; asyncpg prepares them once per connection."""
+"""The statements of the turn path; those of lines and of leases are beside it. Each is one round trip; asyncpg prepares them once per connection."""
 
 from services.common.core.statements import Statement
-
-LEASE = "interval '2.5 seconds'"
 
 # What a run keeps of its agent and its conversation; see fact_log.settings_from_body.
 _SETTINGS = """jsonb_build_object(
@@ -134,36 +132,12 @@ SELECT active_run_id, pending_message_id, waiting FROM agent.conversation_heads
 WHERE organization_id = $1 AND conversation_id = $2 FOR UPDATE
 """
 
-# A request takes its place in the line. front: before all others; seconds: its time limit.
-ENTER_LINE = Statement("""
-WITH head AS (
-    UPDATE agent.conversation_heads SET waiting = waiting + 1 WHERE organization_id = :organization_id AND conversation_id = :conversation_id
-), run AS (
-    INSERT INTO agent.runs (organization_id, id, agent_id, conversation_id, user_id, status, home_id, deadline,
-                            ancestors, ceiling, request_hash, options, background, created_at)
-    VALUES (:organization_id, :run_id, :agent_id, :conversation_id, :user_id, 'created', :home_id, now() + make_interval(secs => :seconds), :ancestors, :ceiling::jsonb, :request_hash, :options::jsonb, :background, :created_at)
-), keys AS (
-    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM unnest(:keys::text[]) AS key
-), labels AS (
-    INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM unnest(:labels::text[]) AS key
-    ON CONFLICT (organization_id, key) DO UPDATE SET run_id = excluded.run_id
-)
-INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, schema_version, input, front)
-VALUES (:organization_id, :conversation_id, :run_id, :schema_version, :input::jsonb, :front)
-""")
-
 # A run whose turn has come puts its input into the log. The run's row first, as everywhere: zero rows means that
 # another owner has it, and everything is rolled back. $1 organization, $2 run, $3 fence
 BEGIN_RUN = """
 UPDATE agent.runs SET facts = 1
 WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running' AND facts = 0
 RETURNING id
-"""
-
-# $1 organization, $2 conversation, $3 run
-TAKE_INPUT = """
-DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3
-RETURNING schema_version, input
 """
 
 # messages: their number.
@@ -321,13 +295,6 @@ JOIN agent.runs r ON r.organization_id = $1 AND r.id = m.run_id
 WHERE c.organization_id = $1 AND c.agent_id = $2 AND ($3::uuid IS NULL OR c.id = $3) AND h.active_run_id IS NULL
 """
 
-# Answers in line, and those of the run whose turn has come and that has not taken them yet.
-# $1 organization, $2 conversation
-ANSWERS_IN_LINE = """
-SELECT run_id, schema_version, input FROM agent.conversation_line
-WHERE organization_id = $1 AND conversation_id = $2 AND front ORDER BY entered_at
-"""
-
 # The window begins at a message, and a summary stands for what was before; the prompt is compiled anew.
 # $1 organization, $2 conversation, $3 first message that is kept, $4 summary
 MOVE_WINDOW = """
@@ -347,51 +314,10 @@ ON CONFLICT (organization_id, model) DO UPDATE SET tokens = excluded.tokens, lea
 WHERE learned_windows.tokens > excluded.tokens OR learned_windows.learned_at < now() - interval '7 days'
 """
 
-# The next in line gets the turn: its home drives it if it is alive, anyone otherwise, and anyone drives what is in the
-# background. While calls wait for the client, what is said in the background waits, too: nobody is there to be refused.
-# Its time limit is counted from now. $1 organization, $2 conversation
-PROMOTE = f"""
-WITH next AS (
-    SELECT l.run_id, r.home_id,
-           NOT r.background AND EXISTS (
-               SELECT FROM agent.workers w WHERE w.id = r.home_id AND w.beat_at > clock_timestamp() - {LEASE}) AS alive
-    FROM agent.conversation_line l
-    JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id
-    JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = $2
-    WHERE l.organization_id = $1 AND l.conversation_id = $2
-        AND (h.pending_message_id IS NULL OR NOT r.background OR l.input @> '{{"messages": [{{"role": "approval"}}]}}'
-             OR r.options ? 'compact' AND l.input -> 'messages' = '[]')
-    ORDER BY l.front DESC, l.entered_at LIMIT 1
-), head AS (
-    UPDATE agent.conversation_heads
-    SET active_run_id = (SELECT run_id FROM next), waiting = (
-        SELECT count(*) FROM agent.conversation_line l
-        WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id IS DISTINCT FROM (SELECT run_id FROM next))
-    WHERE organization_id = $1 AND conversation_id = $2
-), run AS (
-    UPDATE agent.runs r
-    SET status = 'running', started_at = clock_timestamp(), worker_id = CASE WHEN next.alive THEN next.home_id END,
-        deadline = CASE WHEN r.background AND r.ancestors = '{{}}'
-                        THEN clock_timestamp() + (r.deadline - r.created_at) ELSE r.deadline END
-    FROM next WHERE r.organization_id = $1 AND r.id = next.run_id
-), queued AS (
-    INSERT INTO agent.run_queue (organization_id, run_id) SELECT $1, run_id FROM next WHERE NOT alive
-    ON CONFLICT DO NOTHING
-), ready AS (
-    INSERT INTO agent.ready_tenants (organization_id) SELECT $1 FROM next WHERE NOT alive ON CONFLICT DO NOTHING
-)
-SELECT run_id, CASE WHEN alive THEN home_id END AS home_id FROM next
-"""
-
 # A key is of one conversation; an id may be any run's. $1 organization, $2 keys, $3 run, $4 conversation
 FIND_BY_KEYS = """
 SELECT run_id, $4::uuid AS conversation_id FROM agent.run_keys WHERE organization_id = $1 AND key = ANY($2::text[])
 UNION ALL SELECT id, conversation_id FROM agent.runs WHERE organization_id = $1 AND id = $3 LIMIT 1
-"""
-
-# Whoever attaches to a run that still waits becomes its home: its reader is here. $1 organization, $2 run, $3 worker
-MOVE_HOME = """
-UPDATE agent.runs SET home_id = $3 WHERE organization_id = $1 AND id = $2 AND status = 'created' AND home_id <> $3
 """
 
 FIND_BY_HASH = """
@@ -399,9 +325,6 @@ SELECT id FROM agent.runs
 WHERE organization_id = $1 AND request_hash = $2 AND created_at > now() - interval '10 minutes'
 ORDER BY created_at DESC LIMIT 1
 """
-
-RUN_COLUMNS = """organization_id, id, agent_id, conversation_id, user_id, status, fence, facts, cancel_requested, deadline,
-    ancestors, ceiling, background, created_at"""
 
 FACTS = """
 SELECT number, kind, schema_version, sequence, body FROM agent.facts
@@ -439,231 +362,12 @@ JOIN agent.compiled_prompts p ON p.organization_id = $1 AND p.agent_id = s.agent
 WHERE s.organization_id = $1 AND s.run_id = $2 ORDER BY s.number DESC LIMIT 1
 """
 
-# Workers -----------------------------------------------------------------------------------------------
-
-REGISTER = "INSERT INTO agent.workers (id) VALUES ($1)"
-
-# One statement every half second: the beat, and all that a replica must notice. $1 worker
-TICK = f"""
-WITH beat AS (
-    UPDATE agent.workers SET beat_at = clock_timestamp() WHERE id = $1 RETURNING id
-)
-SELECT EXISTS (SELECT FROM beat) AS alive,
-       ARRAY(SELECT r.organization_id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' ORDER BY r.id)
-           AS tenants,
-       ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' ORDER BY r.id) AS mine,
-       ARRAY(SELECT r.id FROM agent.runs r WHERE r.worker_id = $1 AND r.status = 'running' AND r.cancel_requested)
-           AS cancelled,
-       EXISTS (SELECT FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE}) AS lost,
-       EXISTS (SELECT FROM agent.ready_tenants) AS ready,
-       EXISTS (SELECT FROM agent.conversation_heads
-               WHERE approval_due <= now() AND active_run_id IS NULL) AS overdue
-"""
-
-# Runs of replicas that stopped beating go to the queue. A run whose row somebody holds, perhaps its frozen owner, stays
-# for the next look, and its owner's row with it: nobody waits here.
-REAP = f"""
-WITH dead AS (
-    SELECT id FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE} FOR UPDATE SKIP LOCKED
-), free AS (
-    SELECT organization_id, id FROM agent.runs WHERE worker_id IN (SELECT id FROM dead) AND status = 'running'
-    FOR NO KEY UPDATE SKIP LOCKED
-), orphan AS (
-    UPDATE agent.runs r SET worker_id = NULL FROM free
-    WHERE r.organization_id = free.organization_id AND r.id = free.id
-    RETURNING r.organization_id, r.id
-), queued AS (
-    INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
-), ready AS (
-    INSERT INTO agent.ready_tenants (organization_id) SELECT DISTINCT organization_id FROM orphan ON CONFLICT DO NOTHING
-), gone AS (
-    DELETE FROM agent.workers w WHERE w.id IN (SELECT id FROM dead) AND NOT EXISTS (
-        SELECT FROM agent.runs r WHERE r.worker_id = w.id AND r.status = 'running'
-            AND (r.organization_id, r.id) NOT IN (SELECT organization_id, id FROM free))
-)
-SELECT count(*) FROM orphan
-"""
-
-# A replica that stops hands its runs over. $1 worker
-RESIGN = """
-WITH orphan AS (
-    UPDATE agent.runs SET worker_id = NULL WHERE worker_id = $1 AND status = 'running' RETURNING organization_id, id
-), queued AS (
-    INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
-), ready AS (
-    INSERT INTO agent.ready_tenants (organization_id) SELECT DISTINCT organization_id FROM orphan ON CONFLICT DO NOTHING
-)
-DELETE FROM agent.workers WHERE id = $1
-"""
-
-# First a tenant, the one served longest ago ...
-CHOOSE_TENANT = """
-UPDATE agent.ready_tenants SET served_at = clock_timestamp() WHERE organization_id = (
-    SELECT organization_id FROM agent.ready_tenants ORDER BY served_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING organization_id
-"""
-
-# How often a run was claimed since it got anywhere: since its last fact, else since it was accepted.
-_CLAIMS = """r.fence - coalesce((
-    SELECT f.fence FROM agent.facts f WHERE f.organization_id = r.organization_id AND f.run_id = r.id
-    ORDER BY f.number DESC LIMIT 1), 0) AS claims"""
-
-# ... then its oldest runs, but for those that it has refused. $1 organization, $2 most, $3 worker
-CLAIM_QUEUED = f"""
-WITH picked AS (
-    SELECT run_id FROM agent.run_queue WHERE organization_id = $1 AND $3 <> ALL(refused_by)
-    ORDER BY entered_at LIMIT $2 FOR UPDATE SKIP LOCKED
-), taken AS (
-    DELETE FROM agent.run_queue q USING picked WHERE q.organization_id = $1 AND q.run_id = picked.run_id
-    RETURNING q.run_id, q.refused_by
-)
-UPDATE agent.runs r SET worker_id = $3, fence = r.fence + 1
-FROM taken WHERE r.organization_id = $1 AND r.id = taken.run_id AND r.status = 'running'
-RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}, {_CLAIMS}, taken.refused_by, r.deadline < clock_timestamp() AS overdue
-"""
-
-# A run that this replica cannot read goes to one that can. $1 organization, $2 run, $3 fence, $4 who has refused it
-HAND_BACK = """
-WITH free AS (
-    UPDATE agent.runs SET worker_id = NULL WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
-    RETURNING id
-), ready AS (
-    INSERT INTO agent.ready_tenants (organization_id) SELECT $1 FROM free ON CONFLICT DO NOTHING
-)
-INSERT INTO agent.run_queue (organization_id, run_id, refused_by) SELECT $1, id, $4::uuid[] FROM free
-ON CONFLICT (organization_id, run_id) DO UPDATE SET refused_by = excluded.refused_by
-"""
-# One that nobody could read until its time was over is offered to all again: somebody has to end it.
-OFFER_AGAIN = """
-UPDATE agent.run_queue q SET refused_by = '{}' FROM agent.runs r
-WHERE q.refused_by <> '{}' AND r.organization_id = q.organization_id AND r.id = q.run_id AND r.deadline < clock_timestamp()
-"""
-
-# A tenant without rows that this replica may take is no longer ready. The second statement repairs what a race may have
-# left, and tells those who are new. $1 organization, $2 worker
-TENANT_DONE = """
-DELETE FROM agent.ready_tenants WHERE organization_id = $1
-    AND NOT EXISTS (SELECT FROM agent.run_queue WHERE organization_id = $1 AND $2 <> ALL(refused_by))
-"""
-REPAIR_READY = """
-INSERT INTO agent.ready_tenants (organization_id)
-SELECT DISTINCT organization_id FROM agent.run_queue ON CONFLICT DO NOTHING
-"""
-
-# A run of this replica that nobody drives. $1 organization, $2 run, $3 worker
-RECLAIM = f"""
-UPDATE agent.runs r SET fence = fence + 1
-WHERE organization_id = $1 AND id = $2 AND worker_id = $3 AND status = 'running'
-RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
-"""
-
-# A run goes from its owner under this fence to another. $1 organization, $2 run, $3 fence, $4 worker
-ADOPT = f"""
-UPDATE agent.runs r SET fence = fence + 1, worker_id = $4
-WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
-RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
-"""
-
-# Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.
-REQUEUE_LOST = """
-WITH free AS (
-    SELECT r.organization_id, r.id FROM agent.runs r
-    WHERE r.status = 'running'
-        AND (r.worker_id IS NULL OR NOT EXISTS (SELECT FROM agent.workers w WHERE w.id = r.worker_id))
-        AND NOT EXISTS (
-            SELECT FROM agent.run_queue q WHERE q.organization_id = r.organization_id AND q.run_id = r.id)
-    FOR NO KEY UPDATE OF r SKIP LOCKED
-), orphan AS (
-    UPDATE agent.runs r SET worker_id = NULL FROM free
-    WHERE r.organization_id = free.organization_id AND r.id = free.id
-    RETURNING r.organization_id, r.id
-)
-INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
-"""
-
-# A run that cannot be driven is ended as it is. $1 organization, $2 run, $3 fence, $4 status, $5 stop reason, $6 error
-GIVE_UP = """
-WITH input AS (
-    DELETE FROM agent.conversation_line l USING agent.runs r
-    WHERE l.organization_id = $1 AND l.run_id = $2 AND r.organization_id = $1 AND r.id = $2
-        AND l.conversation_id = r.conversation_id AND r.fence = $3
-)
-UPDATE agent.runs SET status = $4, stop_reason = $5, error = $6::jsonb, completed_at = clock_timestamp()
-WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
-RETURNING conversation_id
-"""
-
-# A background run whose turn had come waits in line again, since calls wait for the client. $1 organization,
-# $2 conversation, $3 run, $4 fence, $5 the message with the calls
-WAIT_IN_LINE = """
-WITH run AS (
-    UPDATE agent.runs SET status = 'created', worker_id = NULL, started_at = NULL
-    WHERE organization_id = $1 AND id = $3 AND fence = $4 AND status = 'running' AND facts = 0
-    RETURNING id
-)
-UPDATE agent.conversation_heads h SET active_run_id = NULL, pending_message_id = coalesce(pending_message_id, $5)
-FROM run WHERE h.organization_id = $1 AND h.conversation_id = $2 AND h.active_run_id = run.id
-RETURNING h.conversation_id
-"""
-
-# $1 organization, $2 conversation, $3 run, null for a conversation that is idle
-RELEASE_HEAD = """
-UPDATE agent.conversation_heads SET active_run_id = CASE WHEN waiting = 0 THEN NULL ELSE active_run_id END
-WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id IS NOT DISTINCT FROM $3
-RETURNING waiting
-"""
-
-# Conversations whose turn is held by a run that has ended while others wait, or by none, though no call waits for the
-# client any more: the replica that ended it was lost before it could say who is next.
-STUCK_LINES = """
-SELECT DISTINCT h.organization_id, h.conversation_id, h.active_run_id
-FROM agent.conversation_line l
-JOIN agent.conversation_heads h ON h.organization_id = l.organization_id AND h.conversation_id = l.conversation_id
-LEFT JOIN agent.runs r ON r.organization_id = h.organization_id AND r.id = h.active_run_id
-WHERE r.completed_at < clock_timestamp() - interval '1 second'
-    OR h.active_run_id IS NULL AND h.pending_message_id IS NULL
-"""
-
 # Whether a run, or a rewind, that has the turn goes on. $1 organization, $2 its id
 GOES_ON = "SELECT EXISTS (SELECT FROM agent.turn_holders WHERE organization_id = $1 AND id = $2)"
-
-# The request that has the conversation for itself, or waits to. $1 organization, $2 conversation, $3 its active run
-LOCKING_RUN = """
-SELECT r.id FROM agent.runs r
-WHERE r.organization_id = $1 AND (r.options ->> 'locks')::boolean AND (r.id = $3 OR r.id IN (
-    SELECT l.run_id FROM agent.conversation_line l WHERE l.organization_id = $1 AND l.conversation_id = $2))
-ORDER BY r.id <> $3, r.created_at LIMIT 1
-"""
-
-# Cancel ------------------------------------------------------------------------------------------------
 
 # $1 organization, $2 runs
 CANCEL_RUNNING = """
 UPDATE agent.runs SET cancel_requested = true
 WHERE organization_id = $1 AND id = ANY($2::uuid[]) AND status = 'running'
 RETURNING id, worker_id
-"""
-
-# A run still in line leaves it. $4: its home, when its client is gone; what is in the background then stays.
-# $1 organization, $2 conversation, $3 run
-CANCEL_WAITING = """
-WITH gone AS (
-    DELETE FROM agent.conversation_line l USING agent.runs r
-    WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id = $3
-        AND r.organization_id = $1 AND r.id = $3 AND r.status = 'created'
-        AND ($4::uuid IS NULL OR r.home_id = $4 AND NOT r.background)
-    RETURNING l.run_id
-), head AS (
-    UPDATE agent.conversation_heads SET waiting = waiting - 1
-    WHERE organization_id = $1 AND conversation_id = $2 AND EXISTS (SELECT FROM gone)
-)
-UPDATE agent.runs SET status = 'cancelled', stop_reason = 'cancelled', completed_at = clock_timestamp()
-WHERE organization_id = $1 AND id = (SELECT run_id FROM gone)
-RETURNING id
-"""
-
-# A request that was withdrawn was never made: its retry is a first attempt. $1 organization, $2 run
-FORGET_REQUEST = """
-WITH keys AS (DELETE FROM agent.run_keys WHERE organization_id = $1 AND run_id = $2)
-UPDATE agent.runs SET request_hash = NULL WHERE organization_id = $1 AND id = $2
 """

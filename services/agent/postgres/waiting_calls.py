@@ -23,13 +23,13 @@ from services.agent.core.approvals import (
     waiting_runs,
     was_just_compacted,
 )
-from services.agent.core.messages import Message
-from services.agent.postgres import sql
-from services.agent.postgres.conversations import WINDOW_MESSAGES, window
+from services.agent.core.messages import Message, gated_calls
+from services.agent.postgres import line_sql, sql
+from services.agent.postgres.conversations import WINDOW_MESSAGES, release, window
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.rows import input_rows, message_from_row
 from services.common.errors import Aborted, InvalidArgument
-from services.common.ids import to_public, uuid7
+from services.common.ids import from_public, to_public, uuid7
 
 _ELSEWHERE = "The conversation goes on from before this call was answered. It was not run here."
 
@@ -74,7 +74,7 @@ async def find_answering_run(
     """Returns the run that goes on with answers to the same calls, or is about to. Needs the lock of the head."""
     shown = await window(connection, organization_id, conversation_id)
     earlier = [(active, answers_of(message for message in shown if message.run_id == active))]
-    for row in await connection.fetch(sql.ANSWERS_IN_LINE, organization_id, conversation_id):
+    for row in await connection.fetch(line_sql.ANSWERS_IN_LINE, organization_id, conversation_id):
         messages, _ = input_from_line(row["schema_version"], row["input"], row["run_id"])
         earlier.append((row["run_id"], answers_of(messages)))
     return find_repeated_run(answers, earlier)
@@ -86,7 +86,8 @@ async def decline(
     """Gives up waiting where it is one of the `asked` runs that waits; the runs that are cancelled by that.
 
     Each call gets a return that says so, in the step that made it. Nothing happens while a run goes on: it has the
-    answers. Exactly once, as it takes the lock of the head.
+    answers. Exactly once, as it takes the lock of the head. In a group, the member that made the calls waits no longer,
+    either.
     """
     head = await connection.fetchrow(sql.LOCK_HEAD, organization_id, conversation_id)
     if head is None or head["pending_message_id"] is None or await _goes_on(connection, organization_id, head):
@@ -106,7 +107,18 @@ async def decline(
     rows = input_rows([returns])
     ids = {"organization_id": organization_id, "conversation_id": conversation_id, "run_id": pending.run_id}
     await connection.execute(*sql.DECLINE.bind(**ids, declined_ids=list(waits), messages=rows))
+    if pending.sender_id is not None:
+        await _decline_for_member(connection, organization_id, from_public("agent", pending.sender_id), pending)
     return waits
+
+
+async def _decline_for_member(connection: Any, organization_id: UUID, member_id: UUID, shown: Message) -> None:
+    """Gives up the calls that a message of a group shows where they were made, in the member's own conversation."""
+    history = await window(connection, organization_id, member_id)
+    pending = pending_message(history)
+    if pending is not None and set(gated_calls(pending)) & set(gated_calls(shown)):
+        await decline(connection, organization_id, member_id, waiting_runs(history, pending))
+        await release(connection, organization_id, member_id, None)
 
 
 async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id: UUID, *, may_wait: bool) -> None:

@@ -28,7 +28,7 @@ from services.common.context import current
 from services.common.errors import Aborted, FailedPrecondition
 from services.common.ids import from_public, to_public
 
-# A request that still waits in line is withdrawn this long after its client is gone.
+# A request that was not answered and still waits in line is withdrawn this long after its client is gone.
 WITHDRAW_SECONDS = 10.0
 _GROUP = "group-"
 _NOT_SHORTER = "There is nothing to compact: a summary would not make the window shorter. Send more messages first."
@@ -62,14 +62,14 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
         self._groups = groups
         self._longest_seconds = longest_seconds
         self._allow_private_urls = allow_private_urls
-        self._withdrawals: set[asyncio.Task[None]] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def SendMessages(
         self, request: wire.SendMessagesRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> wire.SendMessagesResponse:
         """Runs one turn and answers when it has ended."""
         response = wire.SendMessagesResponse()
-        async with aclosing(self._turn(request.turn, stream_tokens=False)) as events:
+        async with aclosing(self._turn(request.turn, stream_tokens=False, is_answered_late=True)) as events:
             async for event in events:
                 match event.WhichOneof("event"):
                     case "message":
@@ -102,7 +102,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
         """Runs a turn that compacts and says nothing. Raises FailedPrecondition (NOTHING_TO_COMPACT)."""
         response = wire.CompactConversationResponse()
         turn = compaction_request(request, current(), longest_seconds=self._longest_seconds)
-        async with aclosing(self._events(turn, stream_tokens=False)) as events:
+        async with aclosing(self._events(turn, stream_tokens=False, is_answered_late=True)) as events:
             async for event in events:
                 match event.WhichOneof("event"):
                     case "notice" if event.notice.HasField("event_message"):
@@ -125,8 +125,11 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
             raise FailedPrecondition(_NOT_SHORTER, reason="NOTHING_TO_COMPACT")
         return response
 
-    async def _turn(self, turn: wire.TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
-        async with aclosing(self._events(await self._request(turn), stream_tokens=stream_tokens)) as events:
+    async def _turn(
+        self, turn: wire.TurnRequest, *, stream_tokens: bool, is_answered_late: bool = False
+    ) -> AsyncGenerator[wire.TurnEvent]:
+        events = self._events(await self._request(turn), stream_tokens=stream_tokens, is_answered_late=is_answered_late)
+        async with aclosing(events):
             async for event in events:
                 yield event
 
@@ -149,7 +152,10 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
             request = replace(request, options=replace(request.options, context_window_limit=window))
         return request
 
-    async def _events(self, request: TurnRequest, *, stream_tokens: bool) -> AsyncGenerator[wire.TurnEvent]:
+    async def _events(
+        self, request: TurnRequest, *, stream_tokens: bool, is_answered_late: bool
+    ) -> AsyncGenerator[wire.TurnEvent]:
+        """Yields a turn's events. is_answered_late: its client is told nothing before the turn has ended."""
         caller = current()
         accepted, subscription = await self._worker.accept(request, stream=stream_tokens)
         follow = self._reader.follow(caller.organization_id, accepted.run_id, subscription=subscription)
@@ -164,13 +170,19 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
         finally:
             self._reader.leave(accepted.run_id, subscription)
             if not begun:
-                self._withdraw_later(caller.organization_id, request.conversation_id, accepted.run_id)
+                self._leave_line(request, accepted.run_id, is_answered_late=is_answered_late)
 
-    def _withdraw_later(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
-        async def withdraw() -> None:
-            await asyncio.sleep(WITHDRAW_SECONDS)
-            await self._worker.withdraw(organization_id, conversation_id, run_id)
+    def _leave_line(self, request: TurnRequest, run_id: UUID, *, is_answered_late: bool) -> None:
+        """What was answered goes on in the background; what was not will be sent again, and is withdrawn."""
+        ids = (request.organization_id, request.conversation_id, run_id)
 
-        task = asyncio.create_task(withdraw())
-        self._withdrawals.add(task)
-        task.add_done_callback(self._withdrawals.discard)
+        async def leave() -> None:
+            if is_answered_late:
+                await asyncio.sleep(WITHDRAW_SECONDS)
+                await self._worker.withdraw(*ids)
+            else:
+                await self._worker.move_to_background(request.organization_id, run_id)
+
+        task = asyncio.create_task(leave())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)

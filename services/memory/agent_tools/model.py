@@ -60,12 +60,13 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueEdit:
-    """A new value that a tool call made of a block, and the call's result."""
+    """A new value that a tool call made of a block, and the call's result. `owner`: as in EditLookup."""
 
     value: str
     operation: Operation
     origin: Origin
     record: CallRecord
+    owner: tuple[UUID | None, int] = (None, 0)
 
 
 @dataclass(frozen=True, slots=True)

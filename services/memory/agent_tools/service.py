@@ -113,8 +113,10 @@ class ToolService:
                 return await self._carry_out(call, plan_of)
 
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
+        asking = owner()
+
         async def once() -> ToolResult:
-            look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id, owner())
+            look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id, asking)
             view = await self._edit_queues.look(call.organization_id, look)
             if view.record is not None:
                 return await self._repeat(call, view.record)
@@ -132,7 +134,9 @@ class ToolService:
         def make(block: Block) -> ValueEdit:
             after, edit = edits.apply_edit(block, operation)
             record = record_of(call, edits.report(after, edit), is_error=False)
-            return ValueEdit(value=after.value, operation=edit.operation, origin=call.origin, record=record)
+            return ValueEdit(
+                value=after.value, operation=edit.operation, origin=call.origin, record=record, owner=asking
+            )
 
         return await retry_on_conflict(once)
 

@@ -151,8 +151,10 @@ class DockerWorker:
 
     async def close(self) -> None:
         """See `ports.Worker`."""
-        await self._channel.close()
-        self._closed()
+        try:
+            await self._channel.close()
+        finally:
+            self._closed()
 
 
 class DockerSandbox(PooledSandbox):

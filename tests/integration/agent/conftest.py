@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from services.agent.driving import lease_keeper
-from services.agent.postgres import sql
+from services.agent.postgres import lease_sql, line_sql
 from services.agent.streams import reading
 from tests.conftest import MigratedUrl
 from tests.integration.agent.world import World, world_on
@@ -16,10 +16,10 @@ from tests.integration.agent.world import World, world_on
 @pytest.fixture(autouse=True)
 def long_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     """No replica loses its lease because the machine is busy; see `Replica.die`."""
-    for name in ("TICK", "REAP", "PROMOTE"):
-        statement = getattr(sql, name)
-        assert sql.LEASE in statement
-        monkeypatch.setattr(sql, name, statement.replace(sql.LEASE, "interval '1 hour'"))
+    for module, name in ((lease_sql, "TICK"), (lease_sql, "REAP"), (line_sql, "PROMOTE")):
+        statement = getattr(module, name)
+        assert lease_sql.LEASE in statement
+        monkeypatch.setattr(module, name, statement.replace(lease_sql.LEASE, "interval '1 hour'"))
 
 
 @pytest.fixture

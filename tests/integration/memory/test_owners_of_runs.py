@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
 from services.common.context import use_context
 from services.common.errors import FailedPrecondition
+from services.memory.agent_tools.edit_queues import EditQueues, EditResult
 from tests.integration.memory.harness import SIGNER, Memory, fails
 
 CALLS: dict[str, dict[str, Any]] = {
@@ -57,3 +59,29 @@ async def test_of_what_was_done_before_the_answer_stays(memory: Memory) -> None:
     with owner(memory, run_id, 1):
         again = await memory.apply(agent, "memory_insert", call_key="k", **CALLS["memory_insert"])
     assert again.tool_return == told.tool_return
+
+
+async def test_what_was_looked_up_before_the_fence_is_not_stored_after_it(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit of another run that comes with it is."""
+    agent, frozen, other = await memory.agent_with(human="h"), uuid4(), uuid4()
+    looked_up, edit = asyncio.Barrier(2), EditQueues.edit
+
+    async def fences_first(queues: EditQueues, *arguments: Any) -> EditResult:
+        await looked_up.wait()
+        with owner(memory, frozen, 2):
+            await memory.agents.FenceRun(agent_pb.FenceRunRequest())
+        return await edit(queues, *arguments)
+
+    async def insert(run_id: UUID, text: str) -> None:
+        with owner(memory, run_id, 1):
+            await memory.apply(agent, "memory_insert", call_key=text, label="human", new_string=text)
+
+    async def is_refused() -> None:
+        with fails(FailedPrecondition, "RUN_FENCED"):
+            await insert(frozen, "Ada")
+
+    monkeypatch.setattr(EditQueues, "edit", fences_first)
+    await asyncio.gather(is_refused(), insert(other, "Bob"))
+    assert await memory.value(agent, "human") == "h\nBob"

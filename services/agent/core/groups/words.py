@@ -7,7 +7,7 @@ from uuid import UUID
 from services.agent.core.facts import ClientTool
 from services.agent.core.groups.plan import GroupPlan
 from services.agent.core.groups.policy import ASK_MEMBERS, CHOOSE, HAND_OVER
-from services.agent.core.messages import Image, Message, Part, Text, gated_calls
+from services.agent.core.messages import Image, Message, Part, Text
 
 # Type of these tools; the agent service runs them.
 GROUP_TOOL = "loci_group"
@@ -41,17 +41,6 @@ def told(history: Sequence[Message], agent_id: UUID) -> tuple[Part, ...]:
     pictures = [part for message in since for part in message.parts if isinstance(part, Image)]
     words = "\n\n".join(filter(None, [*([LEFT_OUT] if is_cut else []), *lines]))
     return (*((Text(words),) if words else ()), *pictures)
-
-
-def was_given_up(history: Sequence[Message], agent_id: UUID) -> bool:
-    """Returns whether the group waits no longer for the answer to calls that this agent made when it last spoke."""
-    given_up = False
-    for message in reversed(history):
-        if message.role == "tool":
-            given_up = True
-        elif message.role == "assistant" and message.sender_id == f"agent-{agent_id}":
-            return given_up and bool(gated_calls(message))
-    return False
 
 
 def instructions(plan: GroupPlan, agent_id: UUID, tool: str) -> str:

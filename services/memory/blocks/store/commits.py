@@ -11,6 +11,7 @@ import asyncpg
 from services.common.core.records import columns
 from services.common.core.statements import Statement
 from services.common.errors import AlreadyExists
+from services.memory.agent_tools.fences import FENCED
 from services.memory.agent_tools.model import ValueChange, ValueEdit
 from services.memory.agent_tools.store import id_text
 from services.memory.blocks.model import Block, Operation, Origin, Restoration
@@ -40,9 +41,10 @@ SELECT {BLOCK_COLUMNS} FROM edited b
 """)
 
 # As many versions of each block as there are edits of it, a microsecond apart. What is not the value stays as it is.
-# Blocks are locked in the order of their ids, so that nobody waits in a ring. All arrays come as texts, since about
-# others a new connection first has to ask.
-_COMMIT_VALUES = Statement("""
+# Blocks are locked in the order of their ids, so that nobody waits in a ring. One with an edit of a former owner of a
+# run stays as it is: its edits are looked up again, each for itself. All arrays come as texts, since about others a new
+# connection first has to ask.
+_COMMIT_VALUES = Statement(f"""
 WITH wanted AS (
     SELECT * FROM unnest(
         :block_ids::text[]::uuid[], :versions::text[]::bigint[], :values::text[], :edit_counts::text[]::bigint[],
@@ -50,7 +52,12 @@ WITH wanted AS (
     ) AS wanted (id, version, value, edits, actor_id)
 ), locked AS (
     SELECT b.id FROM wanted JOIN memory.blocks b ON b.organization_id = :organization_id AND b.id = wanted.id
-    WHERE b.version = wanted.version ORDER BY b.id FOR NO KEY UPDATE OF b
+    WHERE b.version = wanted.version AND b.id NOT IN (
+        SELECT owner.block_id FROM unnest(
+            :edit_block_ids::text[]::uuid[], :owner_run_ids::text[]::uuid[], :owner_fences::text[]::bigint[]
+        ) AS owner (block_id, run_id, fence)
+        WHERE {FENCED.format(":organization_id", "owner.run_id", "owner.fence")})
+    ORDER BY b.id FOR NO KEY UPDATE OF b
 ), edited AS (
     UPDATE memory.blocks b SET
         value = wanted.value, version = b.version + wanted.edits, last_updated_by_id = wanted.actor_id,
@@ -159,6 +166,8 @@ def _edit_values(before: Block, version: int, edit: ValueEdit) -> dict[str, str 
         "actor_ids": str(origin.actor_id),
         "agent_ids": id_text(origin.agent_id),
         "run_ids": id_text(origin.run_id),
+        "owner_run_ids": id_text(edit.owner[0]),
+        "owner_fences": str(edit.owner[1]),
         "step_ids": id_text(origin.step_id),
         "call_keys": record.call_key,
         "tool_names": record.tool_name,

@@ -36,7 +36,7 @@ class BubblewrapWorker:
         self._cgroup = cgroup
         self._free = free
         self._inside: int | None = None  # a descriptor of process 1 in there
-        self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
         """Counts it from its first moment on, then let it start; raises SandboxUnavailable."""
@@ -90,9 +90,11 @@ class BubblewrapWorker:
 
     async def close(self) -> None:
         """See `ports.Worker`."""
-        if self._closed:
-            return
-        self._closed = True
+        # A task of its own: whoever waits for it may be cancelled, and what is in there must go all the same.
+        self._closing = self._closing or asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self._kill()
         for descriptor in (self._started.info, self._started.errors, self._started.unblock, self._inside):
             if descriptor is not None:

@@ -195,10 +195,12 @@ class HostWorker:
             return
         self._closed = True
         self._writer.close()
-        with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                await self._writer.wait_closed()
-        self._source.release(self._name)
+        try:
+            with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
+                async with asyncio.timeout(_CONNECT_SECONDS):
+                    await self._writer.wait_closed()
+        finally:
+            self._source.release(self._name)
 
 
 def _trusting(folder: Path) -> ssl.SSLContext:

@@ -11,8 +11,8 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from services.agent.adapters.acceptance import LONGEST_LINE
 from services.agent.adapters.due_schedules import PostgresDue, run_of
-from services.agent.adapters.journal import LONGEST_LINE
 from services.agent.core.facts import Options
 from services.agent.core.messages import Message, Text
 from services.agent.resources.schedules.ports import MOST_SCHEDULES, NewSchedule, Schedule, ScheduleTime

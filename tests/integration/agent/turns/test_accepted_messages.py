@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -15,7 +15,10 @@ from services.agent.core.messages import Call, Decision, Text
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnedRun, TurnRequest
 from services.agent.driving import lease_keeper, worker
+from services.agent.servicer.messages import MessageServicer
+from services.common.context import CallContext, use_context
 from services.common.errors import Unavailable
+from services.common.ids import uuid7
 from tests.integration.agent.world import (
     ORGANIZATION,
     SECONDS,
@@ -98,6 +101,15 @@ async def roles(world: World) -> list[str]:
     return [role for role, _ in await world.history()]
 
 
+async def background(world: World, request: TurnRequest) -> bool:
+    return bool((await run(world, request))["background"])
+
+
+async def nobody_waits(world: World) -> None:
+    query = "SELECT waiting = 0 AND active_run_id IS NULL FROM agent.conversation_heads WHERE conversation_id = $1"
+    await answered(lambda: world.pool.fetchval(query, world.agent_id))
+
+
 async def waits(world: World) -> bool:
     query = "SELECT waiting > 0 AND active_run_id IS NULL FROM agent.conversation_heads WHERE conversation_id = $1"
     return bool(await world.pool.fetchval(query, world.agent_id))
@@ -161,15 +173,32 @@ async def test_it_is_found_when_nobody_said_that_the_waiting_is_over(
     assert await roles(world) == [*APPROVED, *TALKED]
 
 
+async def test_a_cancel_is_heard_while_it_is_put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease_keeper, "BEATS_PER_REPAIR", 1)
+    said = world.request("one", background=True)
+    async with world.replica() as replica:
+        await meets(world, replica, said)
+        await world.pool.execute("UPDATE agent.runs SET cancel_requested = true WHERE id = $1", said.run_id)
+        over = "UPDATE agent.conversation_heads SET pending_message_id = NULL WHERE conversation_id = $1"
+        await world.pool.execute(over, world.agent_id)
+        assert end(await follow(replica, said)).run.status is RunStatus.CANCELLED
+        await replica.send(world.answer(Decision("call_0", approve=True)))
+        await nobody_waits(world)
+    assert await roles(world) == [*APPROVED, "user"]
+
+
 async def test_it_can_be_cancelled_while_it_waits(world: World) -> None:
     said = world.request("one", background=True)
     async with world.replica() as replica:
         await meets(world, replica, said)
         assert await replica.worker.cancel(ORGANIZATION, [(said.run_id, world.agent_id)]) == [said.run_id]
         assert end(await follow(replica, said)).run.status is RunStatus.CANCELLED
+        assert await roles(world) == ["user", "assistant"]
         answer = await replica.send(world.answer(Decision("call_0", approve=True)))
         assert end(answer).run.stop_reason is StopReason.END_TURN
-    assert await roles(world) == APPROVED
+        await nobody_waits(world)
+    # Nobody answers it, but it was accepted.
+    assert await roles(world) == [*APPROVED, "user"]
 
 
 async def test_of_an_answer_that_comes_too_late_stays_what_was_said_with_it(world: World) -> None:
@@ -185,6 +214,82 @@ async def test_of_an_answer_that_comes_too_late_stays_what_was_said_with_it(worl
     assert [part for message in shown for part in message.parts if isinstance(part, Text)] == [
         *map(Text, ("Tidy up.", "Tidy.", "And thanks!", "Go on."))
     ]
+
+
+# Cancelled, or left by its client, before its turn comes ------------------------------------------------------
+
+
+async def test_what_is_cancelled_in_line_is_in_the_log_in_its_place(world: World) -> None:
+    one, two, three = (world.request(each) for each in ("one", "two", "three"))
+    of_another_run = replace(world.request("from an agent"), ancestors=(uuid7(),))
+    gate = Gate(text("Tidy."), asyncio.Event(), asyncio.Event())
+    async with world.replica() as replica:
+        replica.models.replies = [gate, text("1"), text("3")]
+        await begin(replica, world.request("Tidy up."))
+        await gate.asked.wait()
+        for each in (one, two, of_another_run, three):
+            await begin(replica, each)
+        ended = [(each.run_id, world.agent_id) for each in (two, of_another_run)]
+        assert await replica.worker.cancel(ORGANIZATION, ended) == [run_id for run_id, _ in ended]
+        # At once, and only once.
+        assert end(await follow(replica, two)).run.status is RunStatus.CANCELLED
+        assert await replica.worker.cancel(ORGANIZATION, ended) == []
+        gate.opened.set()
+        for each in (one, three):
+            assert end(await follow(replica, each)).run.status is RunStatus.COMPLETED
+    said = [said for _, said in await world.history()]
+    assert said == ["Tidy up.", "Tidy.", "one", "1", "two", "three", "3"]
+    assert await world.pool.fetchval("SELECT count(*) FROM agent.messages WHERE run_id = $1", two.run_id) == 1
+    assert await world.pool.fetchval("SELECT count(*) FROM agent.conversation_line") == 0
+
+
+async def test_what_was_cancelled_and_cannot_be_read_holds_up_nobody(world: World) -> None:
+    one, two = world.request("one"), world.request("two")
+    gate = Gate(text("Tidy."), asyncio.Event(), asyncio.Event())
+    async with world.replica() as replica:
+        replica.models.replies = [gate]
+        await begin(replica, world.request("Tidy up."))
+        await gate.asked.wait()
+        for each in (one, two):
+            await begin(replica, each)
+        broken = "UPDATE agent.conversation_line SET input = '{}' WHERE run_id = $1"
+        await world.pool.execute(broken, one.run_id)
+        await replica.worker.cancel(ORGANIZATION, [(one.run_id, world.agent_id)])
+        gate.opened.set()
+        assert end(await follow(replica, two)).run.status is RunStatus.COMPLETED
+
+
+async def test_what_was_told_to_be_accepted_stays_when_its_reader_leaves(world: World) -> None:
+    """The call waits when its turn comes, and nobody is there to be refused."""
+    said = world.request("one")
+    gate = Gate(calls("delete"), asyncio.Event(), asyncio.Event())
+    async with world.replica() as replica:
+        replica.tools.actions, replica.models.replies = {"delete": delete}, [gate]
+        nothing: Any = None
+        servicer = MessageServicer(
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            replica.worker,
+            replica.reader,
+            nothing,
+            longest_seconds=SECONDS,
+            allow_private_urls=False,
+        )
+        await begin(replica, world.request("Tidy up."))
+        await gate.asked.wait()
+        with use_context(CallContext(ORGANIZATION, ORGANIZATION, "agent", ())):
+            stream = servicer._events(said, stream_tokens=True, is_answered_late=False)
+            assert (await anext(stream)).attached.started
+            await stream.aclose()
+        await answered(lambda: background(world, said))
+        gate.opened.set()
+        await answered(lambda: waits(world))
+        await replica.send(world.answer(Decision("call_0", approve=True)))
+        assert end(await follow(replica, said)).run.status is RunStatus.COMPLETED
+    assert await roles(world) == [*APPROVED, *TALKED]
 
 
 # A run that nobody can begin ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from services.agent.core.messages import Call, Return
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_agents import AGENT_TOOLS
 from services.agent.core.ports_journal import TurnRequest
+from services.agent.driving.isolation import Isolation
 from services.common.ids import uuid7
 from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, answered, calls, end, says, text
 
@@ -30,9 +31,9 @@ def asks(agent_id: UUID, message: str = "What is it?", tool: str = ASK) -> Reply
 
 
 @asynccontextmanager
-async def replica_of(world: World, *replies: object) -> AsyncGenerator[Replica]:
+async def replica_of(world: World, *replies: object, isolation: Isolation | None = None) -> AsyncGenerator[Replica]:
     """A replica whose agents have the tools."""
-    async with world.replica() as replica:
+    async with world.replica(isolation=isolation) as replica:
         replica.tools.of_agents = tuple(sorted(AGENT_TOOLS))
         replica.models.replies = [*replies]
         yield replica

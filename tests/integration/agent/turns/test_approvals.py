@@ -18,8 +18,8 @@ from services.agent.core.facts import ClientTool, Failure, Options, RunStatus, S
 from services.agent.core.messages import Call, Decision, Image, Message, Return, Role, text_of
 from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.turn import step_id
+from services.agent.postgres.lease_sql import TICK
 from services.agent.postgres.rows import message_from_row
-from services.agent.postgres.sql import TICK
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.store import PostgresConversations
 from services.common.engine import make_engine

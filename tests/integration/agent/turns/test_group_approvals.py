@@ -142,6 +142,30 @@ async def test_waiting_is_given_up_in_the_group_and_by_its_member(world: World) 
     assert (spoken(events), rolled) == ([("Bob", "Well."), ("Eve", "E")], [])
 
 
+async def test_what_its_member_was_told_meanwhile_is_said_when_waiting_is_given_up(world: World) -> None:
+    group = await group_of(world, "round_robin", "Bob", waits="Bob")
+    request, bob = await group.request(), group.agents[0]
+    said = replace(await group.request("Are you there?"), agent_id=bob.id, conversation_id=bob.id, background=True)
+    said = replace(said, options=replace(said.options, group=None))
+    thinks, thought = asyncio.Event(), asyncio.Event()
+
+    async def think(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        thinks.set()
+        await thought.wait()
+        yield calls("roll")
+
+    async with world.replica() as replica:
+        rolled = rolling(replica, think, text("Here."))
+        round_task = asyncio.create_task(replica.send(request))
+        await thinks.wait()
+        await replica.worker.accept(said, stream=False)
+        thought.set()
+        assert stops(await round_task) is StopReason.REQUIRES_APPROVAL
+        await replica.worker.cancel(ORGANIZATION, [(request.run_id, request.conversation_id)])
+        assert stops(await replica.send(said)) is StopReason.END_TURN
+    assert (rolled, await group.told("Bob")) == ([], ["Hello.", "Are you there?"])
+
+
 async def test_a_member_that_waits_again_keeps_the_round_waiting(world: World) -> None:
     group = await group_of(world, "round_robin", "Bob", "Eve", waits="Bob")
     async with world.replica() as replica:

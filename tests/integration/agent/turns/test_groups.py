@@ -187,6 +187,27 @@ async def test_a_round_is_cancelled_with_who_speaks(world: World) -> None:
     assert await group.runs("Bob") == []
 
 
+async def test_a_round_that_is_cancelled_while_nobody_drives_it_takes_its_member_along(world: World) -> None:
+    group = await Group(world, "round_robin").made("Ada")
+    thinks = asyncio.Event()
+
+    async def think(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        thinks.set()
+        await asyncio.Event().wait()
+        yield text("never")
+
+    request = await group.request()
+    async with world.replica(replies=[think]) as victim:
+        await victim.worker.accept(request, stream=False)
+        async with asyncio.timeout(SECONDS):
+            await thinks.wait()
+        await victim.die()
+        await victim.journal.cancel(ORGANIZATION, [(request.run_id, request.conversation_id)])
+        async with world.replica(replies=[think]) as heir:
+            assert end(await heir.send(request)).run.status is RunStatus.CANCELLED
+            await answered(lambda: _all(group, "Ada", ["cancelled"]))
+
+
 async def _all(group: Group, name: str, states: list[str]) -> bool:
     return await group.runs(name) == states
 

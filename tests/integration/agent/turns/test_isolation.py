@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,11 +13,14 @@ import pytest
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.events import Event
 from services.agent.core.facts import RunStatus
+from services.agent.core.ports import ModelRequest, PartDelta, Reply
 from services.agent.core.ports_journal import OwnedRun, TurnRequest
-from services.agent.driving import worker
-from services.agent.driving.isolation import SUSPECT_CLAIMS, ChildProcesses, IsolationFailed, run_from_line, run_to_line
+from services.agent.driving import suspects, worker
+from services.agent.driving.isolation import ChildProcesses, IsolationFailed, run_from_line, run_to_line
+from services.agent.driving.suspects import SUSPECT_CLAIMS
+from tests.integration.agent.turns.test_agent_calls import asks, replica_of, runs, two_agents
 from tests.integration.agent.turns.test_lease_keeper import hang
-from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, end
+from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, answered, end, text
 
 
 async def follow(replica: Replica, request: TurnRequest) -> list[Event]:
@@ -100,6 +103,62 @@ async def test_what_a_replica_dropped_and_survived_is_no_suspect(world: World, m
         async with world.replica(isolation=elsewhere) as replica:
             assert end(await follow(replica, request)).run.status is RunStatus.COMPLETED
             assert (elsewhere.driven, away) == ([], [])
+
+
+async def test_who_waits_for_a_suspect_takes_no_place_from_it(world: World) -> None:
+    _, asked = await two_agents(world)
+    request, thinks = world.request("Ask them."), asyncio.Event()
+
+    async def think(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
+        thinks.set()
+        async for part in hang(request):
+            yield part
+
+    async with replica_of(world, asks(asked), think) as lost:
+        await lost.worker.accept(request, stream=False)
+        await thinks.wait()
+        await lost.die()
+    await world.pool.execute("UPDATE agent.runs SET fence = fence + $1", SUSPECT_CLAIMS - 1)
+    async with world.replica(capacity=0, replies=[text("It is blue.")]) as alone:
+        elsewhere = Elsewhere(alone)
+        async with replica_of(world, text("Blue, they say."), isolation=elsewhere) as replica:
+            assert end(await follow(replica, request)).run.status is RunStatus.COMPLETED
+            ((suspect, _),) = await runs(world, asked)
+            assert (elsewhere.driven, len(alone.models.requests), len(replica.models.requests)) == ([suspect], 1, 1)
+
+
+class NoPlace:
+    """Has no place for a run."""
+
+    async def drive(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Waits for one."""
+        await asyncio.Event().wait()
+
+
+async def test_a_suspect_that_waits_for_its_place_hears_its_cancel(world: World) -> None:
+    suspect = await lost_often(world, SUSPECT_CLAIMS)
+    async with world.replica(isolation=NoPlace()) as replica:
+        await answered(lambda: _is_isolated(replica, suspect))
+        await replica.worker.cancel(ORGANIZATION, [(suspect.run_id, world.agent_id)])
+        assert end(await follow(replica, suspect)).run.status is RunStatus.CANCELLED
+        assert replica.models.requests == []
+
+
+async def test_a_suspect_that_waits_for_its_place_ends_at_its_time_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspects, "SPARE_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "FIRST_PAUSE", 0.01)
+    suspect = await lost_often(world, SUSPECT_CLAIMS)
+    await world.pool.execute("UPDATE agent.runs SET deadline = clock_timestamp() + interval '1 second'")
+    async with world.replica(isolation=NoPlace()) as replica:
+        failure = end(await follow(replica, suspect)).failure
+        assert failure is not None
+        assert (failure.reason, replica.models.requests) == ("RUN_DEADLINE", [])
+
+
+async def _is_isolated(replica: Replica, request: TurnRequest) -> bool:
+    return request.run_id in replica.lease_keeper._suspects
 
 
 # The processes ----------------------------------------------------------------------------------------------

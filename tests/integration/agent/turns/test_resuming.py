@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
+from datetime import datetime, timedelta, tzinfo
 from itertools import count
 from uuid import UUID
 
+import pytest
+
+from services.agent.adapters import leases
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.core.facts import Usage
 from services.agent.core.messages import Call
@@ -48,12 +52,12 @@ async def resumed(
         await hangs.wait()
     await replica.die()
     await begun()
-    leases = PostgresLeases(world.pool, uuid7())
-    await leases.register()
-    await world.pool.execute("UPDATE agent.runs SET worker_id = $2 WHERE id = $1", request.run_id, leases.worker_id)
-    row = await leases.reclaim(ORGANIZATION, request.run_id)
+    heir = PostgresLeases(world.pool, uuid7())
+    await heir.register()
+    await world.pool.execute("UPDATE agent.runs SET worker_id = $2 WHERE id = $1", request.run_id, heir.worker_id)
+    row = await heir.reclaim(ORGANIZATION, request.run_id)
     assert row is not None
-    return accepted.owned, await leases.load(row)
+    return accepted.owned, await heir.load(row)
 
 
 async def talked(replica: Replica, world: World) -> None:
@@ -67,6 +71,22 @@ async def talked(replica: Replica, world: World) -> None:
     replica.worker._ports.memory.view = view  # type: ignore[method-assign]
     for _ in range(6):
         await replica.send(world.request("x" * 6_000))
+
+
+class Tomorrow(datetime):
+    """The clock of a host that is wrong."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "Tomorrow":
+        """A day late."""
+        return super().now(tz) + timedelta(days=1)
+
+
+async def test_the_time_that_is_left_is_that_of_the_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "datetime", Tomorrow, raising=False)
+    async with world.replica() as replica:
+        first, next_one = await resumed(world, replica)
+    assert 0 < next_one.seconds_left < first.seconds_left
 
 
 async def test_the_conversation_is_known_as_before(world: World) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from services.agent.core.events import Ended
 from services.agent.core.facts import RunStatus
+from services.agent.core.messages import Decision
 from services.agent.core.tending import TendingLimits
 from services.common.ids import uuid7
 from tests.integration.agent.world import ORGANIZATION, Replica, World, answered, calls, end, text, world_on
@@ -149,6 +150,29 @@ async def test_a_partner_that_is_busy_reads_it_all_later(world: World) -> None:
 
 async def _is(truth: bool) -> bool:
     return truth
+
+
+async def test_a_partner_that_waits_for_a_person_reads_it_all_later(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, partner = await tended(world, every=1)
+    rules = [{"type": "requires_approval", "tool_name": "roll"}]
+    await world.pool.execute("UPDATE agent.agents SET tool_rules = $2 WHERE id = $1", partner, rules)
+    async with world.replica() as replica:
+        replica.tools.actions, replica.models.replies = {"roll": _never}, [text("Answer 0."), calls("roll")]
+        await replica.send(world.request("Question 0."))
+        await rested(world, partner, 1)
+        for number in (1, 2):
+            assert (await say(replica, world, f"Question {number}.", f"Answer {number}.")).run_ids == ()
+        world.agent_id, replica.models.replies = partner, [text("Then not.")]
+        await replica.send(world.answer(Decision("call_0", reason="No.")))
+        world.agent_id = first
+        assert (await say(replica, world, "Question 3.", "Answer 3.")).run_ids
+        await rested(world, partner, 3)
+    last = (await told(world, partner))[-1]
+    assert all(f"Question {number}." in last for number in (1, 2, 3))
+    assert "Question 0." not in last
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
 
 
 async def test_tokens_of_a_day_are_a_bound(agent_url: str) -> None:

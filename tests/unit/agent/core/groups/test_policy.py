@@ -17,7 +17,6 @@ from services.agent.core.groups.words import (
     instructions,
     told,
     tools_for,
-    was_given_up,
 )
 from services.agent.core.messages import Call, Decision, Image, Message, Role, Text
 from services.agent.core.ports_agents import AgentName
@@ -186,12 +185,3 @@ def test_the_answer_goes_to_who_asked_under_its_own_ids() -> None:
     given = {"call_0": Decision("", approve=True, request_id="the group's")}
     action = go_on(plan("swarm"), call, given, step=4)
     assert action == Speak(4, BOB.id, "hand_over", (Decision("call_0", approve=True),))
-
-
-def test_what_was_given_up_is_known_until_the_member_speaks() -> None:
-    call = replace(said(BOB, "May I?"), parts=(Call(id="call_0", name="roll", gate="approval"),))
-    declined = message("tool", "")
-    assert was_given_up((call, declined, message("user", "Go on."), said(ADA, "A")), BOB.id)
-    assert not was_given_up((call, declined, said(BOB, "Well.")), BOB.id)
-    assert not was_given_up((call,), BOB.id)
-    assert not was_given_up((said(BOB, "Well."), declined), ADA.id)
