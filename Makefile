@@ -15,6 +15,8 @@ SDK_EXTRAS := bedrock e2b modal
 EXTRAS ?= $(if $(AWS_BEARER_TOKEN_BEDROCK)$(AWS_ACCESS_KEY_ID)$(BEDROCK_BASE_URL),bedrock) $(filter e2b modal,$(LOCI_SANDBOX))
 NODE_TESTS := $(patsubst %/package-lock.json,%,$(wildcard tests/e2e/*/package-lock.json))
 NODE_CLIENTS := $(NODE_TESTS:%=%/node_modules/.package-lock.json)
+# Clients in Python that tests run, each with what it wants in an environment of its own.
+PROGRAMS := $(patsubst %/requirements.lock,%/.venv/.ready,$(wildcard tests/e2e/programs/*/requirements.lock))
 PROTOS := $(shell find protos -name '*.proto' | sort)
 # Where they lie, too: a file added, renamed or removed changes its folder's time.
 PROTO_FOLDERS := $(shell find protos -mindepth 1 -type d)
@@ -56,7 +58,7 @@ test-all: ## Run all checks and tests, 30 minutes; if all passes, note that in .
 	@.ci/run --all
 
 .PHONY: test-parts
-test-parts: setup-dev protos $(NODE_CLIENTS) ## Run long parts of the tests: PARTS="deaths search", see tests/suite/parts.py.
+test-parts: setup-dev protos $(NODE_CLIENTS) $(if $(filter programs,$(PARTS)),$(PROGRAMS)) ## Run long parts of the tests: PARTS="deaths search", see tests/suite/parts.py.
 	@$(SUITE) $(PARTS) $(ARGS)
 
 .PHONY: test-live
@@ -107,8 +109,8 @@ bench: setup-dev protos ## Measure turns against a fake provider (ARGS=llm: the 
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-memory
-bench-memory: setup-dev protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1"); no model needed.
-	@$(BIN)/python -m bench.memory_score $(ARGS)
+bench-memory: setup-dev protos ## Score what memory finds again, per search mode, beside a BM25 library (ARGS="--seed 1", or DATA=file.json in LoCoMo's form); no model needed.
+	@$(BIN)/python -m bench.memory_score $(if $(DATA),--data $(DATA)) $(ARGS)
 
 .PHONY: api-coverage
 api-coverage: setup-dev protos ## Write docs/api-coverage.md: which routes there are, and what tests them.
@@ -139,9 +141,15 @@ node_modules/.package-lock.json: package-lock.json
 tests/e2e/%/node_modules/.package-lock.json: tests/e2e/%/package-lock.json
 	$(npm_ci)
 
+tests/e2e/programs/%/.venv/.ready: tests/e2e/programs/%/requirements.lock scripts/install
+	@test -x $(@D)/bin/pip || $(PYTHON) -m venv --clear $(@D)
+	@scripts/install $(@D) $<
+	@touch $@
+
 # The same, where a machine must have them: .ci/run.
 need_node = for folder in $(1); do test -e $$folder/node_modules/.package-lock.json || { echo "not installed: $$folder"; exit 1; }; done
-.PHONY: node-root node-clients
+.PHONY: node-root node-clients programs
+programs: $(PROGRAMS)
 node-root: setup node_modules/.package-lock.json
 	@$(call need_node,. $(NODE_WORKER))
 node-clients: $(NODE_CLIENTS)
@@ -194,4 +202,5 @@ lock: ## Resolve pyproject.toml anew into requirements/*.lock (needs uv; LOCKFLA
 	lock pyproject.toml $$(extras $(RUN_EXTRAS)) --group protos $$same -o requirements/run.lock; \
 	lock pyproject.toml $$same -o requirements/common.lock; \
 	for extra in $(RUN_EXTRAS) $(SDK_EXTRAS); do lock pyproject.toml --extra $$extra $$same -o requirements/$$extra.lock; done; \
-	for group in node protos sandbox; do lock --group $$group $$same -o requirements/$$group.lock; done
+	for group in node protos sandbox; do lock --group $$group $$same -o requirements/$$group.lock; done; \
+	for folder in tests/e2e/programs/*; do lock $$folder/requirements.in $(LOCKFLAGS) -o $$folder/requirements.lock; done

@@ -52,7 +52,8 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_GATEWAY_URL": gateway_url(settings.host, settings.port),
         "GRPC_ENABLE_FORK_SUPPORT": "false",  # ours start programs by exec alone
     }
-    if is_loopback(settings.host) and not any(settings.environment.get(name) for name in _OTHERS_COME):
+    alone = is_loopback(settings.host) and not any(settings.environment.get(name) for name in _OTHERS_COME)
+    if alone:
         # Whoever adds a provider sits at this machine, and its models often do, too.
         defaults["LOCI_ALLOW_PRIVATE_PROVIDERS"] = "true"
         if not settings.asks_callers:
@@ -62,6 +63,8 @@ def environment(settings: RunSettings, home: Home, name: str, database_url: str 
         "LOCI_HOME": str(home.root),
         "LOCI_HOST": settings.host,
         "LOCI_PORT": str(settings.port),
+        # What programs on this machine itself are for; see LOCI_MCP_STDIO.
+        "LOCI_SINGLE_USER": "true" if alone and not settings.asks_callers else "false",
         "PYTHONPATH": f"{ROOT}:{ROOT / 'gen'}",
         **{f"LOCI_{service.upper()}_ADDR": f"unix://{home.socket(service)}" for service in SERVICES},
     }

@@ -18,6 +18,7 @@ from gateway.catalogue import Catalogue
 from gateway.errors.problems import TRACE_HEADER
 from gateway.git import routes as git_memory
 from gateway.mcp_api.endpoint import McpEndpoint
+from gateway.openai_api import embeddings as openai_embeddings
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api import routes as openai_compatible
 from gateway.openai_api.responses import routes as openai_responses
@@ -68,6 +69,7 @@ from gateway.resources.usage import routes as usage
 from gateway.rest.services import Services
 from gateway.server import ade
 from gateway.server.dispatcher import Dispatcher
+from gateway.server.forwarded import ForwardedRequests
 from gateway.server.middleware import RequestMiddleware
 from gateway.settings import Settings
 from gateway.sockets import routes as sockets
@@ -104,6 +106,7 @@ _ROUTERS = (
     sandbox_configs,
     models,
     openai_compatible,
+    openai_embeddings,
     openai_responses,
     providers,
     embedding_changes,
@@ -135,11 +138,17 @@ _ROUTERS = (
 # Headers of answers that pages of other origins may read.
 _EXPOSED = [
     TRACE_HEADER,
+    "content-disposition",
+    "etag",
+    "location",
     "retry-after",
+    "x-loci-without-vectors",
     "x-ratelimit-limit",
     "x-ratelimit-remaining",
     "x-ratelimit-reset",
+    "x-search-mode",
     "x-should-retry",
+    "x-upload-result",
 ]
 
 
@@ -178,7 +187,7 @@ def build(
     app.state.services = Services(settings, peers, Catalogue(peers), ConversationAgents(peers))
     for module in _ROUTERS:
         app.include_router(module.router, prefix="/v1")
-    for module in (openai_compatible, openai_responses):
+    for module in (openai_compatible, openai_embeddings, openai_responses):
         app.include_router(module.router, prefix=openai_errors.PREFIX, include_in_schema=False)
     mcp = McpEndpoint(app.state.services)
     app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
@@ -207,5 +216,9 @@ def build(
             allow_methods=["*"],
             allow_headers=["*"],
             expose_headers=_EXPOSED,
+            # A page of an allowed origin may be on the internet, and this server in the network at home.
+            allow_private_network=True,
         )
+    if settings.trusted_proxies:
+        served = ForwardedRequests(served, settings.trusted_proxies)
     return Gateway(served, app, peers, mcp)

@@ -43,6 +43,7 @@ from loci.tool.v1.sandbox_config_service_pb2_grpc import SandboxConfigServiceStu
 from loci.tool.v1.tool_service_pb2_grpc import ToolServiceStub
 from services.common.channel import make_channel
 from services.common.errors import Cancelled, LociError, Unavailable, from_rpc
+from services.common.server import READY
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response")
@@ -55,7 +56,7 @@ _LOST = frozenset({"PEER_UNAVAILABLE", "CANCELLED"})
 async def _asked(service: "tuple[str, Any]") -> tuple[str, bool]:
     name, health = service
     try:
-        response = await health.Check(HealthCheckRequest(), timeout=READY_SECONDS)
+        response = await health.Check(HealthCheckRequest(service=READY), timeout=READY_SECONDS)
     except grpc.RpcError:
         return name, False
     return name, response.status == HealthCheckResponse.SERVING

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from services.common.settings import Env, SettingsError
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 MEBIBYTE = 1024 * 1024
 ADE_FOLDER = Path(__file__).resolve().parents[1] / "ade" / "dist"
 _LONGEST_KEY_CACHE = 10.0
@@ -59,6 +61,8 @@ class Settings:
     default_embedding: str = "loci/hash"
     # Of tools that a model is asked to write.
     default_model: str = "loci/demo"
+    # Proxies whose word on their clients is taken.
+    trusted_proxies: tuple[Network, ...] = ()
     # Where browsers reach us; empty: where the request that asks says.
     public_url: str = ""
     # With the built page that is served at /.
@@ -116,6 +120,7 @@ def settings_from(env: Env) -> Settings:
         max_upload_bytes=env.integer("LOCI_MAX_UPLOAD_MB", default=100, least=1, most=1024) * MEBIBYTE,
         default_embedding=env.text("LOCI_DEFAULT_EMBEDDING", default="loci/hash"),
         default_model=env.text("LOCI_DEFAULT_MODEL", default="loci/demo"),
+        trusted_proxies=_trusted_proxies(env),
         public_url=_public_url(env),
         ade_folder=env.path("LOCI_ADE_FOLDER", default=ADE_FOLDER),
         **peers,
@@ -182,6 +187,21 @@ def _allowed_hosts(env: Env) -> tuple[str, ...]:
                 "or *, for example LOCI_ALLOWED_HOSTS=loci.example.com,loci.internal"
             )
     return tuple(filter(None, hosts))
+
+
+def _trusted_proxies(env: Env) -> tuple[Network, ...]:
+    named = filter(None, (each.strip() for each in env.text("LOCI_TRUSTED_PROXIES", default="").split(",")))
+    return tuple(map(_network, named))
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError:
+        raise SettingsError(
+            f"LOCI_TRUSTED_PROXIES names {text!r}; expected addresses and networks of proxies, and commas between "
+            "them, for example LOCI_TRUSTED_PROXIES=127.0.0.1,10.1.0.0/16"
+        ) from None
 
 
 def _public_url(env: Env) -> str:

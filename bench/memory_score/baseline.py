@@ -21,7 +21,7 @@ class Baseline:
         self._indexes = {tenant: _index([history.text(note) for note in of]) for tenant, of in self._notes.items()}
 
     def answer(self, question: Question) -> Answer:
-        """The first ten that share a word."""
+        """The first that share a word."""
         notes = self._notes[question.tenant]
         mask = numpy.array([float(_within(question, note)) for note in notes])
         tokens = bm25s.tokenize([question.text], show_progress=False, return_ids=False)

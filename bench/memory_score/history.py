@@ -80,13 +80,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """notes: as first remembered, in order of time. corrected: new texts. deleted: notes that were taken back."""
+    """notes: as first remembered, in order of time. corrected: new texts. deleted: notes that were taken back.
 
-    words: Vocabulary
+    words: those that it is made of, None for one that people said.
+    """
+
     notes: Sequence[Note]
     corrected: dict[UUID, str]
     deleted: frozenset[UUID]
     questions: Sequence[Question]
+    words: Vocabulary | None = None
 
     def text(self, note: Note) -> str:
         """Returns the text as it is at the end."""
@@ -116,11 +119,11 @@ def make(seed: int, size: Size) -> History:
             _session(tenant, session, words, size, seed)
         _afterwards(tenant, words)
     return History(
-        words,
         [note for tenant in tenants for note in tenant.notes],
         {old.note.id: new.note.text for tenant in tenants for old, new in tenant.corrected.values()},
         frozenset(note_id for tenant in tenants for note_id in tenant.deleted),
         [question for tenant in tenants for question in _questions(tenant, words, size)],
+        words,
     )
 
 

@@ -16,6 +16,7 @@ from loci.llm.v1 import model_service_pb2 as llm_pb
 from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as passage_pb
 from services.common.ids import from_public, to_public
+from services.common.search_settings import SearchSettings
 from services.common.timestamps import timestamp
 from tests.integration.memory.harness import ConceptModels, Memory, embeddings, memory_service
 
@@ -43,12 +44,12 @@ class OneModel(ConceptModels):
 
 
 @asynccontextmanager
-async def memory_with(url: str, folder: Path, embedding: Embedding) -> AsyncIterator[Memory]:
+async def memory_with(url: str, folder: Path, embedding: Embedding, settings: SearchSettings) -> AsyncIterator[Memory]:
     """A memory service on a migrated database whose embedding model is `embedding`."""
     models = OneModel(function=embedding)  # type: ignore[abstract] # the rest of that service is not called
     async with (
         embeddings(folder, models) as channel,
-        memory_service(url, folder, llm_channel=channel, models=models) as memory,
+        memory_service(url, folder, llm_channel=channel, models=models, search_settings=settings) as memory,
     ):
         yield memory
 
@@ -93,17 +94,17 @@ class Product:
                 passage_pb.DeletePassageRequest(agent_id=agent_id, passage_id=passage_id)
             )
 
-    async def answers(self, mode: str) -> list[Answer]:
-        """Returns the answer to every question, in order."""
+    async def answers(self, mode: str, memory: Memory | None = None) -> list[Answer]:
+        """Returns the answer to every question, in order; `memory`: another service on the same database."""
         gate = asyncio.Semaphore(4)
 
         async def one(question: Question) -> Answer:
             async with gate:
-                return await self._answer(question, mode)
+                return await self._answer(question, mode, memory or self._memory)
 
         return list(await asyncio.gather(*map(one, self._history.questions)))
 
-    async def _answer(self, question: Question, mode: str) -> Answer:
+    async def _answer(self, question: Question, mode: str, memory: Memory) -> Answer:
         request = passage_pb.SearchPassagesRequest(
             agent_id=self._agents[question.tenant],
             query=question.text,
@@ -112,8 +113,8 @@ class Product:
             start_time=None if question.start is None else timestamp(question.start),
             end_time=None if question.end is None else timestamp(question.end),
         )
-        with self._memory.of(self._organizations[question.tenant]):
-            hits = (await self._memory.passages.SearchPassages(request)).hits
+        with memory.of(self._organizations[question.tenant]):
+            hits = (await memory.passages.SearchPassages(request)).hits
         ids = [from_public("passage", hit.passage.id) for hit in hits]
         return Answer(question, ids, [hit.passage.text for hit in hits], [self._tenant(note_id) for note_id in ids])
 

@@ -16,7 +16,7 @@ class Skip(NamedTuple):
 
 
 def decode_json(text: str) -> Any:
-    """Parses JSON as Postgres keeps it, without NUL and halves of surrogate pairs, which cannot be stored here."""
+    """Parses JSON as Postgres keeps it, without NUL and lonely halves of characters, which cannot be stored here."""
     value = json.loads(text)
     return _storable(value) if "\\u" in text else value
 
@@ -34,8 +34,9 @@ def _storable(value: Any) -> Any:
 
 
 def storable(text: str) -> str:
-    """Returns the text without NUL and lone surrogates."""
-    return text.replace("\0", "").encode(errors="ignore").decode()
+    """Returns the text without NUL, and with U+FFFD for a lonely half of a character."""
+    text = text.replace("\0", "")
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def dump(value: Any) -> str:

@@ -168,9 +168,11 @@ class _Import:
         tool_id = to_public("tool", uuid7())
         request = tool_service_pb2.CreateToolRequest(tool_id=tool_id, tool=drafts.tool_draft(tool))
         with _named(f"{tool.id} ({name[:60]})"):
-            created = (await self._peers.call(self._peers.tools.CreateTool, request)).tool
+            created = await self._peers.call(self._peers.tools.CreateTool, request)
+        for warning in created.warnings:
+            self._warn(f"the tool {name[:100]}: {warning}")
         self._later(self._peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=tool_id))
-        return created.id
+        return created.tool.id
 
     async def _replace(self, tool: FileTool, stored: tool_pb2.Tool) -> None:
         before = tool_pb2.Tool(
@@ -189,7 +191,9 @@ class _Import:
         mask = FieldMask(paths=_REPLACED)
         changed = tool_service_pb2.UpdateToolRequest(tool_id=stored.id, tool=draft, update_mask=mask)
         with _named(f"{tool.id} ({stored.name})"):
-            await self._peers.call(self._peers.tools.UpdateTool, changed)
+            updated = await self._peers.call(self._peers.tools.UpdateTool, changed)
+        for warning in updated.warnings:
+            self._warn(f"the tool {stored.name}: {warning}")
         back = tool_service_pb2.UpdateToolRequest(tool_id=stored.id, tool=before, update_mask=mask)
         self._later(self._peers.tools.UpdateTool, back)
 

@@ -41,6 +41,8 @@ def of_document(document: Any) -> AgentFile:
 
 
 def _unwrapped(data: bytes) -> Any:
+    if encoding := _other_encoding(data):
+        raise invalid_file(f"{_CORRUPTED} It is {encoding}, and JSON is UTF-8: save it as UTF-8.")
     value: Any = data.removeprefix(b"\xef\xbb\xbf")
     for _ in range(_MOST_WRAPPINGS):
         try:
@@ -52,6 +54,20 @@ def _unwrapped(data: bytes) -> Any:
         if not isinstance(value, str):
             return value
     raise invalid_file(_CORRUPTED)
+
+
+def _other_encoding(data: bytes) -> str:
+    """Returns what a file is encoded in that is not UTF-8; "" for UTF-8. Every JSON text begins with an ASCII
+    character."""
+    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or data[:3] == b"\0\0\0":
+        return "UTF-32"
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:2]:
+        return "UTF-16"
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return f"in another encoding (byte {error.start:,} is no UTF-8)"
+    return ""
 
 
 def _told(error: ValidationError) -> str:

@@ -49,7 +49,7 @@ def read(content: bytes) -> Memory:
     match = _HEAD.match(text)
     if match is None:
         return Memory(text.removesuffix("\n"))
-    fields = dict(_field(line) for line in match[1].splitlines() if line.strip())
+    fields = dict(_field(line) for line in match[1].split("\n") if line.strip())
     value = text[match.end() :].removesuffix("\n")
     return Memory(value, fields.get("description") or None, _limit(fields.get("limit")), _flag(fields.get("read_only")))
 

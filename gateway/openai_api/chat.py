@@ -66,6 +66,8 @@ def _return(message: ChatMessage) -> ToolReturn:
 
 
 def _content(message: ChatMessage) -> Content:
+    if message.content is None and message.role in ("system", "developer"):
+        return ""
     if message.content is None:
         raise InvalidRequest(f"a message of role {message.role} needs `content`", "body", "messages")
     return message.content if isinstance(message.content, str) else [_part(part) for part in message.content]

@@ -12,13 +12,15 @@ from starlette.types import Scope
 from gateway.errors.problems import Problem, param_of
 
 PREFIX = "/openai/v1"
-_CHAT, _MODELS, _RESPONSES = "/v1/chat/completions", "/v1/models", "/v1/responses"
+_CHAT, _EMBEDDINGS, _MODELS, _RESPONSES = "/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/responses"
 # Codes that OpenAI's clients know; the others are our reasons in lower case.
 _CODES = {
     "AGENT_NOT_FOUND": "model_not_found",
+    "EMBEDDING_NOT_FOUND": "model_not_found",
     "LLM_CONTEXT_OVERFLOW": "context_length_exceeded",
     "LLM_QUOTA_EXHAUSTED": "insufficient_quota",
     "LLM_RATE_LIMIT": "rate_limit_exceeded",
+    "MODEL_NOT_FOUND": "model_not_found",
     "PASSWORD_REQUIRED": "invalid_api_key",
 }
 _TYPES = {401: "authentication_error", 402: "insufficient_quota", 403: "permission_error", 429: "rate_limit_error"}
@@ -27,7 +29,7 @@ _TYPES = {401: "authentication_error", 402: "insufficient_quota", 403: "permissi
 def speaks_openai(scope: Scope) -> bool:
     """Returns whether a request, its path in canonical form, is answered in OpenAI's shapes."""
     path = scope["path"]
-    if path in (_CHAT, _RESPONSES) or path.startswith((f"{PREFIX}/", f"{_RESPONSES}/")):
+    if path in (_CHAT, _EMBEDDINGS, _RESPONSES) or path.startswith((f"{PREFIX}/", f"{_RESPONSES}/")):
         return True
     return (path == _MODELS or path.startswith(f"{_MODELS}/")) and asks_openai(scope)
 
@@ -46,8 +48,8 @@ def render(problem: Problem) -> Problem:
         which = f"The model `{problem.name}`" if problem.name else "The model"
         message = f"{which} does not exist: give an agent's id or its name; GET {_MODELS}?format=openai lists them"
         param = "model"
-    status = 400 if problem.status == 422 else problem.status
     code = _CODES.get(problem.reason) or problem.reason.lower() or None
+    status = 404 if code == "model_not_found" else 400 if problem.status == 422 else problem.status
     return replace(problem, status=status, body=content(message, type_of(status), code, param))
 
 

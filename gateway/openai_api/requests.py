@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gateway.errors.invalid import InvalidRequest
-from gateway.rest.body import Body, Int32, Json
+from gateway.rest.body import Body, Int32, Json, LenientBody
 
 # What would change the form of an answer, so that silence would be worse than a refusal; and how to have it.
 _REFUSED = {
@@ -34,20 +34,20 @@ class Function(Body):
     parameters: Json | None = None
 
 
-class Tool(Body):
+class Tool(LenientBody):
     """A tool that the client runs."""
 
     type: str = "function"
     function: Function | None = None
 
 
-class StreamOptions(Body):
+class StreamOptions(LenientBody):
     """The extras of a stream."""
 
     include_usage: bool = False
 
 
-class ChatCompletion(Body):
+class ChatCompletion(LenientBody):
     """Body of chat.completions.create. `model` is an agent; `max_steps` and `on_busy` are Loci's own, as for messages.
 
     How the model samples (temperature, max_tokens, seed, reasoning_effort ...) is the agent's setting; what is said of

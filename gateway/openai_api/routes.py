@@ -21,6 +21,7 @@ from gateway.openapi.schemas import OBJECT
 from gateway.resources.model_calls.routes import GENERATE_SECONDS
 from gateway.resources.models.schemas import MODELS
 from gateway.rest.convert import Rest
+from gateway.rest.event_frames import HEADERS
 from gateway.rest.paging import MOST_PER_PAGE
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -68,7 +69,9 @@ async def _answer_aside(loci: Services, body: ChatCompletion, agent_id: str) -> 
     answer = await loci.peers.call(generate, side_prompts.generation(body, agent_id), timeout=GENERATE_SECONDS)
     if not body.stream:
         return json_response(side_prompts.completion(answer, agent_id))
-    return Response(b"".join(side_prompts.frames(answer, agent_id, body)), media_type="text/event-stream")
+    return Response(
+        b"".join(side_prompts.frames(answer, agent_id, body)), media_type="text/event-stream", headers=HEADERS
+    )
 
 
 @router.get("/models")

@@ -12,7 +12,7 @@ from gateway.openai_api.chat import usage
 from gateway.openai_api.requests import ChatCompletion, ChatMessage
 from gateway.rest.body import dump
 from gateway.rest.convert import Rest
-from gateway.turns.sse import DONE, frame
+from gateway.rest.event_frames import DONE, frame
 from loci.agent.v1 import model_call_service_pb2
 from services.common.ids import uuid7
 

@@ -10,13 +10,13 @@ from gateway.errors.problems import problem_of_turn
 from gateway.openai_api import errors as openai_errors
 from gateway.openai_api.chat import ChunkDeltas, finish, usage
 from gateway.rest.convert import Rest
+from gateway.rest.event_frames import DONE, PING, frame
 from gateway.turns.deltas import Deltas
 from gateway.turns.speech import SpeechRenderer
-from gateway.turns.sse import DONE, SseRenderer, frame
+from gateway.turns.sse import SseRenderer
 from loci.agent.v1 import message_service_pb2
 from services.common.errors import LociError
 
-_PING = b": ping\n\n"
 _CHANGED = "the provider failed in the middle and said something else when it was asked again; what came is void"
 
 
@@ -75,7 +75,7 @@ class AnswerRenderer(SseRenderer):
 
     def ping(self) -> bytes:
         """Returns a comment, which clients pass over."""
-        return _PING
+        return PING
 
     def broken(self, failure: LociError | None) -> list[bytes]:
         """Returns the end of a stream whose source was lost for good, or (None) that met a bug."""

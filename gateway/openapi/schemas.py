@@ -87,6 +87,11 @@ def record(
     return named(name, {"type": "object", "properties": properties, "required": required})
 
 
+def context_of(name: str, items: Schema) -> Schema:
+    """Returns what stands before and after something found."""
+    return record(name, {"before": array(items), "after": array(items)})
+
+
 # What was done, in words.
 MESSAGE = record("MessageOfSuccess", {"message": TEXT})
 

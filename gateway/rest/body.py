@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from gateway.errors.invalid import InvalidRequest
@@ -29,6 +37,22 @@ class Body(BaseModel):
     """A request body. Fields it does not know are ignored, as in the reference."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+class LenientBody(Body):
+    """A body of requests that chat clients make: some send null for every setting that they leave alone."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_default(cls, body: Any) -> Any:
+        if not isinstance(body, dict) or None not in body.values():
+            return body
+        return {name: value for name, value in body.items() if value is not None or not _has_default(cls, name)}
+
+
+def _has_default(body: type[BaseModel], name: str) -> bool:
+    field = body.model_fields.get(name)
+    return field is not None and not field.is_required() and field.get_default(call_default_factory=True) is not None
 
 
 def deprecated(default: Any = None) -> Any:

@@ -1,7 +1,8 @@
 """JSON bodies, parsed strictly: what Postgres or a model provider would choke on later is refused here.
 
-orjson refuses lone surrogates, NaN, infinities and invalid UTF-8; this refuses NUL, deep nesting and names that stand
-twice in an object besides.
+orjson refuses NaN, infinities and invalid UTF-8; this refuses NUL, deep nesting and names that stand twice in an object
+besides. Half a character, as JavaScript writes it where a text was cut, is no reason to lose the rest: it becomes
+U+FFFD.
 """
 
 import json
@@ -9,6 +10,8 @@ from typing import Any
 
 import orjson
 from starlette.requests import Request
+
+from services.common.core.json_text import well_formed_json
 
 MAX_DEPTH = 100
 _TWICE = "an object has the same name twice"
@@ -35,6 +38,7 @@ def parse(body: bytes) -> Any:
     """Returns the value in `body`. Raises json.JSONDecodeError, also for NUL in a text, nesting above MAX_DEPTH and
     names that stand twice in an object.
     """
+    body = _well_formed(body)
     value = orjson.loads(body)
     # Both counts are a scan in C; the walk in Python is for the few bodies that could be guilty.
     if b"\\u0000" in body or body.count(b"{") + body.count(b"[") > MAX_DEPTH:
@@ -46,6 +50,16 @@ def parse(body: bytes) -> Any:
     elif body.count(b'"') > orjson.dumps(value).count(b'"'):
         raise InvalidJson(_TWICE)
     return value
+
+
+def _well_formed(body: bytes) -> bytes:
+    """Returns a body that has escapes with the lonely halves among them replaced."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    try:
+        return well_formed_json(body.decode()).encode()
+    except UnicodeDecodeError:
+        return body  # no JSON, as orjson says with the place
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:

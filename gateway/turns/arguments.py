@@ -7,12 +7,16 @@ compares it with the whole arguments afterwards.
 import json
 import re
 
+from services.common.core.json_text import well_formed
+
 # Outside of texts: brackets and signs one by one; numbers, literals and blanks in a run.
 _SIGN = re.compile(r'[{}\[\]:,"]|[^{}\[\]:,"]+')
-# Inside of one: its end, plain characters, an escape; a high surrogate only with the low one that belongs to it.
+# Inside of one: its end, plain characters, an escape; a high surrogate with the low one that belongs to it, or alone
+# where it is certain that none follows.
 _PIECE = re.compile(
     r'"|[^"\\\x00-\x1f]+|\\["\\/bfnrt]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}'
-    r"|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"
+    r"|\\u(?![dD][89abAB])[0-9a-fA-F]{4}"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?=[^\\]|\\[^u]|\\u(?:[^dD]|[dD][^c-fC-F]))"
 )
 # What can still become an escape when more comes.
 _UNFINISHED = re.compile(r"\\(u[0-9a-fA-F]{0,4}(\\(u[0-9a-fA-F]{0,3})?)?)?")
@@ -55,7 +59,7 @@ class TextArgument:
             self._in_text, self._over = False, self._wanted
             return ""
         if piece[0] == "\\":
-            piece = json.loads(f'"{piece}"')
+            piece = well_formed(json.loads(f'"{piece}"'))
         if self._wanted:
             return piece
         if self._depth == 1 and not self._after_colon:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.access.stream_reauth import ENDED
+from gateway.rest.event_frames import HEADERS
 from gateway.turns.events import Interruption
 from gateway.turns.sse import SseRenderer
 from loci.agent.v1 import message_service_pb2
@@ -19,7 +20,6 @@ logger = logging.getLogger(__name__)
 
 Events = AsyncGenerator[message_service_pb2.TurnEvent | Interruption, None]
 _LAST = {"type": "http.response.body", "body": b"", "more_body": False}
-_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 class EventStream(Response):
@@ -38,7 +38,7 @@ class EventStream(Response):
     ) -> None:
         # No body: the headers must not name a length.
         self.status_code, self.background, self.body = 200, None, b""
-        self.init_headers(_HEADERS)
+        self.init_headers(HEADERS)
         del self.headers["content-length"]
         self._first = first
         self._events = events

@@ -8,24 +8,16 @@ Where chunks are numbered, `id:` is the number too: browsers send the last one b
 of one event the last has it, so that who was cut off between them is told the event again.
 """
 
-import orjson
-
 from gateway.rest.convert import Rest
+from gateway.rest.event_frames import DONE, frame
 from gateway.turns.renderer import EventRenderer
 from loci.agent.v1 import agent_pb2, message_service_pb2
 from services.common.errors import LociError
 
-DONE = b"data: [DONE]\n\n"
-
-
-def frame(content: Rest) -> bytes:
-    """Returns a content as a server-sent event."""
-    return b"data: " + orjson.dumps(content) + b"\n\n"
-
 
 def error_frame(content: Rest) -> bytes:
     """Returns the chunk that makes the SDKs raise."""
-    return b"event: error\n" + frame(content)
+    return frame(content, "error")
 
 
 class SseRenderer(EventRenderer):

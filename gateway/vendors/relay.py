@@ -5,12 +5,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors.problems import problem_of
 from gateway.peers import Peers, stream
+from gateway.rest.event_frames import HEADERS, LineEndEscaper, frame
 from gateway.vendors.errors import render
 from loci.llm.v1 import forward_service_pb2 as wire
 from services.common.errors import LociError, Unavailable
@@ -33,6 +33,7 @@ class Relay(Response):
         self._ended = ended
         # Of the answer, once it has begun.
         self._content_type: str | None = None
+        self._escaper = LineEndEscaper()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves the answer until it ends or the client leaves."""
@@ -56,8 +57,7 @@ class Relay(Response):
                 raise
             logger.warning("a vendor's answer broke off: %s", error.message)
             if self._content_type.startswith(_STREAM):
-                content = orjson.dumps(render(replace(problem_of(error), message=error.message)).body)
-                body = b"event: error\ndata: " + content + b"\n\n"
+                body = frame(render(replace(problem_of(error), message=error.message)).body, "error")
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             await send(_LAST)
 
@@ -68,19 +68,25 @@ class Relay(Response):
                     case "head":
                         await self._begin(event.head, send)
                     case "chunk":
-                        await send({"type": "http.response.body", "body": event.chunk, "more_body": True})
+                        await send({"type": "http.response.body", "body": self._chunk(event.chunk), "more_body": True})
                     case "end":
+                        if rest := self._escaper.close():
+                            await send({"type": "http.response.body", "body": rest, "more_body": True})
                         if self._ended is not None:
                             await self._ended(event.end.text)
                         await send(_LAST)
                         return
         raise Unavailable("the answer ended before its end", reason="STREAM_INCOMPLETE")
 
+    def _chunk(self, chunk: bytes) -> bytes:
+        return self._escaper.feed(chunk) if (self._content_type or "").startswith(_STREAM) else chunk
+
     async def _begin(self, head: wire.ForwardHead, send: Send) -> None:
         self._content_type = head.headers.get("content-type", "")
-        own = {"cache-control": "no-cache", "x-accel-buffering": "no"} if self._content_type.startswith(_STREAM) else {}
+        # A vendor's own word on caches says less.
+        own = HEADERS if self._content_type.startswith(_STREAM) else {}
         headers = [
-            (name.encode(), value.encode("latin-1", "replace")) for name, value in {**own, **head.headers}.items()
+            (name.encode(), value.encode("latin-1", "replace")) for name, value in {**head.headers, **own}.items()
         ]
         await send({"type": "http.response.start", "status": head.status, "headers": headers})
 

@@ -6,12 +6,14 @@ from services.agent.adapters.recall.indexes import VectorIndexing
 from services.agent.adapters.stores import open_agent_pool, postgres_stores
 from services.agent.adapters.streams.notices import notices_of
 from services.agent.bootstrap import AUDIENCE, build
+from services.agent.driving.lease_keeper import BEAT_PATIENCE
 from services.agent.settings import Settings, read_database, webhook_secret
 from services.common import telemetry
 from services.common.channel import make_channel
 from services.common.database import wait_for_database
 from services.common.engine import make_engine
 from services.common.migrate import migrate
+from services.common.own_connection import OwnConnection
 from services.common.own_places import OWN, places_of
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
@@ -29,7 +31,16 @@ async def serve(env: Env) -> None:
     channels = [make_channel(address) for address in (addresses.memory, addresses.llm_gateway, addresses.tool_runner)]
     peers = grpc_peers(*channels, signer=settings.signer)
     embedder = peers.embedder if settings.message_vectors else None
-    stores = postgres_stores(pool, engine, peers.memory, embedder, on_busy=settings.on_busy)
+    beats = OwnConnection(database.url, patience=BEAT_PATIENCE, pgbouncer=database.pgbouncer)
+    stores = postgres_stores(
+        pool,
+        engine,
+        peers.memory,
+        embedder,
+        on_busy=settings.on_busy,
+        search_settings=settings.search,
+        beats=beats,
+    )
     indexing = VectorIndexing(pool, database.direct_url, memory_mib=settings.index_mib)
     notices = notices_of(database)
     # Before anything is bound: nobody shall connect to a socket that is not served yet.
@@ -67,6 +78,7 @@ async def serve(env: Env) -> None:
             built.recorder.stop,
             *(channel.close for channel in channels),
             engine.dispose,
+            beats.close,
             pool.close,
         ),
     )

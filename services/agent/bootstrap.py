@@ -1,5 +1,6 @@
 """Puts the agent service together. Tests do it with this, too."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -253,4 +254,10 @@ def build(
                 setting=EXTERNAL_LISTEN,
             )
         )
+
+    async def tell_ready(holds: bool) -> None:
+        await asyncio.gather(*(server.tell_ready(holds) for server in servers))
+
+    # A replica whose runs others may take is sent no more of them.
+    lease_keeper.on_lease = tell_ready
     return AgentProcess(servers, lease_keeper, deliveries, callback_deliveries, recorder, filler, scheduler, devices)

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from services.agent.calls.compacting import Compactor
 from services.agent.calls.model_calls import ModelCalls, StepMeasures, TurnContext
 from services.agent.calls.tool_calls import ToolCalls
 from services.agent.core.calls.positions import Positions
+from services.agent.core.calls.refused_pictures import RefusedPictures
 from services.agent.core.events import Ended, Event, MessagePiece, RunView, Transient, frames, show
 from services.agent.core.facts import (
     Action,
@@ -44,6 +45,7 @@ class Ports:
     tools: Tools
     recall: Recall
     states: AgentStates
+    pictures: RefusedPictures = field(default_factory=RefusedPictures)
 
 
 class RunEffects:
@@ -56,6 +58,7 @@ class RunEffects:
         self._context = context
         self._positions = Positions(owned.fence)
         self._measured = StepMeasures()
+        self._stored_facts = owned.facts
         self._site = CallSite(
             owned.organization_id,
             owned.agent_id,
@@ -117,8 +120,10 @@ class RunEffects:
                 measured.provider_trace,
                 self._context.counted,
                 measured.cut_short,
+                self._stored_facts,
             ),
         )
+        self._stored_facts += len(facts)
         measured.provider_trace = None
         measured.metrics.clear()
         events: list[Event] = []

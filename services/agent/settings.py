@@ -14,6 +14,7 @@ from services.common.context import Signer, Verifier
 from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
 from services.common.keys import SIGNING_KEY, load_private_key, signer_from, verifier_from
+from services.common.search_settings import SearchSettings
 from services.common.settings import Env, SettingsError
 
 EXTERNAL_LISTEN = "LOCI_AGENT_EXTERNAL_LISTEN"
@@ -93,6 +94,7 @@ class Settings:
     stream_keep: timedelta
     message_vectors: bool
     index_mib: int
+    search: SearchSettings
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -114,6 +116,7 @@ class Settings:
             stream_keep=timedelta(seconds=env.seconds("LOCI_STREAM_KEEP", default=_DAY, example="86400")),
             message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
+            search=SearchSettings.read(env),
         )
 
 

@@ -32,11 +32,13 @@ class Child:
         descriptors: Sequence[int] = (),
         errors: int | None = None,
         new_session: bool = False,
+        folder: str | None = None,
         longest_line: int = 2**16,
     ) -> "Child":
         """Starts `command` with that environment and those descriptors alone. Raises OSError.
 
         errors: where its stderr goes, as in subprocess; None: where ours goes. new_session: Ctrl-C does not reach it.
+        folder: that it begins in; None: ours.
         longest_line: bytes that `reader.readline` takes at most.
         """
         ours, theirs = socket.socketpair()
@@ -52,6 +54,7 @@ class Child:
                     env=dict(environment),
                     pass_fds=descriptors,
                     start_new_session=new_session,
+                    cwd=folder,
                 )
             except OSError:
                 writer.close()

@@ -13,6 +13,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
+from services.common.core import private_hosts
 from services.common.core.addresses import (
     ALLOW,
     Address,
@@ -22,6 +23,7 @@ from services.common.core.addresses import (
     literal_address,
     unmap,
 )
+from services.common.core.private_hosts import Private, PrivateHosts, allows_all
 from services.common.dns import resolve
 from services.common.own_places import OWN
 
@@ -32,10 +34,11 @@ _MOST_TRIED = 4
 _NAME = re.compile(r"(?=.{1,254}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_][a-z0-9_-]{0,62})*\.?", re.IGNORECASE)
 
 
-def check_url(url: str, *, allow_private: bool) -> httpx.URL:
+def check_url(url: str, *, allow_private: Private) -> httpx.URL:
     """Returns the parsed URL, judged by its text alone. Raises AddressRefused.
 
-    https, without a user or password. With `allow_private` also http to this machine, and private addresses.
+    https, without a user or password. With `allow_private` also http to this machine, and private addresses; or http
+    to the hosts that it names, and their private addresses.
     """
     if len(url) > LONGEST_URL:
         raise AddressRefused(f"the URL is longer than {LONGEST_URL} characters")
@@ -53,19 +56,20 @@ def check_url(url: str, *, allow_private: bool) -> httpx.URL:
         raise AddressRefused(f"{host[:80]!r} is not the name of a host")
     if port is not None and not 0 < port < 65_536:
         raise AddressRefused(f"{port} is not a port")
-    if parsed.scheme == "http" and not (allow_private and _names_this_machine(host)):
-        raise AddressRefused(f"the URL must begin with https:// (http:// only to this machine, where {ALLOW}=1 is set)")
+    here = allows_all(allow_private) and _names_this_machine(host)
+    if parsed.scheme == "http" and not (here or _is_named(parsed, allow_private)):
+        raise AddressRefused(f"the URL must begin with https:// ({_where_http(parsed, allow_private)})")
     if literal is not None:
         _check_address(parsed, literal, allow_private=allow_private)
-    elif not allow_private and host.rstrip(".").lower().rpartition(".")[2] == "localhost":
-        raise _private(host)
+    elif not _may_be_private(parsed, allow_private) and host.rstrip(".").lower().rpartition(".")[2] == "localhost":
+        raise _private(parsed, allow_private)
     return parsed
 
 
 class SafeTransport(httpx.AsyncBaseTransport):
     """Sends a request to an address that was checked. Raises httpx.ConnectError (from AddressRefused) for any other."""
 
-    def __init__(self, *, allow_private: bool, trusted: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *, allow_private: Private, trusted: ssl.SSLContext | None = None) -> None:
         self._allow_private = allow_private
         # No connection is kept: one to the same address may have been made for another name.
         self._inner = httpx.AsyncHTTPTransport(
@@ -108,7 +112,7 @@ class SafeTransport(httpx.AsyncBaseTransport):
         return addresses[:_MOST_TRIED]
 
 
-def safe_client(*, allow_private: bool, timeout: float) -> httpx.AsyncClient:
+def safe_client(*, allow_private: Private, timeout: float) -> httpx.AsyncClient:
     """Returns a client for addresses that users supply. It follows no redirect unless a request says so; seconds."""
     return httpx.AsyncClient(
         transport=SafeTransport(allow_private=allow_private),
@@ -132,13 +136,13 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _check_address(url: httpx.URL, address: Address, *, allow_private: bool) -> None:
-    if url.scheme == "http" and not unmap(address).is_loopback:
+def _check_address(url: httpx.URL, address: Address, *, allow_private: Private) -> None:
+    if url.scheme == "http" and not (unmap(address).is_loopback or _is_named(url, allow_private)):
         raise AddressRefused(f"{url.host} is not this machine, so the URL must begin with https://")
     if is_metadata(address):
         raise AddressRefused(f"{url.host} is at {address}, which nobody may call")
-    if not allow_private and not is_public(address):
-        raise _private(url.host)
+    if not _may_be_private(url, allow_private) and not is_public(address):
+        raise _private(url, allow_private)
 
 
 def _host(url: httpx.URL) -> str:
@@ -146,8 +150,27 @@ def _host(url: httpx.URL) -> str:
     return url.raw_host.decode("ascii")
 
 
-def _private(host: str) -> AddressRefused:
-    return AddressRefused(f"{host} is not a public address; set {ALLOW}=1 on the server to allow it")
+def _port(url: httpx.URL) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def _is_named(url: httpx.URL, private: Private) -> bool:
+    return private_hosts.names(private, _host(url), _port(url))
+
+
+def _may_be_private(url: httpx.URL, private: Private) -> bool:
+    return allows_all(private) or _is_named(url, private)
+
+
+def _private(url: httpx.URL, private: Private) -> AddressRefused:
+    advice = private_hosts.advice(private, url.host, _port(url))
+    return AddressRefused(f"{url.host} is not a public address; {advice}")
+
+
+def _where_http(url: httpx.URL, private: Private) -> str:
+    where = f"http:// only to this machine, where {ALLOW}=1 is set"
+    named = f", or to hosts that {private_hosts.NAME} names, as {url.host}:{_port(url)} would be"
+    return where + (named if isinstance(private, PrivateHosts) else "")
 
 
 def _names_this_machine(host: str) -> bool:

@@ -27,6 +27,9 @@ _CONNECTION_AGE_MS = 300_000
 _LONGEST_SOCKET_PATH = 107
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
+# The name that health knows beside the services: whether calls should come here. "" is whether the process lives.
+READY = "ready"
+
 # (add_XServicer_to_server, servicer)
 Registration = tuple[Callable[[Any, Any], None], object]
 Hook = Callable[[], Awaitable[object]]
@@ -48,10 +51,16 @@ class Server:
         self.service_names = service_names
 
     async def start(self) -> None:
-        """Accepts calls from now on; health says SERVING for the process ("") and for each service."""
+        """Accepts calls from now on; health says SERVING for the process (""), for READY and for each service."""
         for name in self.service_names:
             await self.health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self.grpc_server.start()
+
+    async def tell_ready(self, ready: bool) -> None:
+        """Makes health say whether calls should come here; the process is alive either way."""
+        status = health_pb2.HealthCheckResponse
+        for name in self.service_names:
+            await self.health.set(name, status.SERVING if ready else status.NOT_SERVING)
 
     async def announce_stop(self) -> None:
         """Makes health say NOT_SERVING for every service, for good."""
@@ -98,7 +107,7 @@ def make_server(
     for add, servicer in unguarded:
         add(servicer, methods)
     grpc_server = grpc.aio.server(handlers=(methods,), options=_options(address))
-    return Server(grpc_server, health_servicer, _bind(grpc_server, address, setting), service_names)
+    return Server(grpc_server, health_servicer, _bind(grpc_server, address, setting), (*service_names, READY))
 
 
 def _options(address: str) -> list[tuple[str, Any]]:

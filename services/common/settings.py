@@ -116,6 +116,32 @@ class Env:
             raise SettingsError(_sentence(name, f"is {raw!r}", expected, example))
         return span
 
+    def fraction(self, name: str, *, default: float, example: str = "0.5") -> float:
+        """Returns a number from 0 to 1."""
+        raw = self.text(name, default=None)
+        try:
+            number = default if raw is None else float(raw)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= 1:
+            raise SettingsError(_sentence(name, f"is {raw!r}", "a number from 0 to 1", example))
+        return number
+
+    def numbers(self, name: str, *, example: str = "some=1,other=0.5") -> dict[str, float]:
+        """Returns numbers of at least zero by their names: `some=1,other=0.5`."""
+        raw = self.text(name, default="")
+        numbers = {}
+        for part in filter(None, map(str.strip, raw.split(","))):
+            key, _, value = (piece.strip() for piece in part.partition("="))
+            try:
+                numbers[key] = float(value)
+            except ValueError:
+                numbers[key] = -1.0
+            if not key or not 0 <= numbers[key] < float("inf"):
+                expected = "names with numbers of at least zero, separated by commas"
+                raise SettingsError(_sentence(name, f"is {raw!r}", expected, example))
+        return numbers
+
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Returns a truth value: 1, true, yes, on; or 0, false, no, off."""
         raw = self.text(name, default="")

@@ -114,7 +114,7 @@ async def tend(url: str, index: VectorIndex, *, memory_mib: int) -> bool:
     """
     if not index.possible:
         return True
-    connection = await connect(url, **connect_options())
+    connection = await connect(url, **connect_options(patience=None))
     try:
         # A session that waited would hold a snapshot, for which a concurrent build would wait in turn.
         if not await connection.fetchval(

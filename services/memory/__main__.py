@@ -41,6 +41,7 @@ async def serve(env: Env) -> None:
         stores=stores,
         embedder=embedder,
         most_upload_bytes=settings.most_upload_bytes,
+        search_settings=settings.search,
         wake=worker.wake,
     )
     await serve_until_signal(

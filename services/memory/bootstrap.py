@@ -21,6 +21,7 @@ from services.common import vectors
 from services.common.context import Signer, Verifier
 from services.common.database import open_pool
 from services.common.ids import uuid7
+from services.common.search_settings import STANDARD, SearchSettings
 from services.common.server import Server, make_server
 from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import RepeatingEmbedder
@@ -158,13 +159,24 @@ def build(
     stores: Stores,
     embedder: Embedder,
     search_seconds: float = SEARCH_SECONDS,
+    search_settings: SearchSettings = STANDARD,
     most_upload_bytes: int = MOST_UPLOAD_BYTES,
     wake: Callable[[], None] = lambda: None,
 ) -> Server:
-    """Returns the server, bound to `listen`, not started. wake: the worker's, if there is one. Raises SettingsError."""
+    """Returns the server, bound to `listen`, not started. Raises SettingsError.
+
+    wake: the worker's, if there is one.
+    """
     retries = EditRetries()
     passages = PassageService(stores.passages, stores.archives, embedder)
-    search = PassageSearch(stores.passages, stores.rankings, embedder, stores.changes, search_seconds=search_seconds)
+    search = PassageSearch(
+        stores.passages,
+        stores.rankings,
+        embedder,
+        stores.changes,
+        search_seconds=search_seconds,
+        settings=search_settings,
+    )
     files = FileTools(stores.agent_files, stores.calls, search)
     tools = ToolService(
         EditQueues(stores.blocks, stores.calls),

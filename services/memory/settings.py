@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from services.common.context import Signer, Verifier
 from services.common.database_settings import DatabaseSettings
 from services.common.keys import signer_from, verifier_from
+from services.common.search_settings import SearchSettings
 from services.common.settings import Env
 
 
@@ -22,6 +23,7 @@ class Settings:
     signer: Signer
     most_upload_bytes: int
     index_mib: int
+    search: SearchSettings
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -40,6 +42,7 @@ class Settings:
             * 1024
             * 1024,
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
+            search=SearchSettings.read(env),
         )
 
 

@@ -1,11 +1,13 @@
 """`python -m services.tool_runner` serves; `python -m services.tool_runner migrate` brings the schema up to date."""
 
 import logging
+from pathlib import Path
 
 from services.common import telemetry
 from services.common.channel import make_channel
 from services.common.database import open_pool, wait_for_database
 from services.common.migrate import migrate
+from services.common.own_connection import OwnConnection
 from services.common.own_places import OWN, places_of
 from services.common.server import serve_until_signal
 from services.common.settings import Env, run_service
@@ -13,8 +15,12 @@ from services.tool_runner.bootstrap import AUDIENCE, build, build_mcp, gateway_e
 from services.tool_runner.builtin.runner import BuiltinRunner
 from services.tool_runner.core.model import ToolType
 from services.tool_runner.egress.egress import Egress
+from services.tool_runner.executions.lease import BEAT_PATIENCE
 from services.tool_runner.layers.layers import Layers
+from services.tool_runner.mcp.homes import Homes
+from services.tool_runner.mcp.host_programs import HostPrograms
 from services.tool_runner.mcp.stdio import SandboxPrograms
+from services.tool_runner.mcp_servers.ports import Programs
 from services.tool_runner.sandbox_configs.rules.configs import type_of
 from services.tool_runner.sandboxes.choose import SandboxChoice
 from services.tool_runner.settings import Settings, read_database
@@ -36,8 +42,15 @@ async def serve(env: Env) -> None:
     web = Web(settings.search, allow_private=settings.allow_private_urls)
     egress = Egress(settings.egress)
     layers = Layers(settings.layers, sandboxes, egress)
-    stores = postgres_stores(pool, settings.sealer)
-    programs = SandboxPrograms(sandboxes, egress, layers, settings.limits, settings.mcp.host_folders)
+    beats = OwnConnection(database.url, patience=BEAT_PATIENCE, pgbouncer=database.pgbouncer)
+    stores = postgres_stores(pool, settings.sealer, beats)
+    homes = Homes(Path(settings.mcp.home_dir), settings.mcp.home_bytes) if settings.mcp.home_dir else None
+    mcp_settings = settings.mcp
+    programs: Programs = SandboxPrograms(
+        sandboxes, egress, layers, settings.limits, mcp_settings.host, homes, mcp_settings.tcp
+    )
+    if settings.mcp.on_host is not None:
+        programs = HostPrograms(settings.mcp.on_host, homes)
     mcp = build_mcp(settings.mcp, stores, programs, shows_secrets=settings.shows_secrets)
     runner = build(
         listen=settings.listen,
@@ -69,7 +82,7 @@ async def serve(env: Env) -> None:
         sandboxes.close,
         web.close,
     ]
-    closing += [runner.search.close, pool.close]
+    closing += [runner.search.close, beats.close, pool.close]
     if models is not None:
         closing.append(models.close)
     await serve_until_signal(runner.server, background=(prepare, runner.sweeper.run), on_stop=closing)

@@ -17,6 +17,7 @@ from loci.tool.v1.tool_service_pb2_grpc import add_ToolServiceServicer_to_server
 from services.common.context import Verifier
 from services.common.embedder import GatewayEmbedder
 from services.common.encryption import Sealer
+from services.common.own_connection import OwnConnection
 from services.common.server import Server, make_server
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.job import Limits
@@ -48,6 +49,7 @@ from services.tool_runner.sandbox_configs.servicer import SandboxConfigServicer
 from services.tool_runner.sandbox_configs.store import PostgresSandboxConfigs
 from services.tool_runner.sandbox_configs.vault import Vault
 from services.tool_runner.tools.list_store import PostgresToolLists
+from services.tool_runner.tools.missing_packages import MissingPackages
 from services.tool_runner.tools.ports import Lists, ToolStore
 from services.tool_runner.tools.search.ports import Embedder, SearchStore
 from services.tool_runner.tools.search.service import ToolSearch
@@ -93,8 +95,8 @@ class ToolRunner:
     search: ToolSearch
 
 
-def postgres_stores(pool: asyncpg.Pool, sealer: Sealer) -> Stores:
-    """Returns the stores on one pool."""
+def postgres_stores(pool: asyncpg.Pool, sealer: Sealer, beats: OwnConnection | None = None) -> Stores:
+    """Returns the stores on one pool; leases are beaten by `beats`, where that is given."""
     return Stores(
         tools=PostgresTools(pool),
         lists=PostgresToolLists(pool),
@@ -102,7 +104,7 @@ def postgres_stores(pool: asyncpg.Pool, sealer: Sealer) -> Stores:
         sandbox_configs=PostgresSandboxConfigs(pool),
         mcp_servers=PostgresMcpServers(pool, sealer),
         mcp_tokens=PostgresMcpTokens(pool, sealer),
-        receipts=PostgresReceipts(pool),
+        receipts=PostgresReceipts(pool, beats),
         receipt_lists=PostgresReceiptLists(pool),
         outputs=PostgresOutputs(pool),
         files=PostgresFiles(pool),
@@ -150,9 +152,11 @@ def build(
     """Returns the service, bound to `listen`. Without an embedder tools are found by words. Raises SettingsError."""
     limited, vault = SourceParser(), Vault(sealer)
     sandboxed = SandboxRunner(sandboxes, egress or Egress(EgressSettings()), layers, sessions=sessions)
+    environments = TenantEnvironments(stores.sandbox_configs, vault, sandbox_type)
+    missing = MissingPackages(sandboxes, environments)
     preparation = CallPreparation(
         stores.tools,
-        TenantEnvironments(stores.sandbox_configs, vault, sandbox_type),
+        environments,
         Inputs(stores.files),
         limited,
         limits or Limits(),
@@ -171,7 +175,7 @@ def build(
     server = make_server(
         listen,
         servicers=[
-            (add_ToolServiceServicer_to_server, ToolServicer(catalogue, stores.lists, search)),
+            (add_ToolServiceServicer_to_server, ToolServicer(catalogue, stores.lists, search, missing)),
             (
                 add_ExecutionServiceServicer_to_server,
                 ExecutionServicer(executor, stores.receipt_lists, Files(stores.files), catalogue),
@@ -179,7 +183,8 @@ def build(
             (
                 add_SandboxConfigServiceServicer_to_server,
                 SandboxConfigServicer(
-                    SandboxConfigService(stores.sandbox_configs, vault, Packages(layers), shows_values=shows_secrets)
+                    SandboxConfigService(stores.sandbox_configs, vault, Packages(layers), shows_values=shows_secrets),
+                    mcp.client.forget,
                 ),
             ),
             (add_McpServiceServicer_to_server, McpServicer(mcp, executor, catalogue, shows_secrets=shows_secrets)),

@@ -12,17 +12,16 @@ from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
 from services.common.own_places import places_of
 from services.common.settings import Env, SettingsError
+from services.tool_runner import mcp_settings
 from services.tool_runner.core.job import MIB, Limits
 from services.tool_runner.core.network_policy import parse_hosts
 from services.tool_runner.egress.egress import EgressSettings
 from services.tool_runner.egress.proxy import Limits as NetworkLimits
 from services.tool_runner.layers.cache import default_folder
 from services.tool_runner.layers.install_job import NO_INDEX, LayerSettings
-from services.tool_runner.mcp.client import Times
 from services.tool_runner.mcp_servers.wiring import McpSettings
 from services.tool_runner.sandboxes.choose import LOCAL_IMAGE, SandboxSettings
 from services.tool_runner.sandboxes.docker import DockerSettings
-from services.tool_runner.sandboxes.host_folders import parse_host_folders
 from services.tool_runner.sandboxes.remote import REMOTE_KINDS, RemoteSandbox
 from services.tool_runner.web.engines import ENGINES
 from services.tool_runner.web.rules import SearchSettings
@@ -30,9 +29,6 @@ from services.tool_runner.web.rules import SearchSettings
 RECEIPT_DAYS = 30
 _URL = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?")
 _INDEX = re.compile(r"https?://([^/?#@\s]+@)?[^/?#@\s]+(/[^?#\s]*)?")
-# Where Loci's data and keys are, if nothing else is said; what of that a program must not see.
-_DATA = ("/var/lib/loci", os.path.expanduser("~/.loci"))
-_KEYS = ("LOCI_CONTEXT_PUBLIC_KEYS", "LOCI_CONTEXT_SIGNING_KEY", "LOCI_ENCRYPTION_KEY")
 _KINDS = ("auto", "docker", "bubblewrap", *REMOTE_KINDS)
 # All that the launcher's environment holds: how to reach the engine, and how to start Python there.
 _LAUNCHER_VARIABLES = (
@@ -99,7 +95,7 @@ class Settings:
             sessions=env.flag("LOCI_TOOL_SESSIONS"),
             receipt_days=env.integer("LOCI_RECEIPT_DAYS", default=RECEIPT_DAYS, least=0, most=36_500, example="30"),
             shows_secrets=env.flag("LOCI_SHOW_SECRETS"),
-            mcp=_mcp(env),
+            mcp=mcp_settings.read(env),
             search=_search(env),
             allow_private_urls=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
             egress=_egress(env),
@@ -112,33 +108,6 @@ class Settings:
 def read_database(env: Env) -> DatabaseSettings:
     """Raises SettingsError."""
     return DatabaseSettings.read(env, "tool_runner")
-
-
-def _mcp(env: Env) -> McpSettings:
-    usual, host_folders = Times(), _host_folders(env)
-    return McpSettings(
-        # The second is the reference's. Who names folders for programs wants programs.
-        stdio=env.flag("LOCI_MCP_STDIO", default=bool(host_folders) or not env.flag("MCP_DISABLE_STDIO", default=True)),
-        host_folders=host_folders,
-        allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
-        times=Times(
-            connect=env.seconds("LOCI_MCP_CONNECT_SECONDS", default=usual.connect),
-            list=env.seconds("LOCI_MCP_LIST_SECONDS", default=usual.list),
-            execute=env.seconds("LOCI_MCP_EXECUTE_SECONDS", default=usual.execute),
-            idle=env.seconds("LOCI_MCP_IDLE_SECONDS", default=usual.idle),
-        ),
-    )
-
-
-def _host_folders(env: Env) -> tuple[str, ...]:
-    text = env.text("LOCI_MCP_STDIO_PATHS", default="", expected="folders with colons", example="/opt/mcp:/usr/local")
-    if text and env.text("LOCI_SANDBOX", default="auto") in REMOTE_KINDS:
-        raise SettingsError("LOCI_MCP_STDIO_PATHS: only docker and bubblewrap can show folders of this machine")
-    keys = (value for name in _KEYS if (value := env.text(name, default="")).startswith("/"))
-    try:
-        return parse_host_folders(text, [env.text("LOCI_HOME", default=""), *_DATA, *keys])
-    except ValueError as error:
-        raise SettingsError(f"LOCI_MCP_STDIO_PATHS: {error}") from None
 
 
 def _search(env: Env) -> SearchSettings:
@@ -161,7 +130,7 @@ def _egress(env: Env) -> EgressSettings:
     mebibytes = env.integer("LOCI_TOOL_NETWORK_MIB", default=256, least=1, most=1_048_576, example="256")
     return EgressSettings(
         hosts=hosts,
-        allow_private=env.flag("LOCI_ALLOW_PRIVATE_URLS"),
+        allow_private=mcp_settings.private_hosts_of(env),
         gateway_url=gateway_url,
         own=tuple(places_of(env)),
         limits=NetworkLimits(bytes_per_call=MIB * mebibytes),

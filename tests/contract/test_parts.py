@@ -30,7 +30,7 @@ FILES = [
     path.relative_to(ROOT).as_posix()
     for place in (*(ROOT / folder for folder in FOLDERS), ROOT)
     for path in (place.rglob("*") if place != ROOT else place.glob("*"))
-    if path.is_file() and not {"node_modules", "__pycache__"} & set(path.parts)
+    if path.is_file() and not {"node_modules", ".venv", "__pycache__"} & set(path.relative_to(ROOT).parts)
 ]
 TESTS = [path for path in FILES if path.startswith("tests/") and path.rpartition("/")[2].startswith("test_")]
 

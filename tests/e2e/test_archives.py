@@ -81,6 +81,6 @@ def test_archives_and_their_passages(stack: Stack) -> None:
     with pytest.raises(NotFoundError, match="not found"):
         client.archives.retrieve(archive.id)
     assert client.agents.passages.list(ada.id) == []
-    assert found(search(query="Amundsen pole", limit=1)) == []
+    assert found(search(query="Amundsen pole", limit=1, extra_body={"search_mode": "text"})) == []
     [fresh] = client.agents.passages.create(ada.id, text="A new beginning.")
     assert fresh.archive_id not in (None, archive.id)

@@ -139,32 +139,29 @@ def test_the_older_routes_by_name(stack: Stack) -> None:
 
 
 def test_one_bad_schema_is_isolated(client: Any) -> None:
-    hostile = HttpServer(HostileMcp())
-
     async def main() -> None:
-        await hostile.start()
-        url = f"http://127.0.0.1:{hostile.port}/bad-tools"
-        server = await asyncio.to_thread(_server, client, "crooked", url)
-        assert len(server.tool_problems) == 7
-        tools = await asyncio.to_thread(client.mcp_servers.tools.list, server.id)
-        assert [tool.name for tool in tools] == ["also_good", "good"]
-        await asyncio.to_thread(client.mcp_servers.delete, server.id)
-        await hostile.stop()
+        async with HttpServer(HostileMcp()) as hostile:
+            url = f"http://127.0.0.1:{hostile.port}/bad-tools"
+            server = await asyncio.to_thread(_server, client, "crooked", url)
+            assert len(server.tool_problems) == 6
+            tools = await asyncio.to_thread(client.mcp_servers.tools.list, server.id)
+            assert [tool.name for tool in tools] == ["also_good", "good", "null_schema"]
+            await asyncio.to_thread(client.mcp_servers.delete, server.id)
 
     asyncio.run(main())
 
 
 @pytest.mark.sandbox
-def test_a_program_runs_in_a_sandbox_and_its_variables_are_masked_in_results(client: Any) -> None:
-    arguments = ["--input-type=module", "-e", NPM_SERVER, "--", "program", "word"]
-    config = {"mcp_server_type": "stdio", "command": "node", "args": arguments, "env": {"MARK": "s3cret"}}
+def test_a_program_runs_in_a_sandbox_and_its_secrets_are_masked_in_results(client: Any) -> None:
+    arguments = ["--input-type=module", "-e", NPM_SERVER, "--", "program", "word", "--api-key", "k3y-of-it"]
+    config = {"mcp_server_type": "stdio", "command": "node", "args": arguments, "env": {"MARK": "/data/visible"}}
     server = client.mcp_servers.create(server_name="program", config=config)
     assert getattr(server, "problem", None) is None
-    assert server.env == {"MARK": "s3cret"}
+    assert server.env == {"MARK": "/data/visible"}
     (tool,) = client.mcp_servers.tools.list(server.id)
     ran = client.mcp_servers.tools.run(tool.id, mcp_server_id=server.id)
-    # It has the variable; models are not told.
-    assert json.loads(ran.func_return) == [["word"], "********"]
+    # It has the key; models are not told, and can use the path.
+    assert json.loads(ran.func_return) == [["word", "--api-key", "********"], "/data/visible"]
     client.mcp_servers.delete(server.id)
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tests.fakes import picture_rules, tool_rules
+
 PARAMETERS = frozenset(
     {"model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences"}
     | {"metadata", "thinking", "output_config", "cache_control", "service_tier", "container"}
@@ -27,6 +29,7 @@ REFUSED_THINKING: Mapping[str, tuple[str, ...]] = {
 }
 NEVER_FORCED = frozenset({"claude-fable-5-1", "claude-opus-5-5", "claude-sonnet-5-5"})
 BINDING = NEVER_FORCED | {"claude-haiku-5-5"}
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _NO_KEYWORDS = re.compile(r"minimum|maximum|multipleOf|(min|max)Length|maxItems|uniqueItems|oneOf")
 
 
@@ -59,7 +62,12 @@ def refusal(body: Any, version: str, betas: str = BINDING_BETA, sampling: bool =
         return "messages: at least one message is required"
     if sum(1 for block in cacheable(body) if block.get("cache_control")) > 4:
         return "A maximum of 4 blocks with cache_control may be provided."
-    return _thinking_refusal(body, betas) or _schemas_refusal(body) or _history_refusal(body["messages"])
+    return (
+        _thinking_refusal(body, betas)
+        or tool_rules.anthropic_refusal([tool for tool in body.get("tools", ()) if "input_schema" in tool])
+        or _schemas_refusal(body)
+        or _history_refusal(body["messages"])
+    )
 
 
 def _thinking_refusal(body: Mapping[str, Any], betas: str) -> str | None:
@@ -146,16 +154,41 @@ def _schema_refusal(schema: Any) -> str | None:
     return next(filter(None, map(_schema_refusal, children)), None)
 
 
+def _block_refusal(block: Mapping[str, Any]) -> str | None:
+    """Returns what is wrong with a block, or with what is in it."""
+    match block["type"]:
+        case "image" if block["source"]["type"] == "base64":
+            source = block["source"]
+            if complaint := picture_rules.refusal(source.get("media_type", ""), source.get("data", "")):
+                return f"image.source.base64.{complaint}"
+        case "tool_use":
+            if not _NAME.fullmatch(block["name"]):
+                return f"tool_use.name: String should match pattern '{_NAME.pattern}'"
+            if not isinstance(block["input"], dict):
+                return "tool_use.input: Input should be a valid dictionary"
+        case "tool_result" if isinstance(block.get("content"), list):
+            for position, inner in enumerate(block["content"]):
+                if complaint := _block_refusal(inner):
+                    return f"tool_result.content.{position}.{complaint}"
+    return None
+
+
 def _history_refusal(messages: list[dict[str, Any]]) -> str | None:
     if messages[0]["role"] != "user":
         return 'messages: first message must use the "user" role'
     uses: set[str] = set()
+    seen: set[str] = set()
     for index, message in enumerate(messages):
         if message["role"] not in ("user", "assistant"):
             return f"messages.{index}.role: Input should be 'user' or 'assistant'"
         blocks = blocks_of(message)
         if any(block["type"] == "text" and not block["text"].strip() for block in blocks):
             return f"messages.{index}: text content blocks must be non-empty"
+        if not blocks and index < len(messages) - 1:
+            return f"messages.{index}: all messages must have non-empty content except for the optional final one"
+        for position, block in enumerate(blocks):
+            if complaint := _block_refusal(block):
+                return f"messages.{index}.content.{position}.{complaint}"
         results = {block["tool_use_id"] for block in blocks if block["type"] == "tool_result"}
         if uses - results:
             return f"messages.{index}: `tool_use` ids without `tool_result` blocks: {sorted(uses - results)}"
@@ -164,6 +197,9 @@ def _history_refusal(messages: list[dict[str, Any]]) -> str | None:
         if results and any(block["type"] != "tool_result" for block in blocks[: len(results)]):
             return f"messages.{index}: `tool_result` blocks must come first"
         uses = {block["id"] for block in blocks if block["type"] == "tool_use"}
+        if uses & seen or len(uses) < sum(block["type"] == "tool_use" for block in blocks):
+            return f"messages.{index}: `tool_use` ids must be unique"
+        seen |= uses
         if wrong := [id for id in uses if not re.fullmatch(r"[a-zA-Z0-9_-]+", id)]:
             return f"messages.{index}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$': {wrong[0]}"
     return f"`tool_use` ids without `tool_result`: {sorted(uses)}" if uses else None

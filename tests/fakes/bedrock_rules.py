@@ -10,7 +10,7 @@ from typing import Any
 import botocore.session
 from botocore.validate import ParamValidator
 
-from tests.fakes import anthropic_rules
+from tests.fakes import anthropic_rules, picture_rules, tool_rules
 from tests.fakes.script import Reply
 
 # Claude's models by their ids here.
@@ -37,7 +37,12 @@ def shape_refusal(operation: str, model: str, body: Mapping[str, Any]) -> str | 
 def refusal(model: str, body: Mapping[str, Any]) -> str | None:
     """Returns the refusal of a chat with `model`, an id without region; None for a good one."""
     messages = body.get("messages") or []
-    return _turns_refusal(messages, body) or _model_refusal(model, body, messages)
+    return _turns_refusal(messages, body) or _tools_refusal(model, body) or _model_refusal(model, body, messages)
+
+
+def _tools_refusal(model: str, body: Mapping[str, Any]) -> str | None:
+    specs = [tool["toolSpec"] for tool in (body.get("toolConfig") or {}).get("tools", ()) if "toolSpec" in tool]
+    return tool_rules.bedrock_refusal(specs, is_claude=model.startswith("anthropic."))
 
 
 def _turns_refusal(messages: list[dict[str, Any]], body: Mapping[str, Any]) -> str | None:
@@ -47,7 +52,13 @@ def _turns_refusal(messages: list[dict[str, Any]], body: Mapping[str, Any]) -> s
     for index, message in enumerate(messages):
         if index and messages[index - 1]["role"] == message["role"]:
             return f"messages: roles must alternate between user and assistant, at messages.{index}."
+        if not message["content"]:
+            return f"The content field in the Message object at messages.{index} is empty. Add a ContentBlock object."
         for position, block in enumerate(message["content"]):
+            if image := block.get("image"):
+                found = picture_rules.type_of(image["source"]["bytes"])
+                if found != f"image/{image['format']}":
+                    return "The model returned the following errors: Could not process image"
             if "text" in block and not block["text"].strip():
                 place = f"messages.{index}.content.{position}"
                 return f"The text field in the ContentBlock object at {place} is blank. Add text to the text field."

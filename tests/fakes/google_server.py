@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from tests.fakes import google_wire as wire
+from tests.fakes import tool_rules
 from tests.fakes.google_tokens import TokenServer
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView, Usage
@@ -248,6 +249,9 @@ def refusal(body: Any, model: str, fields: frozenset[str] = FIELDS) -> str | Non
     schemas = [
         one.get("parametersJsonSchema") for tool in body.get("tools", ()) for one in tool["functionDeclarations"]
     ]
+    declarations = [one for tool in body.get("tools", ()) for one in tool["functionDeclarations"]]
+    if complaint := tool_rules.google_refusal(declarations):
+        return complaint
     for schema in (*schemas, config.get("responseJsonSchema")):
         if unknown := set(keywords(schema)) - SCHEMA:
             return f'Invalid schema: unknown name "{min(unknown)}"'
@@ -266,6 +270,9 @@ def keywords(schema: Any) -> Iterator[str]:
         yield from keywords(inner)
 
 
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+
+
 def _contents_refusal(contents: Any, *, is_signed: bool) -> str | None:
     if not contents:
         return "* GenerateContentRequest.contents: contents is not specified"
@@ -276,6 +283,9 @@ def _contents_refusal(contents: Any, *, is_signed: bool) -> str | None:
             return "Please use a valid role: user, model."
         if not parts or any(sum(kind in part for kind in PARTS) != 1 for part in parts):
             return f"* GenerateContentRequest.contents[{index}].parts: must hold one of its kinds each"
+        for part in parts:
+            if (picture := part.get("inlineData")) and picture["mimeType"] not in _PICTURES:
+                return f"Unsupported MIME type: {picture['mimeType']}"
         if any(part.get("text") == "" and "thoughtSignature" not in part for part in parts):
             return "Unable to submit request because it has an empty text parameter."
         if (complaint := _results_refusal(_of_kind(content, "functionResponse"), calls)) is not None:

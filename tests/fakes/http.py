@@ -7,7 +7,7 @@ replies, and being told when the client goes away. It listens on loopback only.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 from urllib.parse import parse_qs
 
 LOOPBACK = "127.0.0.1"
@@ -159,6 +159,13 @@ class HttpServer:
         self._server: asyncio.Server | None = None
         # How many connections clients have made.
         self.accepted = 0
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
 
     async def start(self) -> None:
         loop = asyncio.get_running_loop()

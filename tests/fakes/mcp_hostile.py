@@ -13,8 +13,8 @@ _SCHEMA = {"type": "object", "properties": {}}
 BAD_TOOLS: list[Any] = [
     {"name": "good", "inputSchema": _SCHEMA},
     {"name": "null schema", "inputSchema": None},
-    {"name": "a list", "inputSchema": []},
-    {"name": "no schema type", "inputSchema": {"type": "object", "properties": {"a": {"type": "nonsense"}}}},
+    {"name": "a list", "inputSchema": ["a"]},
+    {"name": "no bound", "inputSchema": {"type": "object", "properties": {"a": {"minimum": "nonsense"}}}},
     {"name": "elsewhere", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "http://169.254.169.254/"}}}},
     {"inputSchema": _SCHEMA},
     "a text",

@@ -1,11 +1,13 @@
 """An authorization server of the official SDK, in memory, in front of an MCP server: every user says yes at once."""
 
+import json
 import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
@@ -18,15 +20,31 @@ from mcp.server.auth.settings import ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests.fakes.mcp_server import McpServer, served
 
 
 class OAuthServer:
-    """`lifetime`: seconds of a token. `refreshed`: how often tokens were renewed. `registrations` takes new clients."""
+    """`lifetime`: seconds of a token. `refreshed`: how often tokens were renewed. `registrations` takes new clients.
 
-    def __init__(self, *, lifetime: int = 3600, registrations: bool = True) -> None:
+    methods: of authentication, as its metadata have them. silent: a registration has a secret and names no method, as
+    mcpAuthRouter of the TypeScript SDK answers who names none.
+    """
+
+    def __init__(
+        self,
+        *,
+        lifetime: int = 3600,
+        registrations: bool = True,
+        methods: tuple[str, ...] | None = None,
+        silent: bool = False,
+    ) -> None:
+        self.methods = methods
+        self.silent = silent
+        self.asked: list[str | None] = []
         self.lifetime = lifetime
         self.registrations = registrations
         self.refreshed = 0
@@ -50,11 +68,39 @@ class OAuthServer:
             options = ClientRegistrationOptions(enabled=self.registrations, valid_scopes=["tools"])
             provider: Any = self
             routes = create_auth_routes(provider, AnyHttpUrl(self.issuer), client_registration_options=options)
-            holder["app"] = Starlette(routes=routes)
+            holder["app"] = self._rewritten(Starlette(routes=routes))
             self.mcp.allows = lambda token: self.access.get(token, 0) > time.time()
             meta = f"http://127.0.0.1:{self.mcp.port}/.well-known/oauth-protected-resource/mcp"
             self.mcp.challenge = f'Bearer error="invalid_token", resource_metadata="{meta}"'
             yield self
+
+    def _rewritten(self, inner: ASGIApp) -> ASGIApp:
+        """The same, with other metadata and registrations where the test wants them."""
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await inner(scope, receive, send)
+                return
+            request = Request(scope, receive)
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(inner), base_url=self.issuer) as client:
+                body = await request.body()
+                headers = [(name, value) for name, value in request.headers.items() if name != "host"]
+                got = await client.request(request.method, str(request.url), content=body, headers=headers)
+            content = self._other(request.url.path, body, got)
+            kept = {name: value for name, value in got.headers.items() if name != "content-length"}
+            await Response(content, got.status_code, kept)(scope, receive, send)
+
+        return app
+
+    def _other(self, path: str, asked: bytes, got: httpx.Response) -> bytes:
+        if got.is_success and path.startswith("/.well-known/") and self.methods is not None:
+            return json.dumps({**got.json(), "token_endpoint_auth_methods_supported": self.methods}).encode()
+        if got.is_success and path == "/register":
+            self.asked.append(json.loads(asked).get("token_endpoint_auth_method"))
+            if self.silent:
+                shown = {name: value for name, value in got.json().items() if name != "token_endpoint_auth_method"}
+                return json.dumps(shown).encode()
+        return got.content
 
     def _guarded(self, server: McpServer) -> ASGIApp:
         """The MCP server, and what it says of who authorises for it."""

@@ -43,6 +43,46 @@ def npm_files() -> dict[str, str]:
     return {"package.json": json.dumps(manifest), "bin/tiny.js": NPM_SERVER}
 
 
+# As many are written: CommonJS, with the usual ways to read the command line and to see whether it is the program.
+COMMON_SERVER = """#!/usr/bin/env node
+const { createInterface } = require("node:readline"), { parseArgs } = require("node:util"), http = require("node:http");
+const { values } = parseArgs({ options: { mode: { type: "string" } } });
+const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+const inputSchema = { type: "object", properties: { url: { type: "string" } } };
+const byModule = (url) => new Promise((done, failed) => http.get(url, (answer) => {
+  let text = ""; answer.on("data", (chunk) => text += chunk); answer.on("end", () => done(text));
+}).on("error", failed));
+const tools = {
+  mode: () => values.mode,
+  fetch: async ({ url }) => (await fetch(url)).text(),
+  http: ({ url }) => byModule(url),
+  note: ({ url }) => require("node:fs").appendFileSync(__dirname + "/notes.txt", url + ";"),
+  notes: () => require("node:fs").readFileSync(__dirname + "/notes.txt", "utf8"),
+};
+async function main() {
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { id, method, params } = JSON.parse(line);
+    if (method === "initialize") {
+      const serverInfo = { name: "common", version: "1" };
+      say({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo } });
+    } else if (method === "tools/list") {
+      say({ id, result: { tools: Object.keys(tools).map((name) => ({ name, description: name, inputSchema })) } });
+    } else if (method === "tools/call") {
+      const text = await Promise.resolve().then(() => tools[params.name](params.arguments)).catch(String);
+      say({ id, result: { content: [{ type: "text", text: `${text}` }] } });
+    }
+  }
+}
+if (require.main === module) main();
+"""
+
+
+def common_files() -> dict[str, str]:
+    """The files of the package `common-mcp`, whose program has two names."""
+    manifest = {"name": "common-mcp", "version": "1.0.0", "bin": {"common": "cli.js", "common-server": "cli.js"}}
+    return {"package.json": json.dumps(manifest), "cli.js": COMMON_SERVER}
+
+
 def fill(folder: Path) -> None:
     """Wheels of the SDK, of all that it needs, and of a server that is made with it."""
     for found in _closure("mcp"):

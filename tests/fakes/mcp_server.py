@@ -13,9 +13,9 @@ import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import mcp_types as types
 import uvicorn
@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(16)).decode()
 _TEXT = {"type": "string"}
+_Server = TypeVar("_Server")
 
 
 def _tool(name: str, description: str, /, **properties: Any) -> types.Tool:
@@ -90,6 +91,12 @@ class McpServer:
                 return types.CallToolResult(content=[types.TextContent(type="text", text="here"), image])
             case "slow":
                 return await self._slow(context, given["seconds"])
+            case "change":  # what it offers, and says so
+                self.tools = [tool for tool in self.tools if tool.name != given["without"]]
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", MCPDeprecationWarning)
+                    await context.session.send_tool_list_changed()
+                return _result("changed")
             case "environment":
                 return _result(os.environ.get(given["name"], ""))
         return _result("no such tool", is_error=True)
@@ -120,25 +127,9 @@ class McpServer:
     def _is_allowed(self, token: str) -> bool:
         return self.allows(token) if self.allows else not self.token or token == self.token
 
-    @contextmanager
-    def in_thread(self, port: int = 0) -> Iterator["McpServer"]:
+    def in_thread(self, port: int = 0) -> AbstractContextManager["McpServer"]:
         """Serves as `serving` does, for tests that are no coroutines."""
-        started: Future[None] = Future()
-
-        async def run() -> None:
-            self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-            async with self.serving(port):
-                started.set_result(None)
-                await self._over.wait()
-
-        thread = Thread(target=asyncio.run, args=(run(),))
-        thread.start()
-        try:
-            started.result(30)
-            yield self
-        finally:
-            self._loop.call_soon_threadsafe(self._over.set)
-            thread.join()
+        return threaded(self.serving(port))
 
     @asynccontextmanager
     async def serving(
@@ -174,6 +165,34 @@ async def _refuse(send: Send, challenge: str) -> None:
     headers = [(b"www-authenticate", challenge.encode()), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
+
+
+@contextmanager
+def threaded(serving: AbstractAsyncContextManager[_Server]) -> Iterator[_Server]:
+    """What serves in a loop serves in a thread with one, until the block is left."""
+    started: Future[tuple[_Server, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def run() -> None:
+        try:
+            async with serving as server:
+                over = asyncio.Event()
+                started.set_result((server, asyncio.get_running_loop(), over))
+                await over.wait()
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    thread = Thread(target=asyncio.run, args=(run(),))
+    thread.start()
+    try:
+        server, loop, over = started.result(30)
+        try:
+            yield server
+        finally:
+            loop.call_soon_threadsafe(over.set)
+    finally:
+        thread.join()
 
 
 class _Uvicorn(uvicorn.Server):

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from tests.fakes import openai_wire as wire
+from tests.fakes import picture_rules, tool_rules
 from tests.fakes.http import Request
 from tests.fakes.script import DEFAULT_REPLY, Reply, RequestView
 from tests.fakes.server import FakeServer, HttpReply, scripted_fault, serve_forever
@@ -119,9 +120,8 @@ def refusal(body: Any) -> tuple[str, int | None, str | None] | None:
         return "Invalid 'messages': empty array.", None, "messages"
     if text := _history_refusal(messages):
         return text, None, "messages"
-    for tool in body.get("tools", ()):
-        if not _TOOL_NAME.match(tool["function"]["name"]):
-            return "Invalid 'tools[0].function.name': string does not match pattern.", None, "tools"
+    if complaint := tool_rules.openai_refusal([tool["function"] for tool in body.get("tools", ())]):
+        return complaint[0], None, complaint[2]
     if _REASONING.match(body["model"]):
         if "max_tokens" in body:
             return (
@@ -157,6 +157,17 @@ def _history_refusal(messages: list[dict[str, Any]]) -> str | None:
             return f"'tool_calls' must be followed by tool messages: {sorted(open_calls)}"
         if message.get("content") is None and not (role == "assistant" and message.get("tool_calls")):
             return f"Invalid value for 'content': expected a string, got null at messages[{index}]."
+        for number, call in enumerate(message.get("tool_calls") or ()):
+            at = f"messages[{index}].tool_calls[{number}]"
+            if not _TOOL_NAME.match(call["function"]["name"]):
+                return f"Invalid '{at}.function.name': string does not match pattern. Expected '^[a-zA-Z0-9_-]+$'."
+            if not isinstance(call["function"]["arguments"], str):
+                return f"Invalid type for '{at}.function.arguments': expected a string."
+        if message.get("content") == [] or message.get("tool_calls") == []:
+            return f"Invalid 'messages[{index}]': empty array. Expected an array with minimum length 1."
+        for part in message["content"] if isinstance(message.get("content"), list) else ():
+            if (image := part.get("image_url")) and (complaint := picture_rules.address_refusal(image["url"])):
+                return complaint
         open_calls = {call["id"] for call in message.get("tool_calls") or ()}
     return f"'tool_calls' without response: {sorted(open_calls)}" if open_calls else None
 

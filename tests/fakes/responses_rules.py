@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tests.fakes import picture_rules, tool_rules
 from tests.fakes.script import RequestView
 
 KNOWN = frozenset(
@@ -112,7 +113,10 @@ def _of_model(body: Mapping[str, Any]) -> Iterator[Complaint]:
 
 
 def _of_tools(body: Mapping[str, Any]) -> Iterator[Complaint]:
-    for place, tool in enumerate(body.get("tools") or ()):
+    tools = body.get("tools") or ()
+    if complaint := tool_rules.openai_refusal(tools, inside=""):
+        yield complaint
+    for place, tool in enumerate(tools):
         at = f"tools[{place}]"
         if tool.get("type") != "function" or not _TOOL_NAME.match(tool.get("name") or ""):
             yield f"Missing required parameter: '{at}.name'.", "missing_required_parameter", at
@@ -140,6 +144,8 @@ def _of_items(items: Sequence[Mapping[str, Any]]) -> Iterator[Complaint]:
             case "function_call":
                 if not isinstance(item.get("arguments"), str) or not 0 < len(item.get("call_id") or "") <= 64:
                     yield f"Invalid '{at}.call_id': expected a string with length 1 to 64.", "invalid_value", at
+                if not _TOOL_NAME.match(item.get("name") or ""):
+                    yield f"Invalid '{at}.name': string does not match pattern.", "invalid_value", f"{at}.name"
                 called.add(item["call_id"])
             case "function_call_output":
                 answered.add(item.get("call_id"))
@@ -167,8 +173,10 @@ def _of_message(item: Mapping[str, Any], at: str) -> Iterator[Complaint]:
     for part in content or ():
         if part.get("type") not in allowed:
             yield f"Invalid value: '{part.get('type')}'.", "invalid_value", f"{at}.content"
-        if part.get("type") == "input_image" and not str(part.get("image_url")).startswith(("http", "data:image/")):
-            yield "Invalid image URL.", "invalid_image_url", f"{at}.content"
+        if part.get("type") == "input_image" and (
+            complaint := picture_rules.address_refusal(str(part.get("image_url")))
+        ):
+            yield complaint, "invalid_image_url", f"{at}.content"
 
 
 def _of_reasoning(items: Sequence[Mapping[str, Any]], place: int, at: str) -> Iterator[Complaint]:

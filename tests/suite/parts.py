@@ -43,6 +43,20 @@ _STACK = ("cli/", "protos/", "services/common/", "tests/e2e/*.py", "tests/fakes/
 # The first that fits has a test; what fits none is short.
 PARTS = (
     Part(
+        "mcp_packages",
+        tests=("tests/contract/tool_runner/test_mcp_packages.py", "tests/integration/tool_runner/test_mcp_examples.py"),
+        subjects=(
+            "services/tool_runner/mcp/",
+            "services/tool_runner/mcp_servers/",
+            "services/tool_runner/layers/",
+            "services/tool_runner/sandboxes/bubblewrap/",
+            "services/tool_runner/egress/",
+            "tests/contract/tool_runner/published.py",
+            "tests/e2e/npm-mcp-servers/",
+            "tests/fakes/npm_mirror.py",
+        ),
+    ),
+    Part(
         "sandboxes",
         tests=("tests/contract/tool_runner/",),
         subjects=(
@@ -137,9 +151,25 @@ PARTS = (
         "clients",
         tests=(
             "tests/e2e/sdk_methods/test_node_methods.py",
-            *_e2e("client_calls", "grpc_clients", "letta_code", "npm_client", "streams_to_clients", "terminal_device"),
+            *_e2e(
+                "behind_nginx",
+                "client_calls",
+                "grpc_clients",
+                "letta_code",
+                "npm_client",
+                "streams_to_clients",
+                "terminal_device",
+            ),
         ),
-        subjects=(*_STACK, "gateway/", "tests/e2e/npm/", "tests/e2e/npm-letta-code/", "tests/e2e/typescript/"),
+        subjects=(
+            *(*_STACK, "gateway/", "docs/proxy.md"),
+            *("tests/e2e/npm/", "tests/e2e/npm-letta-code/", "tests/e2e/typescript/"),
+        ),
+    ),
+    Part(
+        "programs",
+        tests=_e2e("programs"),
+        subjects=(*_STACK, "gateway/", "tests/e2e/programs/", "tests/e2e/npm-letta-code/"),
     ),
     Part(
         "ade",

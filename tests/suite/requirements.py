@@ -1,4 +1,4 @@
-"""A pytest plugin: LOCI_REQUIRE="docker,node,bwrap" makes a failure of each test that is skipped for want of one.
+"""A pytest plugin: LOCI_REQUIRE="docker,node" makes a failure of each test that is skipped for want of one (REASONS).
 
 By hand a test that cannot run here is skipped, and a table says why. In CI that would hide a hundred tests.
 """
@@ -16,6 +16,8 @@ REASONS = {
     "docker": re.compile(r"docker|container engine|local-base|sandbox-image failed|apt-get|dpkg-deb", re.IGNORECASE),
     "node": re.compile(r"\bnode\b|\bnpm\b", re.IGNORECASE),
     "bwrap": re.compile(r"bubblewrap|bwrap", re.IGNORECASE),
+    "chromium": re.compile(r"chromium", re.IGNORECASE),
+    "nginx": re.compile(r"nginx", re.IGNORECASE),
 }
 
 

@@ -56,18 +56,17 @@ async def _custom(job: Import, row: Row) -> None:
 
 
 async def _create(job: Import, request: tool_service_pb2.CreateToolRequest) -> list[str]:
-    """Creates a tool; returns the change it had to take. Raises LociError."""
+    """Creates a tool; returns the changes it had to take, and what its calls will lack. Raises LociError."""
     create = job.loci.tools.CreateTool
     try:
-        await job.loci.call(create, request)
+        return [*(await job.loci.call(create, request)).warnings]
     except InvalidArgument as error:
         if error.reason != _SCHEMA_INVALID:
             raise
         request.tool.ClearField("json_schema_json")
         request.tool.ClearField("args_json_schema_json")
-        await job.loci.call(create, request)
-        return [f"its schema is derived anew: {error.message}"]
-    return []
+        created = await job.loci.call(create, request)
+        return [f"its schema is derived anew: {error.message}", *created.warnings]
 
 
 async def _use_namesake(job: Import, row: Row) -> bool:

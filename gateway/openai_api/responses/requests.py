@@ -15,7 +15,7 @@ from gateway.openai_api.chat import image_source
 from gateway.resources.messages.approvals import ToolReturn, ToolReturnCreate
 from gateway.resources.messages.content import Content, ContentPart, ImagePart, TextPart
 from gateway.resources.messages.requests import ClientTool, InputMessage, MessageCreate
-from gateway.rest.body import Body, Int32, Json
+from gateway.rest.body import Int32, Json, LenientBody
 
 _ROLES = {"user": "user", "system": "system", "developer": "system"}
 # Items that only the agent makes; a reference is to one of them.
@@ -25,7 +25,7 @@ _RUN = r"([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})"
 _ID = re.compile(rf"(?:resp|msg|rs|fc)_{_RUN}(?:_\d+)?|.*_r{_RUN}", re.DOTALL)
 
 
-class CreateResponse(Body):
+class CreateResponse(LenientBody):
     """Body of responses.create. `model` is an agent; `max_steps` and `on_busy` are Loci's own, as for messages.
 
     How the model samples is the agent's setting; what is said of it here is passed over, as is what only helps a

@@ -7,7 +7,7 @@ from gateway.openai_api.responses.objects import ended, response_object
 from gateway.openai_api.responses.requests import CreateResponse, bare_id
 from gateway.openai_api.stream import AnswerRenderer
 from gateway.rest.convert import Rest
-from gateway.turns.sse import frame
+from gateway.rest.event_frames import frame
 from loci.agent.v1 import message_service_pb2, run_pb2
 
 

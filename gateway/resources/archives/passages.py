@@ -1,6 +1,7 @@
 """Archival memory of an agent, and the search in that of the tenant."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC
 from typing import Annotated
@@ -29,6 +30,7 @@ from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import passage_pb2, passage_service_pb2
+from services.common.core.neighbours import MOST_CONTEXT
 from services.common.timestamps import timestamp
 
 router = APIRouter()
@@ -83,8 +85,12 @@ async def search_passages(
     end_datetime: Moment | None = None,
     search_mode: bodies.Mode | None = None,
     mode: bodies.Mode | None = None,
+    context: Annotated[int, Query(ge=0, le=MOST_CONTEXT)] = 0,
 ) -> Response:
-    """The passages that answer best to `query`, by meaning and by words, or as `search_mode` says; none to a blank."""
+    """The passages that answer best to `query`, by meaning and by words, or as `search_mode` says; none to a blank.
+
+    `context` (Loci's own): so many neighbours of each, before and after it.
+    """
     if not query.strip():
         await fetch(loci, agent_id)
         return json_response({"results": [], "count": 0})
@@ -97,12 +103,13 @@ async def search_passages(
         start_time=timestamp(start_datetime),
         end_time=timestamp(end_datetime),
         mode=MODES[search_mode or mode],
+        context=context,
     )
     agent, response = await asyncio.gather(
         fetch(loci, agent_id),
         loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS),
     )
-    results = [_result(hit.passage, agent.timezone) for hit in response.hits]
+    results = [_found(hit, agent.timezone, with_context=context > 0) for hit in response.hits]
     content = {"results": results, "count": len(results)}
     return json_response(content, headers=without_vectors(response.without_vectors))
 
@@ -142,10 +149,12 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
         start_time=timestamp(body.start_date),
         end_time=timestamp(body.end_date),
         mode=MODES[body.search_mode],
+        context=body.context,
     )
     response = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
-    passages = await passage_rests(loci, [hit.passage for hit in response.hits])
-    hits = [_hit(*pair) for pair in zip(passages, response.hits, strict=True)]
+    shown = {one.id: one for hit in response.hits for one in (hit.passage, *hit.before, *hit.after)}
+    passages = dict(zip(shown, await passage_rests(loci, shown.values()), strict=True))
+    hits = [_hit(hit, passages, with_context=body.context > 0) for hit in response.hits]
     return json_response(hits, headers=without_vectors(response.without_vectors))
 
 
@@ -182,12 +191,28 @@ def _place(body: bodies.SearchPassages) -> dict[str, str]:
     return {} if body.archive_id is None else {"archive_id": body.archive_id}
 
 
-def _hit(passage: Rest, hit: passage_pb2.PassageHit) -> Rest:
+def _hit(hit: passage_pb2.PassageHit, passages: Mapping[str, Rest], *, with_context: bool) -> Rest:
     scores = {
         "vector_score": hit.vector_score if hit.HasField("vector_score") else None,
         "text_score": hit.text_score if hit.HasField("text_score") else None,
     }
-    return {"passage": passage, "score": hit.score, "metadata": scores}
+    rest: Rest = {"passage": passages[hit.passage.id], "score": hit.score, "metadata": scores}
+    if with_context:
+        rest["context"] = {
+            "before": [passages[one.id] for one in hit.before],
+            "after": [passages[one.id] for one in hit.after],
+        }
+    return rest
+
+
+def _found(hit: passage_pb2.PassageHit, timezone: str, *, with_context: bool) -> Rest:
+    rest = _result(hit.passage, timezone)
+    if with_context:
+        rest["context"] = {
+            "before": [_result(one, timezone) for one in hit.before],
+            "after": [_result(one, timezone) for one in hit.after],
+        }
+    return rest
 
 
 def _result(passage: passage_pb2.Passage, timezone: str) -> Rest:

@@ -10,6 +10,7 @@ from gateway.rest.body import Body, Json, deprecated, dump, sent_fields
 from gateway.rest.params import AgentInBody, ArchiveInBody, Moment
 from gateway.rest.request_model import RequestModel
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
+from services.common.core.neighbours import MOST_CONTEXT
 from services.common.fields import When
 from services.common.ids import to_public, uuid7
 from services.common.timestamps import timestamp
@@ -80,7 +81,7 @@ class UpdatePassage(PassageSettings):
 
 
 class SearchPassages(Body):
-    """Body of passages.search. Without a query, the newest passages."""
+    """Body of passages.search. Without a query, the newest passages. `context` is Loci's: neighbours of each hit."""
 
     query: str | None = None
     agent_id: AgentInBody = None
@@ -91,6 +92,7 @@ class SearchPassages(Body):
     start_date: Moment | None = None
     end_date: Moment | None = None
     search_mode: Annotated[Mode | None, Field(validation_alias=AliasChoices("search_mode", "mode"))] = None
+    context: Annotated[int, Field(ge=0, le=MOST_CONTEXT)] = 0
 
 
 def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:

@@ -1,6 +1,20 @@
 """Archives, passages and changes of their embedding models."""
 
-from gateway.openapi.schemas import FLAG, MOMENT, NUMBER, OBJECT, TEXT, WHOLE, Schema, array, choice, maybe, of, record
+from gateway.openapi.schemas import (
+    FLAG,
+    MOMENT,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    WHOLE,
+    Schema,
+    array,
+    choice,
+    context_of,
+    maybe,
+    of,
+    record,
+)
 from loci.memory.v1 import archive_service_pb2, passage_pb2
 
 EMBEDDING_CONFIG = record(
@@ -35,14 +49,26 @@ _SCORES = record(
     {"vector_score": maybe(NUMBER), "text_score": maybe(NUMBER)},
     optional=("vector_score", "text_score"),
 )
-PASSAGE_HIT = record("PassageSearchResult", {"passage": PASSAGE, "score": NUMBER, "metadata": _SCORES})
+PASSAGE_HIT = record(
+    "PassageSearchResult",
+    {
+        "passage": PASSAGE,
+        "score": NUMBER,
+        "metadata": _SCORES,
+        "context": context_of("PassageContext", PASSAGE),
+    },
+    optional=("context",),
+)
+_FOUND: dict[str, Schema] = {"id": TEXT, "timestamp": MOMENT, "content": TEXT, "tags": array(TEXT)}
+_NEIGHBOUR = record("ArchivalMemoryNeighbour", _FOUND)
 FOUND_PASSAGES = record(
     "ArchivalMemorySearchResponse",
     {
         "results": array(
             record(
                 "ArchivalMemorySearchResult",
-                {"id": TEXT, "timestamp": MOMENT, "content": TEXT, "tags": array(TEXT)},
+                _FOUND | {"context": context_of("ArchivalMemoryContext", _NEIGHBOUR)},
+                optional=("context",),
             )
         ),
         "count": WHOLE,

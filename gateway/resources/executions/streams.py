@@ -7,17 +7,14 @@ event: receipt              data: the receipt; the last event
 import asyncio
 from collections.abc import AsyncGenerator
 
-import orjson
 from starlette.responses import Response, StreamingResponse
 
 from gateway.peers import Patience, Peers, stream
 from gateway.resources.executions.responses import receipt_rest
 from gateway.rest.convert import Rest
+from gateway.rest.event_frames import HEADERS, PING, frame
 from loci.tool.v1 import execution_service_pb2 as pb
 from services.common.errors import LociError, Unavailable
-
-_PING = b": ping\n\n"
-_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 async def stream_response(peers: Peers, call_key: str, after: int, *, ping: float, window: float) -> Response:
@@ -32,7 +29,7 @@ async def stream_response(peers: Peers, call_key: str, after: int, *, ping: floa
     except BaseException:
         await _leave(events, first)
         raise
-    return StreamingResponse(_frames(events, first, ping), media_type="text/event-stream", headers=_HEADERS)
+    return StreamingResponse(_frames(events, first, ping), media_type="text/event-stream", headers=HEADERS)
 
 
 async def _events(
@@ -68,7 +65,7 @@ async def _frames(
         while True:
             await asyncio.wait({waiting}, timeout=ping)
             if not waiting.done():
-                yield _PING
+                yield PING
                 continue
             try:
                 yield _frame(waiting.result())
@@ -98,4 +95,4 @@ def _frame(event: pb.StreamExecutionResponse) -> bytes:
 
 
 def _event(kind: str, data: Rest) -> bytes:
-    return f"event: {kind}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
+    return frame(data, kind)

@@ -11,15 +11,15 @@ from starlette.requests import Request
 from gateway.access.run_tokens import sees_secrets
 from gateway.peers import stream
 from gateway.rest.convert import Rest, from_json, moment
+from gateway.rest.event_frames import frame
 from gateway.rest.services import Services
-from gateway.turns.sse import frame
 from loci.tool.v1 import execution_service_pb2, mcp_pb2, mcp_service_pb2, tool_pb2
+from services.common.core.secret_names import MASK, mask_arguments
 from services.common.errors import LociError
 from services.common.fields import enum_names
 
 # Connecting, listing and installing may take as long as the tool runner lets them.
 ASKING_SECONDS = 100.0
-_MASK = "********"
 _BEGIN_PATH = "/v1/tools/mcp/oauth/begin"
 _EVENTS = enum_names(mcp_service_pb2.McpConnectEvent.DESCRIPTOR)
 _STATUSES = enum_names(mcp_pb2.McpStatus.DESCRIPTOR)
@@ -64,20 +64,21 @@ def _fields(transport: mcp_pb2.McpTransport) -> Rest:
     if transport.HasField("stdio"):
         program = transport.stdio
         network = from_json(program.network_json)
-        rest = {"command": program.command, "args": list(program.args), "env": _visible(program.env)}
+        args = list(program.args if sees_secrets() else mask_arguments(program.args))
+        rest = {"command": program.command, "args": args, "env": _visible(program.env)}
         return rest | ({"network": network} if network else {})
     http = transport.sse if transport.HasField("sse") else transport.streamable_http
     return {
         "server_url": http.server_url,
         "auth_header": http.auth_header or None,
-        "auth_token": (http.auth_token if sees_secrets() else _MASK) if http.auth_token else None,
+        "auth_token": (http.auth_token if sees_secrets() else MASK) if http.auth_token else None,
         "custom_headers": _visible(http.custom_headers),
     }
 
 
 def _visible(values: Mapping[str, str]) -> dict[str, str] | None:
     """Returns the values as the tool runner gives them; masked for roles that see no secrets."""
-    return (dict(values) if sees_secrets() else dict.fromkeys(values, _MASK)) or None
+    return (dict(values) if sees_secrets() else dict.fromkeys(values, MASK)) or None
 
 
 def mcp_tool_rest(tool: tool_pb2.Tool) -> Rest:

@@ -24,6 +24,7 @@ from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_SERVER
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
 from gateway.rest.body import dump
+from gateway.rest.event_frames import HEADERS
 from gateway.rest.params import AgentFilter, ToolId, checked_id
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
@@ -35,7 +36,6 @@ from services.common.errors import InvalidArgument, NotFound
 router = APIRouter(prefix="/mcp-servers", tags=["mcp servers"])
 
 McpServerId = Annotated[str, Path(examples=[f"mcp_server-{EXAMPLE_UUID}"]), checked_id("mcp_server")]
-_STREAM_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 @router.post("")
@@ -182,7 +182,7 @@ async def stream(loci: Services, request: mcp_service_pb2.StreamConnectRequest) 
     except BaseException:
         await frames.aclose()
         raise
-    return StreamingResponse(_after(first, frames), media_type="text/event-stream", headers=_STREAM_HEADERS)
+    return StreamingResponse(_after(first, frames), media_type="text/event-stream", headers=HEADERS)
 
 
 async def _after(first: bytes, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

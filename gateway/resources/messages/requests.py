@@ -10,7 +10,7 @@ from gateway.resources.messages import approvals
 from gateway.resources.messages.approvals import ApprovalCreate, ToolReturnCreate
 from gateway.resources.messages.content import Content, parts
 from gateway.rest import old_names
-from gateway.rest.body import Body, Int32, Json, deprecated, dump
+from gateway.rest.body import Body, Int32, Json, LenientBody, deprecated, dump
 from gateway.rest.old_names import BodyWithOldNames
 from gateway.rest.params import AgentInBody, RunInBody
 from loci.agent.v1 import message_pb2, message_service_pb2
@@ -86,7 +86,7 @@ class ClientSkill(Body):
     location: str
 
 
-class TurnFields(BodyWithOldNames):
+class TurnFields(BodyWithOldNames, LenientBody):
     """Fields of every request for a turn, however it is sent and answered.
 
     Loci's own: `response_format` stands for this request in place of the agent's, `on_busy` says what to do when the

@@ -11,6 +11,7 @@ from gateway.openapi.schemas import (
     array,
     by_name,
     choice,
+    context_of,
     maybe,
     members_of,
     names_of,
@@ -155,16 +156,18 @@ ERROR = record(
 )
 # What stands in the `data:` of one event.
 EVENT: Schema = {"anyOf": [*MESSAGES, STOP_REASON, USAGE, PING, ERROR]}
+_FOUND: dict[str, Schema] = {
+    "message_type": TEXT,
+    "message_id": TEXT,
+    "content": maybe(_PARTS),
+    "agent_id": maybe(TEXT),
+    "conversation_id": maybe(TEXT),
+    "created_at": MOMENT,
+}
 FOUND = record(
     "MessageSearchResult",
-    {
-        "message_type": TEXT,
-        "message_id": TEXT,
-        "content": maybe(_PARTS),
-        "agent_id": maybe(TEXT),
-        "conversation_id": maybe(TEXT),
-        "created_at": MOMENT,
-    },
+    _FOUND | {"context": context_of("MessageContext", record("MessageNeighbour", _FOUND))},
+    optional=("context",),
 )
 COMPACTED = record(
     "CompactionResponse",

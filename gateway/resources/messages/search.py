@@ -1,5 +1,7 @@
 """Search over the messages of all agents, or of one."""
 
+from collections.abc import Iterable
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -28,9 +30,13 @@ async def search(body: SearchMessages, loci: Loci) -> Response:
     """The messages that answer best to `query`, by meaning and by words; without one the newest."""
     response = await loci.peers.call(loci.peers.messages.SearchMessages, body.request(), timeout=_SEARCH_SECONDS)
     speech = SpeechRenderer()
-    results = [
-        _result(hit, message_) for hit in response.hits for message_ in speech.whole(hit.message) if _is_shown(message_)
-    ]
+    results: list[Rest] = []
+    for hit in response.hits:
+        found = _results(hit, speech.whole(hit.message))
+        if body.context:
+            context = {side: _context(speech, hit, getattr(hit, side)) for side in ("before", "after")}
+            found = [result | {"context": context} for result in found]
+        results.extend(found)
     return json_response(results[: body.limit], headers=without_vectors(response.without_vectors))
 
 
@@ -39,6 +45,16 @@ async def search(body: SearchMessages, loci: Loci) -> Response:
 async def search_of_agents(body: SearchMessages, loci: Loci) -> Response:
     """The same, where older clients look for it."""
     return await search(body, loci)
+
+
+def _context(
+    speech: SpeechRenderer, hit: message_service_pb2.MessageHit, messages: Iterable[message_pb2.Message]
+) -> list[Rest]:
+    return [result for one in messages for result in _results(hit, speech.whole(one))]
+
+
+def _results(hit: message_service_pb2.MessageHit, messages: Iterable[message_pb2.Message]) -> list[Rest]:
+    return [_result(hit, one) for one in messages if _is_shown(one)]
 
 
 def _is_shown(source: message_pb2.Message) -> bool:

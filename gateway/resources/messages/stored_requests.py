@@ -10,6 +10,7 @@ from gateway.resources.messages.content import Content, parts
 from gateway.rest.body import Body, Json
 from gateway.rest.params import AgentInBody, Moment, conversation_ref
 from loci.agent.v1 import message_pb2, message_service_pb2
+from services.common.core.neighbours import MOST_CONTEXT
 from services.common.timestamps import timestamp
 
 Kind = Literal["system_message", "user_message", "assistant_message", "reasoning_message"]
@@ -120,7 +121,10 @@ _SHOWN: tuple[Role, ...] = ("user", "assistant", "system")
 
 
 class SearchMessages(Body):
-    """Body of messages.search. `roles` is Loci's: with `tool`, returns of tools are results, too."""
+    """Body of messages.search.
+
+    Loci's own are `roles`: with `tool`, returns of tools are results, too; and `context`: neighbours of each result.
+    """
 
     query: Annotated[str, Field(max_length=10_000)]
     search_mode: Literal["vector", "fts", "hybrid"] = "hybrid"
@@ -130,6 +134,7 @@ class SearchMessages(Body):
     end_date: Moment | None = None
     limit: Annotated[int, Field(ge=1, le=1_000)] = 50
     roles: list[Role] | None = None
+    context: Annotated[int, Field(ge=0, le=MOST_CONTEXT)] = 0
 
     def request(self) -> message_service_pb2.SearchMessagesRequest:
         """For the agent service. More than the limit: calls are found, and not shown."""
@@ -146,6 +151,7 @@ class SearchMessages(Body):
             limit=min(2 * self.limit + 10, 1_000),
             start_time=timestamp(self.start_date),
             end_time=timestamp(self.end_date),
+            context=self.context,
         )
 
 

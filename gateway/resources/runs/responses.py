@@ -75,6 +75,8 @@ def step_to_rest(message: run_pb2.Step, organization_id: str, endpoint: str = ""
         rest[name] = rest[name] or None
     for name in ("number", "attempts", "error_message", "error_detail", "prompt_hash", "created_at"):
         del rest[name]
+    if not message.tool_problems:
+        del rest["tool_problems"]
     return rest
 
 

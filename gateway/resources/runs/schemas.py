@@ -57,7 +57,9 @@ STEP = of(
     error_data=maybe(OBJECT),
     organization_id=TEXT,
     messages=array(OBJECT),
+    tool_problems=array(record("StepToolProblem", {"name": TEXT, "problem": TEXT})),
     deprecated=("messages",),
+    optional=("tool_problems",),
     **_TOKENS,
 )
 _TEMPLATES = {"template_id": maybe(TEXT), "base_template_id": maybe(TEXT)}

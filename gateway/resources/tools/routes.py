@@ -14,6 +14,7 @@ from gateway.openapi.schemas import NULL, OBJECT, WHOLE, array
 from gateway.resources.sandbox_configs.schemas import VARIABLES
 from gateway.resources.tools import requests as bodies
 from gateway.resources.tools.generation import generate_tool_source
+from gateway.resources.tools.renames import rules_follow
 from gateway.resources.tools.responses import catalogued_tool_to_rest, tool_hit_to_rest
 from gateway.resources.tools.schemas import CATALOGUED, TOOL_HIT, WRITTEN_TOOL
 from gateway.rest import convert
@@ -80,14 +81,14 @@ async def create_tool(body: bodies.CreateTool, loci: Loci) -> Response:
     request = tool_service_pb2.CreateToolRequest(tool_id=to_public("tool", uuid7()), tool=body.message())
     try:
         with _script_errors(request.tool):
-            created = (await loci.peers.call(loci.peers.tools.CreateTool, request)).tool
+            response = await loci.peers.call(loci.peers.tools.CreateTool, request)
     except AlreadyExists:
         return await _upsert(body, loci)
     try:
-        return await _answer(created, body, loci)
+        return await _answer(response.tool, body, loci, response.warnings)
     except InvalidArgument:
         # Its variables were refused: then it is not to be there, either.
-        await loci.peers.call(loci.peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=created.id))
+        await loci.peers.call(loci.peers.tools.DeleteTool, tool_service_pb2.DeleteToolRequest(tool_id=response.tool.id))
         raise
 
 
@@ -158,7 +159,8 @@ async def generate_schema(body: bodies.GenerateSchema, loci: Loci) -> Response:
 async def import_tool(body: bodies.ImportTool, loci: Loci) -> Response:
     """Makes a tool of another library, described by its own schema, one of ours; replaces the one of that name."""
     request = bodies.import_request(body)
-    return await _answer((await loci.peers.call(loci.peers.tools.ImportTool, request)).tool, body, loci)
+    imported = await loci.peers.call(loci.peers.tools.ImportTool, request)
+    return await _answer(imported.tool, body, loci, imported.warnings)
 
 
 @router.post("/generate-tool")
@@ -191,12 +193,14 @@ async def list_environment_variables(tool_id: ToolId, loci: Loci) -> Response:
 @router.patch("/{tool_id}")
 @returns(CATALOGUED)
 async def update_tool(tool_id: ToolId, body: bodies.UpdateTool, loci: Loci) -> Response:
-    """Changes what the body names."""
+    """Changes what the body names. A schema with another name renames the tool, and rules of agents follow."""
     request = bodies.update_request(tool_id, body)
     if request is None:
         response = await loci.peers.call(loci.peers.tools.GetTool, tool_service_pb2.GetToolRequest(tool_id=tool_id))
         return await _answer(response.tool, body, loci)
-    return await _answer((await loci.peers.call(loci.peers.tools.UpdateTool, request)).tool, body, loci)
+    async with rules_follow(loci, request):
+        updated = await loci.peers.call(loci.peers.tools.UpdateTool, request)
+    return await _answer(updated.tool, body, loci, updated.warnings)
 
 
 @router.delete("/{tool_id}")
@@ -211,9 +215,11 @@ async def delete_tool(tool_id: ToolId, loci: Loci) -> Response:
     return json_response(None)
 
 
-async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) -> Response:
+async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci, warnings: Sequence[str] = ()) -> Response:
     """Returns a tool just written, once it has the variables that came along."""
     rest = catalogued_tool_to_rest(tool)
+    if warnings:
+        rest["warnings"] = list(warnings)
     if body.environment is not None:
         request = bodies.environment_request(tool.id, body.environment)
         stored = await loci.peers.call(loci.peers.sandbox_configs.SetEnvironment, request)
@@ -224,8 +230,8 @@ async def _answer(tool: tool_pb2.Tool, body: bodies.ToolSettings, loci: Loci) ->
 async def _upsert(body: bodies.CreateTool, loci: Services) -> Response:
     request = tool_service_pb2.UpsertToolRequest(tool=body.message())
     with _script_errors(request.tool):
-        tool = (await loci.peers.call(loci.peers.tools.UpsertTool, request)).tool
-    return await _answer(tool, body, loci)
+        response = await loci.peers.call(loci.peers.tools.UpsertTool, request)
+    return await _answer(response.tool, body, loci, response.warnings)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Tools."""
 
-from gateway.openapi.schemas import ANY, FLAG, NUMBER, OBJECT, TEXT, WHOLE, maybe, of, record
+from gateway.openapi.schemas import ANY, FLAG, NUMBER, OBJECT, TEXT, WHOLE, array, maybe, of, record
 from loci.tool.v1 import tool_pb2
 
 _LEFT = (
@@ -26,10 +26,11 @@ CATALOGUED = of(
     "CataloguedTool",
     tool_pb2.Tool.DESCRIPTOR,
     leave=_LEFT,
-    optional=("network", "idempotent"),
+    optional=("network", "idempotent", "warnings"),
     **_FIELDS,
     network=OBJECT,
     idempotent=FLAG,
+    warnings=array(TEXT),
 )
 TOOL_HIT = record(
     "ToolSearchResult",

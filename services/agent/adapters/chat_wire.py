@@ -172,6 +172,7 @@ def reply_of(generation: chat_pb2.Generation) -> Reply:
         outputs=_outputs(generation),
         trace=generation.provider_trace_json or None,
         handle=generation.handle,
+        tool_problems=tuple((one.name, one.problem) for one in generation.tool_problems),
     )
 
 

@@ -1,5 +1,7 @@
 """The journal in Postgres: acceptance of requests, facts under a fence, what readers see, cancels."""
 
+import asyncio
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +15,7 @@ from services.agent.adapters.known_messages import KnownMessages
 from services.agent.core.approvals import answers_of
 from services.agent.core.events import Ended, Event
 from services.agent.core.fact_log import options_to_json, settings_from_body
-from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed
+from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, RunStatus
 from services.agent.core.messages import Message
 from services.agent.core.ports_journal import (
     Acceptance,
@@ -42,9 +44,13 @@ from services.agent.postgres.rows import (
 )
 from services.agent.postgres.waiting_calls import DuplicateRequest, decline, find_answering_run, fitting_window
 from services.common.core.ceiling import ceiling_to_json
+from services.common.database import is_lost
 from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
 
 LONGEST_LINE = 32
+# So long a commit is tried again: a database that fails over takes half a minute.
+_COMMIT_SECONDS = 60.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 # What a request that is there already violates: its run, the first fact of that, or one of its keys.
 REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
 
@@ -235,8 +241,43 @@ class PostgresJournal:
         )
 
     async def commit(self, owned: OwnedRun, commit: Commit) -> CommitResult:
-        """Stores facts, their messages and steps in one transaction. Raises Fenced."""
-        turn = commit.turn
+        """Stores facts, their messages and steps in one transaction. Raises Fenced.
+
+        Where the database falls away meanwhile, it is looked at until it says what became of the transaction: what a
+        provider was paid for is not asked again. Raises what the driver does when that takes longer than a minute.
+        """
+        try:
+            row, stored = await self._store(owned, commit)
+        except Exception as error:
+            if not is_lost(error):
+                raise
+            row, stored = await self._store_again(owned, commit, error)
+        if commit.turn.ended is not None and row["waiting"]:
+            # Lost before this, the line stands until the repair of leases.py sees it.
+            return replace(stored, successor=await self._next(owned))
+        return stored
+
+    async def _store_again(
+        self, owned: OwnedRun, commit: Commit, lost: Exception
+    ) -> tuple[Mapping[str, Any], CommitResult]:
+        until, pause = time.monotonic() + _COMMIT_SECONDS, _FIRST_PAUSE
+        while time.monotonic() < until:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            try:
+                row = await self._pool.fetchrow(sql.COMMITTED, owned.organization_id, owned.run_id)
+                if row is None or row["fence"] != owned.fence:
+                    raise Fenced
+                if row["facts"] == commit.before + len(commit.facts):
+                    return row, replace(_commit_result(row), declined=row["status"] == RunStatus.CANCELLED)
+                return await self._store(owned, commit)
+            except Exception as error:
+                if not is_lost(error):
+                    raise
+                lost = error
+        raise lost
+
+    async def _store(self, owned: OwnedRun, commit: Commit) -> tuple[Mapping[str, Any], CommitResult]:
         values = _commit_values(owned, commit)
         arguments, pending_id = sql.COMMIT.bind(**values), values["pending_message_id"]
         extra = self._extra(owned, commit)
@@ -253,10 +294,7 @@ class PostgresJournal:
         else:
             row = await self._pool.fetchrow(*arguments)
             stored = _commit_result(row)
-        if turn.ended is not None and row["waiting"]:
-            # Lost before this, the line stands until the repair of leases.py sees it.
-            return replace(stored, successor=await self._next(owned))
-        return stored
+        return row, stored
 
     async def _next(self, owned: OwnedRun) -> Successor | None:
         async with self._pool.acquire() as connection, connection.transaction():
@@ -374,6 +412,7 @@ def _commit_values(owned: OwnedRun, commit: Commit) -> dict[str, Any]:
         "fence": owned.fence,
         "facts": fact_rows(commit),
         "fact_count": len(commit.facts),
+        "facts_before": commit.before,
         "messages": messages,
         "message_count": len(messages),
         "steps": steps,

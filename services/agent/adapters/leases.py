@@ -31,22 +31,24 @@ from services.agent.postgres.rows import input_rows, message_from_row
 from services.agent.postgres.waiting_calls import fitting_window
 from services.common.core.ceiling import ceiling_from_json
 from services.common.errors import Aborted, InvalidArgument
+from services.common.own_connection import OwnConnection
 
 
 class PostgresLeases:
-    """The lease of one replica, and the runs it takes."""
+    """The lease of one replica, and the runs it takes. `beats`: what the lease is beaten by; None: the pool."""
 
-    def __init__(self, pool: asyncpg.Pool, worker_id: UUID) -> None:
+    def __init__(self, pool: asyncpg.Pool, worker_id: UUID, beats: OwnConnection | None = None) -> None:
         self._pool = pool
+        self._beats: Any = beats or pool
         self.worker_id = worker_id
 
     async def register(self) -> None:
         """Begins this replica's lease."""
-        await self._pool.execute(sql.REGISTER, self.worker_id)
+        await self._beats.execute(sql.REGISTER, self.worker_id)
 
     async def tick(self) -> Mapping[str, Any]:
         """Beats, and reads what the replica must notice: see TICK."""
-        row: Mapping[str, Any] = await self._pool.fetchrow(sql.TICK, self.worker_id)
+        row: Mapping[str, Any] = await self._beats.fetchrow(sql.TICK, self.worker_id)
         return row
 
     async def reap(self) -> int:
@@ -181,6 +183,7 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
         _owned_run(run, replace(turn, attempt=run["fence"])),
         prompt=None if prompt is None else Prompt(prompt["hash"], prompt["text"], {}, prompt["block_versions"]),
         prompt_versions=head["prompt_versions"],
+        facts=len(facts),
         # What the log had before the run's own messages, as when it began.
         recalled=head["next_seq"] - 1 - len(rows),
         counted=TokenCounts(head["estimated_tokens"], head["reported_tokens"]),

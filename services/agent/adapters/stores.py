@@ -61,6 +61,8 @@ from services.agent.resources.transfers.store import PostgresTransfers
 from services.common import vectors
 from services.common.database import open_pool
 from services.common.ids import uuid7
+from services.common.own_connection import OwnConnection
+from services.common.search_settings import STANDARD, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +115,21 @@ def postgres_stores(
     embedder: Embedder | None,
     *,
     on_busy: OnBusy | None = None,
+    beats: OwnConnection | None = None,
+    search_settings: SearchSettings = STANDARD,
 ) -> Stores:
     """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
 
-    embedder: for searches; None: messages are found by their words alone.
+    beats: what its lease is beaten by; embedder: for searches; None: messages are found by their words alone.
+    search_settings: for hybrid ones.
     """
     worker_id = uuid7()
-    search = Search(PostgresRankings(pool), embedder)
+    search = Search(PostgresRankings(pool), embedder, search_settings)
     journal = PostgresJournal(pool, worker_id, on_busy=on_busy)
     return Stores(
         journal=journal,
         peeks=PostgresPeeks(pool),
-        leases=PostgresLeases(pool, worker_id),
+        leases=PostgresLeases(pool, worker_id, beats),
         frames=PostgresFrames(pool),
         attaching=PostgresAttaching(pool),
         recall=PostgresRecall(search),

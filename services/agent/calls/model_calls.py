@@ -13,9 +13,10 @@ from uuid import UUID
 import orjson
 
 from services.agent.core.calls.deltas import PieceDeltas
-from services.agent.core.calls.failures import failure_of, is_blind, overflows, refuses_history
+from services.agent.core.calls.failures import failure_of, is_blind, overflows, refuses_history, refuses_pictures
 from services.agent.core.calls.offers import Offer, offer, offered_tools, without_form
 from services.agent.core.calls.positions import Positions
+from services.agent.core.calls.refused_pictures import RefusedPictures
 from services.agent.core.calls.replies import reply_parts, restore_thoughts, sanitize_reply, tokens_of, with_zeros
 from services.agent.core.events import Abandoned, Delta
 from services.agent.core.facts import CallModel, ContextOverflowed, Fact, Failure, ModelFailed, ModelReplied, StopReason
@@ -36,6 +37,7 @@ from services.agent.core.window.budget import LEAST_ROOM, calibrate, overflow_in
 from services.agent.core.window.context import brings_pictures, fits, pinned_tokens, sendable, shortenings
 from services.agent.core.window.shrinking import with_clamped_returns, with_short_returns
 from services.agent.core.window.sizes import estimate, estimate_text
+from services.common.core.storable import storable
 from services.common.errors import LociError, Unavailable
 from services.common.ids import uuid7
 
@@ -64,6 +66,7 @@ class TurnContext:
     counted: TokenCounts = field(default_factory=TokenCounts)
     # The messages that the model saw when it replied last; none where another owner asked it.
     seen: Sequence[Message] = ()
+    pictures: RefusedPictures = field(default_factory=RefusedPictures)
 
     def window(self, tokens: int) -> int:
         """Returns a window of so many tokens, in our estimates."""
@@ -86,7 +89,7 @@ class StepMeasures:
     """The measures of a step that its commit stores."""
 
     first_token_at: datetime | None = None
-    metrics: dict[str, int] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
     provider_trace: str | None = None
     # The step that an interruption cut short, 0 for none.
     cut_short: int = 0
@@ -184,6 +187,8 @@ class ModelCalls:
         self, turn: Turn, action: CallModel, ready: PreparedRequest, history: Sequence[Message]
     ) -> AsyncGenerator[Delta | Abandoned | Fact]:
         first, failure = action.attempt, failure_of(_LOST)
+        pictures, model = self._context.pictures, turn.settings.model
+        suspects: set[UUID] = set()
         requests = await self._requests(turn, ready, history)
         request = next(requests)
         for attempt in range(first, first + ATTEMPTS):
@@ -193,6 +198,7 @@ class ModelCalls:
                 async with aclosing(call) as happenings:
                     async for happened in happenings:
                         yield happened
+                pictures.note_answer(request.history, model, suspects)
                 return
             except PeerLost:
                 failure, pause = failure_of(_LOST), _FIRST_PAUSE * 2 ** (attempt - first)
@@ -203,8 +209,10 @@ class ModelCalls:
                     yield overflow
                     return
                 failure = failure_of(error)
-                # What was asked about a picture is not answered without it.
-                final = is_blind(error) and brings_pictures(request.history, turn.run_id)
+                final = False
+                if refuses_pictures(error) or error.reason == "LLM_BAD_REQUEST":
+                    suspects = pictures.suspects(request.history, model)
+                    final = self._refuses_new_pictures(turn, error, request, suspects)
                 shorter = next(requests, None) if refuses_history(error) and not final else None
                 if shorter is None:
                     failure = (_prompt_overflow(ready, 1.0) if overflows(error) else None) or failure
@@ -214,6 +222,17 @@ class ModelCalls:
             if attempt + 1 < first + ATTEMPTS:
                 await asyncio.sleep(pause)
         yield ModelFailed(action.step, attempt, failure)
+
+    def _refuses_new_pictures(self, turn: Turn, error: LociError, request: ModelRequest, suspects: set[UUID]) -> bool:
+        """Returns whether the run's own pictures are refused: what was asked about one is not answered without it."""
+        if not refuses_pictures(error) or not brings_pictures(request.history, turn.run_id):
+            return False
+        own = {message.id for message in request.history if message.run_id == turn.run_id} & suspects
+        if not is_blind(error) and suspects - own:
+            # It may be an older one.
+            return False
+        self._context.pictures.note(own, turn.settings.model, taken=False)
+        return True
 
     async def _ask(
         self, turn: Turn, step: int, attempt: int, message_id: UUID, request: ModelRequest, offered: Offer, fixed: int
@@ -227,6 +246,10 @@ class ModelCalls:
                     part = sanitize_reply(event) if isinstance(event, Reply) else event
                     if isinstance(part, Reply):
                         self._measured.provider_trace = part.trace
+                        if part.tool_problems:
+                            self._measured.metrics["tool_problems"] = [
+                                (storable(name), storable(why)) for name, why in part.tool_problems
+                            ]
                         sent = fixed + sum(map(estimate, request.history))
                         self._context.counted = TokenCounts(sent, part.usage.prompt_tokens)
                         self._context.seen = request.history
@@ -251,6 +274,7 @@ class ModelCalls:
         """Yields the request, and what to ask instead when the model refuses the history in it."""
         if self._context.recalled is not None:
             history = with_passages(history, await self._context.recalled, turn.run_id)
+        history = self._context.pictures.without(history, turn.settings.model, keep_run=turn.run_id)
         histories = shortenings(history, window=ready.window, fixed=ready.fixed, run_id=turn.run_id)
         return (replace(ready.request, history=history) for history in histories)
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from services.agent.calls.model_calls import TurnContext
+from services.agent.core.calls.refused_pictures import RefusedPictures
 from services.agent.core.ports import Memory, MemoryView, Tools
 from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.prompt.system_prompt import recall_query
@@ -13,9 +14,13 @@ _log = logging.getLogger(__name__)
 
 
 def turn_context(
-    owned: OwnedRun, memory: Memory, tools: Tools, view: "asyncio.Future[MemoryView] | None" = None
+    owned: OwnedRun,
+    memory: Memory,
+    tools: Tools,
+    view: "asyncio.Future[MemoryView] | None" = None,
+    pictures: RefusedPictures | None = None,
 ) -> TurnContext:
-    """Asks for all of it at once; `view`: where memory was asked before."""
+    """Asks for all of it at once; `view`: where memory was asked before, `pictures`: what the process knows of them."""
     settings = owned.turn.settings
     if view is None:
         view = asyncio.ensure_future(memory.view(owned.agent_id, owned.conversation_id))
@@ -23,7 +28,8 @@ def turn_context(
     recalled = None
     if settings.recall_passages and (query := recall_query(owned.turn)):
         recalled = asyncio.ensure_future(_recall(memory, owned, query))
-    return TurnContext(view, described, recalled, owned.prompt, owned.counted)
+    known = RefusedPictures() if pictures is None else pictures
+    return TurnContext(view, described, recalled, owned.prompt, owned.counted, pictures=known)
 
 
 async def _recall(memory: Memory, owned: OwnedRun, query: str) -> tuple[str, ...]:

@@ -33,7 +33,15 @@ def messages_from_proto(sent: Sequence[message_pb2.InputMessage], run_id: UUID, 
         raise InvalidArgument(sentence, reason="MESSAGE_INVALID")
     if any(message.answers for message in sent[1:]):
         raise InvalidArgument("answers must come first in messages, in one message", reason="MESSAGE_INVALID")
-    return tuple(_input(message, number, run_id, now) for number, message in enumerate(sent))
+    said = [(number, message) for number, message in enumerate(sent) if not _says_nothing(message)]
+    # A chat client has an instruction or a greeting first, filled in or not.
+    return tuple(_input(message, number, run_id, now) for number, message in said or enumerate(sent))
+
+
+def _says_nothing(sent: message_pb2.InputMessage) -> bool:
+    """Returns whether it is an instruction or a word of the assistant without a word in it."""
+    is_text = all(part.WhichOneof("part") != "image" and not part.text for part in sent.content)
+    return _role(sent) in ("system", "assistant") and is_text
 
 
 def _input(sent: message_pb2.InputMessage, number: int, run_id: UUID, now: datetime) -> Message:

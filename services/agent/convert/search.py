@@ -1,11 +1,13 @@
 """Searches of messages <-> protobuf."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from uuid import UUID
 
 from loci.agent.v1 import message_pb2
 from loci.agent.v1 import message_service_pb2 as wire
 from services.agent.convert.messages import messages_to_proto
+from services.agent.core.messages import Message
 from services.agent.core.recall.query import DEFAULT_RESULTS, ROLES, MessageFilter, MessageHit, MessageQuery, Mode
 from services.common.core.refusals import Refused
 from services.common.ids import from_public, optional_id, to_public
@@ -44,7 +46,8 @@ def message_query(request: wire.SearchMessagesRequest) -> MessageQuery:
             raise Refused("MESSAGE_QUERY_INVALID", f"{role[:40]!r} is no role; there are {', '.join(ROLES)}")
     start, end = (moment_in(request, name, _invalid) for name in ("start_time", "end_time"))
     filters = MessageFilter(tuple(dict.fromkeys(request.roles)) or ROLES, start, end)
-    return MessageQuery(request.query, request.limit or DEFAULT_RESULTS, _MODES[request.mode], filters)
+    limit = request.limit or DEFAULT_RESULTS
+    return MessageQuery(request.query, limit, _MODES[request.mode], filters, request.context)
 
 
 def _invalid(name: str, problem: str) -> Refused:
@@ -53,9 +56,14 @@ def _invalid(name: str, problem: str) -> Refused:
 
 def hits_to_proto(hit: MessageHit) -> Iterator[wire.MessageHit]:
     """Yields a stored message as clients see it: a hit for each of its pieces that can be found."""
-    for piece in messages_to_proto(hit.message):
+    for piece in _pieces([hit.message]):
+        yield _hit(hit, piece)
+
+
+def _pieces(messages: Iterable[Message]) -> Iterator[message_pb2.Message]:
+    for piece in chain.from_iterable(map(messages_to_proto, messages)):
         if piece.WhichOneof("message") not in _NOT_SEARCHED:
-            yield _hit(hit, piece)
+            yield piece
 
 
 def _hit(hit: MessageHit, piece: message_pb2.Message) -> wire.MessageHit:
@@ -67,4 +75,6 @@ def _hit(hit: MessageHit, piece: message_pb2.Message) -> wire.MessageHit:
         score=hit.ranked.score,
         vector_score=hit.ranked.vector,
         text_score=hit.ranked.text,
+        before=_pieces(hit.before),
+        after=_pieces(hit.after),
     )

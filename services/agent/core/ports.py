@@ -62,7 +62,8 @@ class PartDelta:
 class Reply:
     """The whole reply. Calls have no key yet. `outputs` and `trace` only where the request's options ask for them.
 
-    handle: the model that answered, perhaps a fallback of the one asked.
+    handle: the model that answered, perhaps a fallback of the one asked. `tool_problems`: (name, why) of tools that it
+    was not offered.
     """
 
     parts: tuple[Part, ...]
@@ -71,6 +72,7 @@ class Reply:
     outputs: Mapping[str, Any] | None = None
     trace: str | None = None
     handle: str = ""
+    tool_problems: tuple[tuple[str, str], ...] = ()
 
 
 class PeerLost(Exception):

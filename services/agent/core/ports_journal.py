@@ -53,6 +53,8 @@ class OwnedRun:
     # The prompt that this run began with, when an owner before had compiled it.
     prompt: "Prompt | None" = None
     recalled: int = 0
+    # How many of its facts are stored.
+    facts: int = 1
     # Of the conversation's newest model call, to tell how far our estimates are off.
     counted: TokenCounts = field(default_factory=TokenCounts)
     # The turn before this one ended after the request had come, or may have: memory may be another since.
@@ -73,9 +75,9 @@ class Prompt:
 class Commit:
     """Facts to store in one transaction. `sequences` holds the first frame's position for each fact.
 
-    `metrics`: nanoseconds of the step that the facts touch, by name. `cut_short`: the step whose model call or tools an
-    interruption stopped, 0 for none. `provider_trace`: what was sent to the provider
-    and what it answered, where the request asked for it.
+    `metrics`: nanoseconds of the step that the facts touch, by name, and its `tool_problems`. `cut_short`: the step
+    whose model call or tools an interruption stopped, 0 for none. `provider_trace`: what was sent to the provider and
+    what it answered, where the request asked for it.
     """
 
     facts: tuple[Fact, ...]
@@ -84,10 +86,12 @@ class Commit:
     prompt: Prompt | None
     first_token_at: datetime | None = None
     trace_id: str = ""
-    metrics: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     provider_trace: str | None = None
     counted: TokenCounts = field(default_factory=TokenCounts)
     cut_short: int = 0
+    # How many facts the run has before these: so that a commit whose answer was lost can be made again.
+    before: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from typing import Protocol
 from uuid import UUID
 
 from services.agent.core.messages import Message
-from services.agent.core.recall.query import FusedHit, MessageFilter, MessageHit, RankedMessage, Scope
+from services.agent.core.recall.query import MessageFilter, MessageHit, RankedMessage, Scope
+from services.common.core.fusion import FusedScore
+from services.common.core.neighbours import Neighbour
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,15 @@ class Rankings(Protocol):
         ...
 
     async def found(
-        self, scope: Scope, ranked: Sequence[FusedHit], filters: MessageFilter, limit: int
+        self, scope: Scope, ranked: Sequence[FusedScore[UUID]], filters: MessageFilter, limit: int
     ) -> list[MessageHit]:
         """Returns the first messages of a ranking that are there still and count, in its order."""
+        ...
+
+    async def neighbours(
+        self, scope: Scope, message_ids: Sequence[UUID], filters: MessageFilter, steps: int
+    ) -> list[Neighbour[UUID]]:
+        """Returns what was said at most so many counting messages, and half an hour, before and after each."""
         ...
 
 

@@ -3,10 +3,12 @@
 The lease belongs to the replica: one row, beaten every half second, expired after 2.5 s of database time. A run names
 its worker and a fence that each claim raises; a driver whose fence is old learns it at its next commit and drops all.
 The beat is a task that does nothing else, so that no amount of work delays it; a second task acts on what it saw.
+Who was away for a lease judges nobody for another: after a pause of the database others have not beaten yet, either.
 """
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
@@ -21,16 +23,18 @@ BEAT_SECONDS = 0.5
 # A beat that takes longer is given up: the connection is broken, and the lease lasts 2.5 s.
 BEAT_PATIENCE = 1.0
 BEATS_PER_REPAIR = 20
+# As LEASE of postgres/sql.py says.
+LEASE_SECONDS = 2.5
 # Runs taken from the queue at once, and while fewer than CAPACITY are driven here.
 CLAIMED_AT_ONCE = 16
 CAPACITY = 1_024
-# A run that was taken over this often is ended: it kills its owners.
+# A run that was taken over this often without getting anywhere is ended: it kills its owners.
 MOST_OWNERS = 20
 
 _GIVEN_UP = Failure(
     StopReason.ERROR,
     "internal_error",
-    f"The run was taken over {MOST_OWNERS} times and never ended, so it was given up. Send the message again.",
+    f"The run was taken over {MOST_OWNERS} times and got no further, so it was given up. Send the message again.",
     reason="RUN_GIVEN_UP",
 )
 _FAULTY = Failure(
@@ -56,6 +60,12 @@ class LeaseKeeper:
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._answering = False
+        self._reaping = False
+        self._beaten_at: float | None = None
+        self._judges_from = -math.inf
+        self._holds = True
+        # Told when the lease is lost for so long that others may have the runs, and when it is held again.
+        self.on_lease: Callable[[bool], Coroutine[Any, Any, None]] | None = None
         # Told of each device for which there is something at another replica.
         self.on_device_notice: Callable[[UUID], None] = lambda device_id: None
         worker.on_successor = self._succeed
@@ -88,6 +98,7 @@ class LeaseKeeper:
                     self._seen = await self._leases.tick()
                     if not self._seen["alive"]:
                         await self._leases.register()
+                self._note_beat()
                 self._act.set()
                 if beats % BEATS_PER_REPAIR == 0:
                     self._spawn(self._repair())
@@ -95,7 +106,25 @@ class LeaseKeeper:
             except Exception:  # noqa: BLE001
                 # The supervisor of the lease: a database that is away comes back.
                 _log.exception("a beat failed")
+                self._note_silence()
             await asyncio.sleep(BEAT_SECONDS)
+
+    def _note_beat(self) -> None:
+        now = _now()
+        if self._beaten_at is not None and now - self._beaten_at > LEASE_SECONDS:
+            self._judges_from = now + LEASE_SECONDS
+        self._beaten_at = now
+        self._tell_lease(True)
+
+    def _note_silence(self) -> None:
+        if self._beaten_at is not None and _now() - self._beaten_at > LEASE_SECONDS:
+            self._tell_lease(False)
+
+    def _tell_lease(self, holds: bool) -> None:
+        if holds is not self._holds:
+            self._holds = holds
+            if self.on_lease is not None:
+                self._spawn(self.on_lease(holds))
 
     async def _repair(self) -> None:
         try:
@@ -120,12 +149,25 @@ class LeaseKeeper:
         mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
         lost = [(tenant, run_id) for tenant, run_id in mine if not self._worker.drives(run_id)]
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
-        if seen.get("lost") and (orphans := await self._leases.reap()):
-            _log.warning("a replica was lost; %d runs go to the queue", orphans)
+        if seen.get("lost") and not self._reaping and _now() >= self._judges_from:
+            self._spawn(self._reap())
         if seen.get("overdue") and not self._answering:
             self._spawn(self._answer_overdue())
-        if seen.get("ready") or seen.get("lost"):
+        if seen.get("ready"):
             await self._claim()
+
+    async def _reap(self) -> None:
+        """Runs in a task of its own: whoever holds it up, cancels are heard and queued runs taken."""
+        self._reaping = True
+        try:
+            if orphans := await self._leases.reap():
+                _log.warning("a replica was lost; %d runs go to the queue", orphans)
+                await self._claim()
+        except Exception:  # noqa: BLE001
+            # As above; the next beat looks again.
+            _log.exception("runs of a lost replica could not be queued")
+        finally:
+            self._reaping = False
 
     async def _answer_overdue(self) -> None:
         """Runs in a task of its own: whatever is wrong with what waits, runs are taken over."""
@@ -191,7 +233,7 @@ class LeaseKeeper:
     async def _take(self, row: Mapping[str, Any]) -> None:
         """Drives a claimed run. One that cannot be loaded harms no other."""
         try:
-            if row["fence"] > MOST_OWNERS:
+            if row["claims"] > MOST_OWNERS:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
@@ -225,3 +267,7 @@ class LeaseKeeper:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

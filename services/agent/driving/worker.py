@@ -192,7 +192,8 @@ class Worker:
     def _drive(self, owned: OwnedRun, view: "asyncio.Future[MemoryView] | None" = None, *, stream: bool = True) -> None:
         context = _context(owned)
         with use_context(context, signer=self._signer):
-            around = turn_context(owned, self._ports.memory, self._ports.tools, view)
+            ports = self._ports
+            around = turn_context(owned, ports.memory, ports.tools, view, ports.pictures)
             task = asyncio.create_task(self._run(owned, around, stream=stream), name=f"run {owned.run_id}")
         self._driven[owned.run_id] = task
 

@@ -195,6 +195,8 @@ WITH run AS (
         status = coalesce(:status, status), stop_reason = :stop_reason, error = :error::jsonb,
         completed_at = CASE WHEN :status::text IS NULL THEN NULL ELSE clock_timestamp() END
     WHERE organization_id = :organization_id AND id = :run_id AND fence = :fence AND status = 'running'
+        -- So that the same commit changes nothing when it comes again.
+        AND facts = :facts_before
     RETURNING cancel_requested, facts - :fact_count AS before, started_at, completed_at
 ), head AS (
     UPDATE agent.conversation_heads h
@@ -239,6 +241,14 @@ WITH run AS (
 )
 SELECT run.cancel_requested, run.started_at, run.completed_at, head.waiting FROM run LEFT JOIN head ON true
 """)
+
+# What became of a commit whose answer was lost: `facts` says how far the run is. $1 organization, $2 run
+COMMITTED = """
+SELECT r.fence, r.facts, r.status, r.cancel_requested, r.started_at, r.completed_at, h.waiting
+FROM agent.runs r
+JOIN agent.conversation_heads h ON h.organization_id = r.organization_id AND h.conversation_id = r.conversation_id
+WHERE r.organization_id = $1 AND r.id = $2
+"""
 
 # What waits for the client is given up: the message with the returns, as a part of the run that made the calls; that run
 # and those that answered in part (declined_ids) count as cancelled, whatever their facts say.
@@ -421,19 +431,26 @@ SELECT EXISTS (SELECT FROM beat) AS alive,
                WHERE approval_due <= now() AND active_run_id IS NULL) AS overdue
 """
 
-# Runs of replicas that stopped beating go to the queue.
+# Runs of replicas that stopped beating go to the queue. A run whose row somebody holds, perhaps its frozen owner, stays
+# for the next look, and its owner's row with it: nobody waits here.
 REAP = f"""
 WITH dead AS (
     SELECT id FROM agent.workers WHERE beat_at < clock_timestamp() - {LEASE} FOR UPDATE SKIP LOCKED
+), free AS (
+    SELECT organization_id, id FROM agent.runs WHERE worker_id IN (SELECT id FROM dead) AND status = 'running'
+    FOR NO KEY UPDATE SKIP LOCKED
 ), orphan AS (
-    UPDATE agent.runs SET worker_id = NULL WHERE worker_id IN (SELECT id FROM dead) AND status = 'running'
-    RETURNING organization_id, id
+    UPDATE agent.runs r SET worker_id = NULL FROM free
+    WHERE r.organization_id = free.organization_id AND r.id = free.id
+    RETURNING r.organization_id, r.id
 ), queued AS (
     INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING
 ), ready AS (
     INSERT INTO agent.ready_tenants (organization_id) SELECT DISTINCT organization_id FROM orphan ON CONFLICT DO NOTHING
 ), gone AS (
-    DELETE FROM agent.workers WHERE id IN (SELECT id FROM dead)
+    DELETE FROM agent.workers w WHERE w.id IN (SELECT id FROM dead) AND NOT EXISTS (
+        SELECT FROM agent.runs r WHERE r.worker_id = w.id AND r.status = 'running'
+            AND (r.organization_id, r.id) NOT IN (SELECT organization_id, id FROM free))
 )
 SELECT count(*) FROM orphan
 """
@@ -457,6 +474,11 @@ UPDATE agent.ready_tenants SET served_at = clock_timestamp() WHERE organization_
 RETURNING organization_id
 """
 
+# How often a run was claimed since it got anywhere: since its last fact, else since it was accepted.
+_CLAIMS = """r.fence - coalesce((
+    SELECT f.fence FROM agent.facts f WHERE f.organization_id = r.organization_id AND f.run_id = r.id
+    ORDER BY f.number DESC LIMIT 1), 0) AS claims"""
+
 # ... then its oldest runs. $1 organization, $2 most, $3 worker
 CLAIM_QUEUED = f"""
 WITH picked AS (
@@ -468,7 +490,7 @@ WITH picked AS (
 )
 UPDATE agent.runs r SET worker_id = $3, fence = r.fence + 1
 FROM taken WHERE r.organization_id = $1 AND r.id = taken.run_id AND r.status = 'running'
-RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}
+RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}, {_CLAIMS}
 """
 
 # A tenant without rows is no longer ready. The second statement repairs what a race may have left. $1 organization
@@ -483,19 +505,23 @@ SELECT DISTINCT organization_id FROM agent.run_queue ON CONFLICT DO NOTHING
 
 # A run of this replica that nobody drives. $1 organization, $2 run, $3 worker
 RECLAIM = f"""
-UPDATE agent.runs SET fence = fence + 1
+UPDATE agent.runs r SET fence = fence + 1
 WHERE organization_id = $1 AND id = $2 AND worker_id = $3 AND status = 'running'
-RETURNING {RUN_COLUMNS}
+RETURNING {RUN_COLUMNS}, {_CLAIMS}
 """
 
 # Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.
 REQUEUE_LOST = """
-WITH orphan AS (
-    UPDATE agent.runs r SET worker_id = NULL
+WITH free AS (
+    SELECT r.organization_id, r.id FROM agent.runs r
     WHERE r.status = 'running'
         AND (r.worker_id IS NULL OR NOT EXISTS (SELECT FROM agent.workers w WHERE w.id = r.worker_id))
         AND NOT EXISTS (
             SELECT FROM agent.run_queue q WHERE q.organization_id = r.organization_id AND q.run_id = r.id)
+    FOR NO KEY UPDATE OF r SKIP LOCKED
+), orphan AS (
+    UPDATE agent.runs r SET worker_id = NULL FROM free
+    WHERE r.organization_id = free.organization_id AND r.id = free.id
     RETURNING r.organization_id, r.id
 )
 INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM orphan ON CONFLICT DO NOTHING

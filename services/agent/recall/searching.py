@@ -2,24 +2,29 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
+from services.agent.core.messages import Message
 from services.agent.core.ports_recall import Embedder, EmbeddingModel, Rankings
 from services.agent.core.recall.query import (
-    FusedHit,
+    MessageFilter,
     MessageHit,
     MessageQuery,
     Mode,
     RankedMessage,
     Scope,
+    VectorRanking,
     check_query,
     fuse,
-    single_ranking,
 )
+from services.common.core.fusion import FusedScore
+from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
 from services.common.core.vectors import unit_vector
 from services.common.errors import Internal, LociError
+from services.common.search_settings import STANDARD, SearchSettings
 
 # A query is short; whoever searches waits for its vector.
 EMBED_SECONDS = 2.0
@@ -30,11 +35,12 @@ _log = logging.getLogger(__name__)
 
 
 class Search:
-    """Finds messages. Without an embedder, by words alone."""
+    """Finds messages. Without an embedder, by words alone. settings: of hybrid searches."""
 
-    def __init__(self, rankings: Rankings, embedder: Embedder | None) -> None:
+    def __init__(self, rankings: Rankings, embedder: Embedder | None, settings: SearchSettings = STANDARD) -> None:
         self._rankings = rankings
         self._embedder = embedder
+        self._settings = settings
 
     async def scope(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID | None = None) -> Scope:
         """Returns where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
@@ -51,42 +57,58 @@ class Search:
         """
         query = check_query(query)
         if not query.text:
-            return await self._rankings.newest(scope, query.filter, query.limit), []
-        if query.mode is Mode.TEXT:
-            ranked = single_ranking(await self._by_words(scope, query), text=True)
-            silent: list[str] = []
-        else:
-            ranked, silent = await self._with_vectors(scope, query)
-        return await self._rankings.found(scope, ranked, query.filter, query.limit), silent
-
-    async def _with_vectors(self, scope: Scope, query: MessageQuery) -> tuple[list[FusedHit], list[str]]:
-        if query.mode is Mode.VECTOR:
-            lists, silent = await self._nearest(scope, query)
-            return (single_ranking(lists[0], text=False) if len(lists) == 1 else fuse(lists, ())), silent
+            newest = await self._rankings.newest(scope, query.filter, query.limit)
+            return await self._with_context(scope, query, newest), []
         # A model may take its time; the words are looked for meanwhile.
-        (lists, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
-        return fuse(lists, words), silent
+        (rankings, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
+        ranked = fuse(rankings, words, query.mode)
+        if query.mode is Mode.HYBRID:
+            ranked = await self._with_neighbours(scope, query.filter, ranked)
+        found = await self._rankings.found(scope, ranked, query.filter, query.limit)
+        return await self._with_context(scope, query, found), silent
 
-    async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[list[RankedMessage]], list[str]]:
-        """Returns a list for each model, and the models that did not answer."""
-        lists: list[list[RankedMessage]] = []
+    async def _with_neighbours(
+        self, scope: Scope, filters: MessageFilter, ranked: list[FusedScore[UUID]]
+    ) -> list[FusedScore[UUID]]:
+        share, ids = self._settings.neighbour_share, givers(ranked)
+        if not share or not ids:
+            return ranked
+        return add_neighbours(ranked, await self._rankings.neighbours(scope, ids, filters, NEIGHBOUR_STEPS), share)
+
+    async def _with_context(self, scope: Scope, query: MessageQuery, hits: list[MessageHit]) -> list[MessageHit]:
+        if not query.context or not hits:
+            return hits
+        filters = replace(query.filter, start=None, end=None)
+        ids = [hit.message.id for hit in hits]
+        beside = contexts(await self._rankings.neighbours(scope, ids, filters, query.context))
+        others = {one.key: FusedScore(one.key, 0.0) for some in beside.values() for one in some}
+        there = await self._rankings.found(scope, list(others.values()), filters, len(others))
+        messages = {hit.message.id: hit.message for hit in there}
+        return [_with_sides(hit, beside.get(hit.message.id, ()), messages) for hit in hits]
+
+    async def _nearest(self, scope: Scope, query: MessageQuery) -> tuple[list[VectorRanking], list[str]]:
+        """Returns a ranking for each model, and the models that did not answer."""
+        rankings: list[VectorRanking] = []
         silent: list[str] = []
-        for model in await self._models(scope):
+        for model in await self._models(scope, query.mode):
+            weight = self._settings.weight(model.handle)
             try:
-                lists.append(await self._by_vector(scope, model, query))
+                rankings.append(VectorRanking(await self._by_vector(scope, model, query), weight))
             except LociError as error:
                 if query.mode is Mode.VECTOR:
                     raise
                 _log.warning("%s made no vector of a query: %s", model.handle, error.message)
                 silent.append(model.handle)
-        return lists, silent
+        return rankings, silent
 
-    async def _models(self, scope: Scope) -> Sequence[EmbeddingModel]:
-        if self._embedder is None or scope.embedding == "":
+    async def _models(self, scope: Scope, mode: Mode) -> Sequence[EmbeddingModel]:
+        if mode is Mode.TEXT or self._embedder is None or scope.embedding == "":
             return ()
         return (await self._rankings.models(scope))[:_MOST_MODELS]
 
     async def _by_words(self, scope: Scope, query: MessageQuery) -> list[RankedMessage]:
+        if query.mode is Mode.VECTOR:
+            return []
         return await self._rankings.by_words(scope, query.text, query.filter, depth(query.limit))
 
     async def _by_vector(self, scope: Scope, model: EmbeddingModel, query: MessageQuery) -> list[RankedMessage]:
@@ -99,3 +121,9 @@ class Search:
         if vector is None:
             return []
         return await self._rankings.by_vector(scope, model, vector, query.filter, depth(query.limit))
+
+
+def _with_sides(hit: MessageHit, neighbours: Sequence[Neighbour[UUID]], messages: Mapping[UUID, Message]) -> MessageHit:
+    there = [(one.distance, messages[one.key]) for one in neighbours if one.key in messages]
+    before, after = ([one for distance, one in there if (distance < 0) is earlier] for earlier in (True, False))
+    return replace(hit, before=before, after=after)

@@ -1,15 +1,23 @@
 """Texts and JSON of clients, models and tools, made storable for Postgres. Pure."""
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
+from services.common.core.json_text import parse_json, well_formed
+
 
 def storable(text: str) -> str:
-    """Returns the text without NUL characters (as the reference) and with "?" for each half of a surrogate pair."""
-    text = text.replace("\0", "")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    """Returns the text without NUL characters (as the reference) and with U+FFFD for a lonely half of a character."""
+    return well_formed(text.replace("\0", ""))
+
+
+def storable_name(text: str) -> str:
+    """Returns a name, tag or label as it is stored and looked for: composed (NFC), as most programs write it."""
+    text = storable(text)
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def storable_json(value: Any) -> Any:
@@ -27,7 +35,7 @@ def storable_json(value: Any) -> Any:
 
 def parse_storable(text: str) -> Any:
     """Returns a client's JSON as it can be stored. Raises ValueError."""
-    value = orjson.loads(text)
+    value = parse_json(text)
     try:
         # orjson writes less deeply nested data than it reads.
         stored = orjson.dumps(value)

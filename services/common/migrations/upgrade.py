@@ -11,7 +11,7 @@ from services.common.engine import make_engine
 
 async def upgrade(url: str, folder: Path, schema: str, revision: str) -> None:
     """Upgrades `schema` to `revision` with the scripts in `folder` (which holds env.py and versions/)."""
-    engine = make_engine(url, size=1)
+    engine = make_engine(url, size=1, patience=None)
     try:
         async with engine.connect() as connection:
             await connection.run_sync(_upgrade, folder, schema, revision)

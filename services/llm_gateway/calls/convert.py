@@ -32,6 +32,7 @@ from services.llm_gateway.core.chat import (
     ToolSpec,
     Usage,
 )
+from services.llm_gateway.core.pictures import with_media_type
 from services.llm_gateway.core.stops import stop_settings
 
 _ROLES = {
@@ -121,7 +122,8 @@ def _part(message: chat_pb2.ChatPart) -> Part:
             return RedactedReasoning(message.redacted_reasoning.data)
         case "image":
             image = message.image
-            return Image(image.data_base64, image.url, image.media_type, _optional(image, "detail"))
+            detail = _optional(image, "detail")
+            return with_media_type(Image(image.data_base64, image.url, image.media_type, detail))
         case None:
             raise InvalidArgument("a message has an empty part", reason="LLM_BAD_REQUEST")
 
@@ -215,6 +217,7 @@ def generation_message(generation: Generation) -> chat_pb2.Generation:
             chat_pb2.FailedTry(handle=failed.handle, reason=failed.reason, message=failed.message)
             for failed in generation.failed_tries
         ],
+        tool_problems=[chat_pb2.ToolProblem(name=name, problem=why) for name, why in generation.tool_problems],
     )
 
 

@@ -6,6 +6,7 @@ through `coalesce` (deltas put together), `_answer` (fallbacks), `_ask` (account
 `Endpoint.events` (breaker and gate), the provider.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -28,10 +29,13 @@ from services.llm_gateway.core.parallel_calls import FirstCallOnly
 from services.llm_gateway.core.request_check import check
 from services.llm_gateway.core.stops import StopFilter
 from services.llm_gateway.core.token_estimates import RELATIVE_ERROR, estimate, estimate_request
+from services.llm_gateway.core.tool_fitting import ToolFitting, with_problems
 from services.llm_gateway.core.trace import RequestPreview
 from services.llm_gateway.models.embeddings import Batches, embed_batch
 from services.llm_gateway.models.service import Catalogue, Target
 from services.llm_gateway.providers.registry import ProviderRegistry
+
+logger = logging.getLogger(__name__)
 
 # Where another handle is ready to be asked, nobody waits longer than this for the first.
 _WAIT_BEFORE_FALLBACK = 2.0
@@ -74,6 +78,7 @@ class Calls:
         self._endpoints = endpoints
         self._ledger = ledger
         self._policy = policy
+        self._fitting = ToolFitting()
 
     async def generate(self, request: ChatRequest, account: Account, remaining: float | None) -> Generation:
         """Makes one blocking call. Raises LlmError."""
@@ -102,7 +107,7 @@ class Calls:
                 model = target.model
                 attempt = with_defaults(route.request_to(model), model)
                 check(attempt, model)
-                async with aclosing(self._ask(attempt, target, account, clock, route, stream=stream)) as events:
+                async with aclosing(self._ask_fitted(attempt, target, account, clock, route, stream=stream)) as events:
                     async for event in events:
                         begun = True
                         yield event
@@ -112,6 +117,31 @@ class Calls:
                     raise
                 if not route.goes_on(error, model, clock.remaining()):
                     raise route.failure() from error.__cause__
+
+    async def _ask_fitted(
+        self,
+        request: ChatRequest,
+        target: Target,
+        account: Account,
+        clock: Clock,
+        route: FallbackChain,
+        *,
+        stream: bool,
+    ) -> AsyncGenerator[Event, None]:
+        """Yields the reply of one handle to the tools that it takes: one that its vendor refuses is left out."""
+        model = target.model
+        while True:
+            fitted, begun = self._fitting.fit(request, model), False
+            try:
+                async with aclosing(self._ask(fitted.request, target, account, clock, route, stream=stream)) as events:
+                    async for event in events:
+                        begun = True
+                        yield with_problems(fitted.restored(event), fitted.problems)
+                return
+            except LlmError as error:
+                if begun or not self._fitting.leave_out(error, fitted, model):
+                    raise
+                logger.warning("%s refuses a tool, which is left out from now on: %s", model.handle, error.message)
 
     async def _ask(
         self,
@@ -168,9 +198,10 @@ class Calls:
         model = target.model
         request = with_defaults(request, model)
         check(request, model)
+        fitted = self._fitting.fit(request, model).request
         provider = await self._providers.get(target.config)
         call = EndpointCall(account.organization_id, model, Clock(remaining))
-        once = self._endpoints.of(target.config).asking(call, lambda: provider.count_tokens(request, model))
+        once = self._endpoints.of(target.config).asking(call, lambda: provider.count_tokens(fitted, model))
         counted = await retry(once, self._policy.retries, call.clock)
         if counted is None or not 0 <= counted <= _MOST_COUNTED:
             return TokenCount(estimate_request(request), RELATIVE_ERROR)
@@ -186,7 +217,8 @@ class Calls:
         check(request, target.model)
         provider = await self._providers.get(target.config)
         # Nobody opens a connection for it.
-        unsent = replace(request, preview=True, websocket=False, run_key="")
+        fitted = self._fitting.fit(request, target.model).request
+        unsent = replace(fitted, preview=True, websocket=False, run_key="")
         try:
             async with aclosing(provider.generate(unsent, target.model, stream=stream)) as events:
                 async for _ in events:

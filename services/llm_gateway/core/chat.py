@@ -194,8 +194,9 @@ class FailedTry:
 class Generation:
     """A complete reply.
 
-    `handle` is the one that answered, `cost` what it cost in billionths of a US dollar (None: no price is known), and
-    `failed_tries` are the handles tried before; the gateway's calls fill them in (calls/service.py), no provider does.
+    `handle` is the one that answered, `cost` what it cost in billionths of a US dollar (None: no price is known),
+    `failed_tries` are the handles tried before, and `tool_problems` (name, why) tells of tools that were left out; the
+    gateway's calls fill them in (calls/service.py), no provider does.
     `logprobs_json` is OpenAI's object, `token_logprobs_json` [[log probability, token id or null, token], ...],
     `trace_json` what trace.py makes; each is empty where it was not asked for or not given.
     """
@@ -212,6 +213,7 @@ class Generation:
     handle: str = ""
     cost: int | None = None
     failed_tries: Sequence[FailedTry] = ()
+    tool_problems: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Lines end with LF or CRLF; empty ones are skipped. Chunks may end anywhere.
 """
 
-import orjson
+from services.common.core.json_text import parse_pieces
 
 # Of one line, in bytes.
 MOST_OF_LINE = 16 * 1024 * 1024
@@ -33,7 +33,7 @@ class NdjsonParser:
         """Returns the last line where only its end is missing; half a line is none: the stream broke off there."""
         rest, self._rest = bytes(self._rest).strip(), bytearray()
         try:
-            orjson.loads(rest)
-        except orjson.JSONDecodeError:
+            parse_pieces(rest)
+        except ValueError:
             return []
         return [rest]

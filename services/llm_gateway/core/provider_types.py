@@ -83,8 +83,13 @@ class ProviderType:
         )
 
 
-# What every type takes: calls at once, and what is known of its models (overrides.py says the fields).
-COMMON_OPTIONS = (Option("max_concurrency", "integer"), Option("models", "object"))
+# What every type takes: calls at once, what is known of its models (overrides.py says the fields), and how thoughts in
+# the text of replies are read (vendors/shared/text_thoughts.py).
+COMMON_OPTIONS = (
+    Option("max_concurrency", "integer"),
+    Option("models", "object"),
+    Option("text_thoughts", choices=("auto", "open", "off")),
+)
 _VENDORS = "services.llm_gateway.vendors"
 _WEBSOCKET = Option("websocket", "flag", "OPENAI_WEBSOCKET")
 _RESPONSES = Option("responses", "flag", "OPENAI_RESPONSES")

@@ -3,7 +3,7 @@
 Parts stand in the order of their first appearance; `key` is how the provider's wire tells them apart.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from typing import Any
@@ -11,8 +11,10 @@ from uuid import uuid4
 
 import orjson
 
+from services.common.core.json_text import well_formed, well_formed_json, well_formed_value
 from services.llm_gateway.core.chat import (
     ChatRequest,
+    Delta,
     FinishReason,
     Generation,
     Message,
@@ -53,7 +55,7 @@ class ReplyTokens:
 
     def logprobs_json(self) -> str:
         """Returns the object as it came; empty without one."""
-        return "" if self._logprobs is None else orjson.dumps(self._logprobs).decode()
+        return "" if self._logprobs is None else _json(self._logprobs)
 
     def token_logprobs_json(self) -> str:
         """Returns [[log probability, id or null, token], ...]; empty where no log probabilities came."""
@@ -63,7 +65,15 @@ class ReplyTokens:
         # Ids that do not stand beside the tokens one by one cannot be told to belong to them.
         ids: list[int | None] = [*self.ids] if len(self.ids) == len(content) else [None] * len(content)
         rows = [[item.get("logprob"), id, item.get("token")] for item, id in zip(content, ids, strict=True)]
-        return orjson.dumps(rows).decode()
+        return _json(rows)
+
+
+def _json(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        # A token may be half a character.
+        return orjson.dumps(well_formed_value(value)).decode()
 
 
 # Of one reply: what of it can be sent on in one message (32 MiB), whatever the script.
@@ -82,14 +92,22 @@ class _Draft:
     signature: str | None = None
     id: str = ""
     name: str = ""
+    # The first half of a character at the end of what came: the second may follow.
+    half: str = ""
 
     def part(self) -> Part:
         text = "".join(self.pieces)
         if self.kind is ToolCall:
-            return ToolCall(self.id, self.name, text or "{}")
+            return ToolCall(self.id, self.name, well_formed_json(text) or "{}")
         if self.kind is Reasoning:
             return Reasoning(text, self.signature)
         return RedactedReasoning(text) if self.kind is RedactedReasoning else Text(text, self.signature)
+
+    def delta(self, piece: str) -> Delta:
+        """Returns what the piece adds to the part."""
+        if self.kind is ToolCall:
+            return ToolCallDelta(self.index, self.id, self.name, piece)
+        return ReasoningDelta(self.index, piece) if self.kind is Reasoning else TextDelta(self.index, piece)
 
 
 class ReplyBuilder:
@@ -103,35 +121,46 @@ class ReplyBuilder:
         self.response_id = ""
         self.model = ""
         self._size = 0
+        self._ids: set[str] = set()
 
     def add_text(self, key: Hashable, text: str) -> TextDelta:
         draft = self._draft(key, Text)
-        draft.pieces.append(text := self._storable(text))
+        draft.pieces.append(text := self._joined(draft, text))
         return TextDelta(draft.index, text)
 
     def add_reasoning(self, key: Hashable, text: str) -> ReasoningDelta:
         draft = self._draft(key, Reasoning)
-        draft.pieces.append(text := self._storable(text))
+        draft.pieces.append(text := self._joined(draft, text))
         return ReasoningDelta(draft.index, text)
 
     def add_redacted(self, key: Hashable, data: str) -> None:
-        self._draft(key, RedactedReasoning).pieces.append(self._storable(data))
+        self._draft(key, RedactedReasoning).pieces.append(well_formed(self._storable(data)))
 
     def sign(self, key: Hashable, signature: str) -> None:
         """Adds to the signature of the thoughts at `key`."""
         draft = self._draft(key, Reasoning)
-        draft.signature = (draft.signature or "") + self._storable(signature)
+        draft.signature = (draft.signature or "") + well_formed(self._storable(signature))
 
     def begin_call(self, key: Hashable, id: str, name: str) -> ToolCallDelta:
-        """Begins a tool call; a call without an id gets one from us."""
+        """Begins a tool call; a call without an id, or with that of another, gets one from us."""
         draft = self._draft(key, ToolCall)
-        draft.id, draft.name = self._storable(id) or f"call_{uuid4().hex[:24]}", self._storable(name)
+        id = well_formed(self._storable(id))
+        draft.id = id if id and id not in self._ids else f"call_{uuid4().hex[:24]}"
+        draft.name = well_formed(self._storable(name))
+        self._ids.add(draft.id)
         return ToolCallDelta(draft.index, draft.id, draft.name, "")
 
     def add_arguments(self, key: Hashable, piece: str) -> ToolCallDelta:
         draft = self._draft(key, ToolCall)
-        draft.pieces.append(piece := self._storable(piece))
+        draft.pieces.append(piece := self._joined(draft, piece))
         return ToolCallDelta(draft.index, draft.id, draft.name, piece)
+
+    def turn_into(self, key: Hashable, kind: type[Text] | type[Reasoning]) -> None:
+        """Makes text of thoughts at `key`, or thoughts of text: only the whole told which they were."""
+        if (draft := self._drafts.get(key)) is not None:
+            draft.kind = kind
+            if kind is Reasoning:
+                draft.pieces = ["".join(draft.pieces).strip()]
 
     @property
     def is_empty(self) -> bool:
@@ -150,6 +179,14 @@ class ReplyBuilder:
         """Returns the id of the call at `key`, None before it began."""
         draft = self._drafts.get(key)
         return None if draft is None else draft.id
+
+    def close(self) -> Iterator[Delta]:
+        """Yields U+FFFD where the second half of a character did not come."""
+        for draft in self._drafts.values():
+            if draft.half:
+                draft.half = ""
+                draft.pieces.append("\ufffd")
+                yield draft.delta("\ufffd")
 
     def generation(
         self, request: ChatRequest, provider: str, prompt_size: int, trace: Trace | None = None
@@ -197,6 +234,16 @@ class ReplyBuilder:
         self._grow(len(text))
         return text.replace("\0", "") if "\0" in text else text
 
+    def _joined(self, draft: _Draft, piece: str) -> str:
+        """Returns the piece with the half that waited before it, and without one that has to wait."""
+        text = draft.half + self._storable(piece)
+        draft.half = ""
+        if text.isascii():
+            return text
+        if "\ud800" <= text[-1] <= "\udbff":
+            text, draft.half = text[:-1], text[-1]
+        return well_formed(text)
+
     def _grow(self, size: int) -> None:
         self._size += size
         if self._size > MOST_CHARACTERS:
@@ -240,4 +287,4 @@ def _name_of(name: Any) -> str:
     """Returns a name or id that the vendor gave the reply or the model; some give numbers."""
     if not isinstance(name, str | int):
         raise TypeError(f"a {type(name).__name__} where a name is expected")
-    return str(name)[:_LONGEST_NAME].replace("\0", "")
+    return well_formed(str(name)[:_LONGEST_NAME].replace("\0", ""))

@@ -11,13 +11,15 @@ class ReplyReader:
     """Reads the reply to one call into `builder`.
 
     `ended`: nothing of interest follows in the stream. `failure`: the HTTP status and the body of an error that came as
-    a reply or an event, None without one.
+    a reply or an event, None without one. `began`: a reply of OpenAI's dialect began, `is_broken`: its vendor
+    said that it broke off.
     """
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self.builder = builder
         self.ended = False
         self.failure: tuple[int, Any] | None = None
+        self.began = self.is_broken = False
 
     @property
     def is_complete(self) -> bool:
@@ -38,6 +40,12 @@ class ReplyReader:
     def take_event(self, event: Mapping[str, Any]) -> Iterable[Delta]:
         """Reads one event of a stream; returns what it adds."""
         raise NotImplementedError
+
+    def take_done(self) -> None:
+        """Reads the mark that ends streams of OpenAI's dialect. Most servers say before why a reply ended; one that
+        began is complete with the mark alone, too."""
+        if self.began and self.builder.finish is None and not self.is_broken:
+            self.builder.finish = FinishReason.UNKNOWN
 
     def next_body(self) -> bytes:
         """Returns the body of the request that goes on with a reply; empty where the reply needs no other."""

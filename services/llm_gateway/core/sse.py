@@ -14,6 +14,7 @@ class SseEvent(NamedTuple):
     data: bytes
 
 
+_MARK = b"\xef\xbb\xbf"
 # Of one event, and so of one line, in bytes.
 MOST_OF_EVENT = 16 * 1024 * 1024
 
@@ -29,9 +30,14 @@ class SseParser:
         self._name = ""
         self._data: list[bytes] = []
         self._size = 0
+        # A mark of the byte order that begins the stream is no part of its first line.
+        self._mark = bytearray()
+        self._may_begin = True
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """Returns the events that are complete with this chunk. Raises ValueError for one that is too long."""
+        if self._may_begin:
+            chunk = self._begin(chunk)
         if b"\n" not in chunk and b"\r" not in chunk and not self._rest.endswith(b"\r"):
             self._rest += chunk
             self._check(len(self._rest))
@@ -61,6 +67,14 @@ class SseParser:
             self._take(bytes(self._rest.strip(b"\r")))
         self._rest = bytearray()
         return [self._dispatch()] if self._data else []
+
+    def _begin(self, chunk: bytes) -> bytes:
+        """Returns the beginning of the stream without the mark; nothing while it may become one."""
+        self._mark += chunk
+        if len(self._mark) < len(_MARK) and _MARK.startswith(self._mark):
+            return b""
+        self._may_begin = False
+        return bytes(self._mark).removeprefix(_MARK)
 
     def _check(self, more: int) -> None:
         if self._size + more > MOST_OF_EVENT:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import httpx2
-import orjson
 
+from services.common.core.json_text import parse_json
 from services.llm_gateway.core.errors import (
     LlmConnection,
     LlmError,
@@ -58,8 +58,8 @@ class EndpointErrors:
     def refusal_in(self, response: httpx2.Response, content: bytes, handle: str) -> LlmError:
         """Returns the error for a response that is no success."""
         try:
-            body = orjson.loads(content)
-        except orjson.JSONDecodeError:
+            body = parse_json(content)
+        except ValueError:
             body = content.decode("utf-8", "replace")
         refusal, wait = self._read_refusal(response.status_code, body), retry_after(response.headers)
         return error_of(self._caller, refusal if wait is None else replace(refusal, retry_after=wait), handle)

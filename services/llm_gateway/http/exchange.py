@@ -60,7 +60,7 @@ class Exchange:
                         if deltas:
                             yield delta
                 body = reader.next_body()
-            for delta in (*reader.close(), *(await call.last() if call.last else ())):
+            for delta in (*reader.close(), *(await call.last() if call.last else ()), *reader.builder.close()):
                 if deltas:
                     yield delta
             generation = reader.complete(reader.builder.generation(request, name, len(call.body), trace))
@@ -87,7 +87,10 @@ class Exchange:
         try:
             async for event in events:
                 data = event if isinstance(event, bytes) else event.data
-                if data == _DONE:
+                if not data.strip():
+                    continue
+                if data.strip() == _DONE:
+                    reader.take_done()
                     ended = True
                     break
                 for delta in reader.take_event(transport.parse(data, handle, trace)):

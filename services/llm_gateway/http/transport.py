@@ -11,8 +11,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 import httpx2
-import orjson
 
+from services.common.core.json_text import parse_json, parse_pieces
 from services.llm_gateway.core.errors import LlmError
 from services.llm_gateway.core.refusals import Caller
 from services.llm_gateway.core.trace import Trace
@@ -75,7 +75,8 @@ class Transport:
         gets the response's.
         """
         async with self._send("POST", path, body, handle, patience, trace, on_headers) as response:
-            reply = self._decode(response, await self._content(response, trace, handle, MOST_OF_REPLY), handle)
+            content = await self._content(response, trace, handle, MOST_OF_REPLY)
+            reply = self._decode(response, content, handle, parse_pieces)
         if not isinstance(reply, dict):
             raise self.errors.not_the_api(response, handle)
         return reply
@@ -144,8 +145,8 @@ class Transport:
         if trace is not None:
             trace.events.append(data)
         try:
-            value = orjson.loads(data)
-        except orjson.JSONDecodeError:
+            value = parse_pieces(data)
+        except ValueError:
             value = None
         if not isinstance(value, dict):
             raise self.errors.malformed("sent an event that is not a JSON object", handle)
@@ -209,10 +210,13 @@ class Transport:
             trace.response = content
         return content
 
-    def _decode(self, response: httpx2.Response, content: bytes, handle: str) -> Any:
+    def _decode(
+        self, response: httpx2.Response, content: bytes, handle: str, parse: Callable[[bytes], Any] = parse_json
+    ) -> Any:
+        """Returns the JSON; `parse` keeps halves of characters where a reader joins them."""
         try:
-            return orjson.loads(content)
-        except orjson.JSONDecodeError:
+            return parse(content)
+        except ValueError:
             raise self.errors.not_the_api(response, handle) from None
 
 

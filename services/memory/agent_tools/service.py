@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from services.common.core.refusals import Refused
+from services.common.core.storable import storable_name
 from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
 from services.common.ids import uuid7
 from services.memory.agent_tools.edit_queues import EditQueues
@@ -73,7 +74,9 @@ class ToolService:
             arguments = Arguments.parse(call.arguments_json)
             if _may_create(call):
                 text = arguments.text("new_memory")
-                return await self._edit(call, arguments.text("label"), partial(edits.rewrite, text=text, trusted=True))
+                return await self._edit(
+                    call, storable_name(arguments.text("label")), partial(edits.rewrite, text=text, trusted=True)
+                )
             if call.tool_name == _PATCH and (parts := patches.parts(arguments.text("patch"))):
                 return await self._carry_out(call, lambda memory: patches.plan(parts, memory, uuid7))
             if call.tool_name == _MEMORY:

@@ -1,12 +1,13 @@
 """Blocks: protobuf to plain values and back."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from loci.memory.v1 import block_pb2
 from loci.memory.v1 import block_service_pb2 as block_service_pb
 from services.common.codec import Codec
-from services.common.core.storable import storable
+from services.common.core.storable import storable_name
 from services.common.errors import InvalidArgument
 from services.common.ids import uuid7
 from services.memory import wire
@@ -27,8 +28,19 @@ from services.memory.blocks.service import VersionKey
 _DRAFTS = wire.settings(BlockDraft, block_pb2.Block, "BLOCK_INVALID", leave=("id", "limit"))
 _SETTINGS = wire.settings(BlockSettings, block_pb2.Block, "BLOCK_INVALID")
 _VERSIONS = Codec(BlockVersion, block_pb2.BlockVersion, leave=("operation", "redo_version"))
-block_list = Codec(BlockList, block_service_pb.ListBlocksRequest).decode
+_block_lists = Codec(BlockList, block_service_pb.ListBlocksRequest)
 block_message = Codec(Block, block_pb2.Block).encode
+
+
+def block_list(request: block_service_pb.ListBlocksRequest) -> BlockList:
+    """Returns which blocks to list, labels and tags as they are stored. Raises InvalidArgument."""
+    wanted: BlockList = _block_lists.decode(request)
+    return replace(
+        wanted,
+        label=wanted.label and storable_name(wanted.label),
+        label_search=wanted.label_search and storable_name(wanted.label_search),
+        tags=tuple(map(storable_name, wanted.tags)),
+    )
 
 
 def block_key(key: block_service_pb.BlockKey) -> BlockKey:
@@ -37,7 +49,7 @@ def block_key(key: block_service_pb.BlockKey) -> BlockKey:
         case "block_id":
             return BlockById(wire.block_id(key.block_id))
         case "agent_label":
-            label = storable(key.agent_label.label)
+            label = storable_name(key.agent_label.label)
             return BlockByLabel(wire.agent_id(key.agent_label.agent_id), label)
         case _:
             raise InvalidArgument("the key names no block: set block_id or agent_label", reason="BLOCK_INVALID")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.common.core.paging import PageBy, invalid_token
 from services.common.core.refusals import Refused
-from services.common.core.storable import storable_json
+from services.common.core.storable import storable_json, storable_name
 from services.memory.core.rules import JsonObject, unique_tags
 
 DEFAULT_LIMIT = 100_000
@@ -170,7 +170,9 @@ def validate(block: B) -> B:
     """Returns the block as it will be stored. Raises Refused (BLOCK_INVALID, BLOCK_OVER_LIMIT)."""
     values = ((each.name, getattr(block, each.name)) for each in fields(BlockSettings))
     stored = {name: storable_json(value) for name, value in values if isinstance(value, str | dict)}
-    block = replace(block, **stored, tags=unique_tags(block.tags, "BLOCK_INVALID"))
+    block = replace(
+        block, **stored | {"label": storable_name(block.label)}, tags=unique_tags(block.tags, "BLOCK_INVALID")
+    )
     _check(block.label, block.value, block.limit)
     return block
 

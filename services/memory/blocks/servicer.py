@@ -5,7 +5,7 @@ from typing import Any
 from loci.memory.v1 import block_service_pb2 as block_pb
 from loci.memory.v1 import block_service_pb2_grpc as block_grpc
 from services.common.context import current
-from services.common.core.storable import storable
+from services.common.core.storable import storable_name
 from services.common.errors import InvalidArgument
 from services.common.ids import to_public
 from services.common.page_requests import allow, page_by, page_by_id
@@ -54,8 +54,8 @@ class BlockServicer(block_grpc.BlockServiceServicer):
         self, request: block_pb.ListBlockTagsRequest, context: Any
     ) -> block_pb.ListBlockTagsResponse:
         allow(request.page, "page_size", "after", "before", "order")
-        page = page_by(request.page, storable, _BLOCKS_PER_PAGE, ascending=True)
-        tags = await self._lists.block_tags(current().organization_id, page, storable(request.query_text))
+        page = page_by(request.page, storable_name, _BLOCKS_PER_PAGE, ascending=True)
+        tags = await self._lists.block_tags(current().organization_id, page, storable_name(request.query_text))
         return block_pb.ListBlockTagsResponse(tags=tags)
 
     async def CreateBlock(self, request: block_pb.CreateBlockRequest, context: Any) -> block_pb.CreateBlockResponse:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from services.common.core.refusals import Refused
-from services.common.core.storable import storable
+from services.common.core.storable import storable_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -17,7 +17,7 @@ LONGEST_TAG = 500
 
 def unique_tags(tags: Iterable[str], reason: str) -> tuple[str, ...]:
     """Returns tags without NUL and duplicates, sorted. Raises Refused for an empty or overlong one."""
-    cleaned = sorted({storable(tag) for tag in tags})
+    cleaned = sorted({storable_name(tag) for tag in tags})
     for tag in cleaned:
         if not 1 <= len(tag) <= LONGEST_TAG:
             raise Refused(reason, f"a tag has 1 to {LONGEST_TAG} characters; {tag[:40]!r} has {len(tag)}")

@@ -96,13 +96,16 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ParseSummary:
-    """The counts that follow the pages of a parsed file. ending: the blank end of its text, which is in no page."""
+    """The counts that follow the pages of a parsed file. ending: the blank end of its text, which is in no page.
+    `charset`: the encoding that was assumed, "" where the file says it or is UTF-8.
+    """
 
     pages: int
     lines: int
     characters: int
     chunks: int
     ending: str = ""
+    charset: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

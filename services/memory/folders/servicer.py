@@ -6,7 +6,7 @@ from typing import Any
 from loci.memory.v1 import folder_pb2
 from loci.memory.v1 import folder_service_pb2 as folder_pb
 from services.common.context import current
-from services.common.core.storable import storable
+from services.common.core.storable import storable_name
 from services.common.ids import from_public, uuid7
 from services.common.page_requests import page_by_id
 from services.memory import wire
@@ -59,7 +59,8 @@ class FolderServicer(AgentFileServicer, FileServicer):
 
     async def ListFolders(self, request: folder_pb.ListFoldersRequest, context: Any) -> folder_pb.ListFoldersResponse:
         page = page_by_id(request.page, "source", _PER_PAGE, ascending=True)
-        name, name_search = wire.text(request, "name"), storable(request.name_search)
+        name = storable_name(request.name) if request.HasField("name") else None
+        name_search = storable_name(request.name_search)
         result = await self._folders.list(current().organization_id, page, name=name, name_search=name_search)
         return folder_pb.ListFoldersResponse(
             folders=[folder_message(folder) for folder in result.items], next_page_token=result.next_token

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 from uuid import UUID, uuid5
 
+from services.common.core.neighbours import MOST_CONTEXT
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable, storable_json
 from services.common.core.vectors import unit_vector
@@ -155,11 +156,12 @@ class SearchMode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageQuery:
-    """A query, its kind, and how many passages it finds at most."""
+    """A query, its kind, and how many passages it finds at most; each with `context` neighbours on either side."""
 
     text: str
     top_k: int = 5
     mode: SearchMode = SearchMode.HYBRID
+    context: int = 0
     filter: PassageFilter = field(default_factory=PassageFilter)
 
 
@@ -229,6 +231,8 @@ def validate_query(query: PassageQuery) -> PassageQuery:
         raise Refused("QUERY_INVALID", f"a query has 1 to {LONGEST_QUERY} characters, this one {len(text)}")
     if not 1 <= query.top_k <= MOST_RESULTS:
         raise Refused("QUERY_INVALID", f"top_k is 1 to {MOST_RESULTS}, not {query.top_k}")
+    if not 0 <= query.context <= MOST_CONTEXT:
+        raise Refused("QUERY_INVALID", f"context is 0 to {MOST_CONTEXT} passages on either side, not {query.context}")
     tags = unique_tags(query.filter.tags, "QUERY_INVALID")
     return replace(query, text=text, filter=replace(query.filter, tags=tags))
 

@@ -157,7 +157,9 @@ def passage_query(request: passage_pb.SearchPassagesRequest) -> PassageQuery:
         mode = SearchMode(request.mode or SearchMode.HYBRID)
     except ValueError:
         raise Refused("QUERY_INVALID", f"there is no search mode {request.mode}") from None
-    return PassageQuery(text=request.query, top_k=request.top_k or 5, mode=mode, filter=_filter(request))
+    return PassageQuery(
+        text=request.query, top_k=request.top_k or 5, mode=mode, context=request.context, filter=_filter(request)
+    )
 
 
 def _filter(request: Any) -> PassageFilter:
@@ -182,4 +184,6 @@ def hit_message(hit: Hit) -> passage_pb2.PassageHit:
         score=hit.score,
         vector_score=hit.vector_score,
         text_score=hit.text_score,
+        before=map(passage_message, hit.before),
+        after=map(passage_message, hit.after),
     )

@@ -1,23 +1,33 @@
-"""Passages are found again: words and vectors are asked at the same time, and their answers fused."""
+"""Passages are found again: words and vectors are asked at the same time, their answers fused, neighbours added."""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from uuid import UUID
 
+from services.common.core.fusion import FusedScore
+from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
 from services.common.core.vectors import to_embed
 from services.common.errors import LociError
+from services.common.search_settings import SearchSettings
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
 from services.memory.core.ports.search import Embedder, Rankings
-from services.memory.core.ranking.search import FusedPassage, Hit, Part, RankedPassage, Scope, fuse
+from services.memory.core.ranking.search import Hit, Part, RankedPassage, Scope, VectorRanking, fuse
 from services.memory.embedding_changes.model import usable_alternatives
 from services.memory.passages.embedding import unit, unusable_vector
-from services.memory.passages.model import PassageQuery, Place, SearchMode, validate_query
+from services.memory.passages.model import (
+    Passage,
+    PassageFilter,
+    PassageKey,
+    PassageQuery,
+    Place,
+    SearchMode,
+    validate_query,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,14 +42,14 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """One ranking per embedding model, or why there is none; and that by words."""
+    """The rankings by the vectors of each embedding model's passages, or why there are none; and that by words."""
 
-    vectors: dict[EmbeddingModel, list[RankedPassage] | LociError]
+    vectors: dict[EmbeddingModel, list[VectorRanking] | LociError]
     texts: list[RankedPassage]
 
 
 class PassageSearch:
-    """Searches. `search_seconds`: how long one waits for the embedding of its query."""
+    """Searches. search_seconds: how long one waits for the embedding of its query."""
 
     def __init__(
         self,
@@ -49,12 +59,14 @@ class PassageSearch:
         sides: ModelAlternatives,
         *,
         search_seconds: float,
+        settings: SearchSettings,
     ) -> None:
         self._store = store
         self._sides = sides
         self._rankings = rankings
         self._embedder = embedder
         self._search_seconds = search_seconds
+        self._settings = settings
 
     async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> SearchResult:
         """Returns the best passages of a place. Without vectors, a hybrid search is answered by words alone.
@@ -69,15 +81,34 @@ class PassageSearch:
         failed = {model: error for model, error in answers.vectors.items() if isinstance(error, LociError)}
         if query.mode is SearchMode.VECTOR and failed:
             raise next(iter(failed.values()))
-        rankings = [ranking for ranking in answers.vectors.values() if not isinstance(ranking, LociError)]
-        fused = fuse(rankings, answers.texts, query.top_k)
-        passages = await self._store.by_keys(organization_id, [(one.archive_id, one.passage_id) for one in fused])
-        hits = [
-            Hit(passage, _score(one, query.mode, len(rankings)), one.vector, one.text)
-            for one in fused
-            if (passage := passages.get((one.archive_id, one.passage_id))) is not None
-        ]
+        rankings = [one for some in answers.vectors.values() if not isinstance(some, LociError) for one in some]
+        fused = fuse(rankings, answers.texts, query.mode)
+        if query.mode is SearchMode.HYBRID:
+            fused = await self._with_neighbours(organization_id, fused, query.filter)
+        hits = await self._hits(organization_id, fused[: query.top_k], query.context)
         return SearchResult(hits, tuple(model.handle for model in failed))
+
+    async def _with_neighbours(
+        self, organization_id: UUID, fused: list[FusedScore[PassageKey]], filters: PassageFilter
+    ) -> list[FusedScore[PassageKey]]:
+        share, keys = self._settings.neighbour_share, givers(fused)
+        if not share or not keys:
+            return fused
+        neighbours = await self._rankings.neighbours(organization_id, keys, filters, NEIGHBOUR_STEPS)
+        return add_neighbours(fused, neighbours, share)
+
+    async def _hits(self, organization_id: UUID, fused: Sequence[FusedScore[PassageKey]], context: int) -> list[Hit]:
+        keys = [one.key for one in fused]
+        beside: Mapping[PassageKey, Sequence[Neighbour[PassageKey]]] = {}
+        if context:
+            beside = contexts(await self._rankings.neighbours(organization_id, keys, PassageFilter(), context))
+        others = (one.key for some in beside.values() for one in some)
+        passages = await self._store.by_keys(organization_id, list(dict.fromkeys([*keys, *others])))
+        return [
+            Hit(passage, one.score, one.vector, one.text, *_sides(beside.get(one.key, ()), passages))
+            for one in fused
+            if (passage := passages.get(one.key)) is not None
+        ]
 
     async def _answers(self, organization_id: UUID, scope: Scope, query: PassageQuery) -> _Answers:
         limit = depth(query.top_k)
@@ -94,7 +125,7 @@ class PassageSearch:
 
     async def _by_vector(
         self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
-    ) -> list[RankedPassage] | LociError:
+    ) -> list[VectorRanking] | LociError:
         """Returns the ranking by one model's vectors; an error where the query cannot be embedded now."""
         try:
             vector = await self._embed(model, query.text)
@@ -103,11 +134,12 @@ class PassageSearch:
             return await self._by_alternatives(organization_id, model, part, query, limit) or error
         if vector is None:
             return []
-        return await self._rankings.by_vector(organization_id, part, model, vector, query.filter, limit)
+        passages = await self._rankings.by_vector(organization_id, part, model, vector, query.filter, limit)
+        return [self._weighed(model, passages)]
 
     async def _by_alternatives(
         self, organization_id: UUID, model: EmbeddingModel, part: Part, query: PassageQuery, limit: int
-    ) -> list[RankedPassage]:
+    ) -> list[VectorRanking]:
         """Ranks by the vectors that a change of embedding models makes, or keeps; empty where they do not do."""
         sides = usable_alternatives(await self._sides.alternatives(organization_id, part.archive_ids, model))
         if query.mode is SearchMode.VECTOR and sum(side.passages for side in sides.values()) < part.passages:
@@ -119,11 +151,12 @@ class PassageSearch:
             except LociError:
                 return []
             if vector is not None:
-                rankings.append(
-                    await self._rankings.by_vector(organization_id, its_part, other, vector, query.filter, limit)
-                )
-        # Similarities by different models cannot be compared.
-        return [passage for places in zip_longest(*rankings) for passage in places if passage is not None][:limit]
+                passages = await self._rankings.by_vector(organization_id, its_part, other, vector, query.filter, limit)
+                rankings.append(self._weighed(other, passages))
+        return rankings
+
+    def _weighed(self, model: EmbeddingModel, passages: Sequence[RankedPassage]) -> VectorRanking:
+        return VectorRanking(passages, self._settings.weight(model.handle))
 
     async def _embed(self, model: EmbeddingModel, text: str) -> Sequence[float] | None:
         [values] = await self._embedder.embed(model.handle, [to_embed(text)], self._search_seconds)
@@ -132,10 +165,9 @@ class PassageSearch:
         return unit(model.handle, values)
 
 
-def _score(one: FusedPassage, mode: SearchMode, rankings: int) -> float:
-    """Returns the score of the only search, else one by ranks: cosines of several models cannot be compared."""
-    if mode is SearchMode.TEXT and one.text is not None:
-        return one.text
-    if mode is SearchMode.VECTOR and rankings == 1 and one.vector is not None:
-        return one.vector
-    return one.score
+def _sides(
+    neighbours: Sequence[Neighbour[PassageKey]], passages: Mapping[PassageKey, Passage]
+) -> tuple[list[Passage], list[Passage]]:
+    """Returns the passages before and after one, those that are there still."""
+    there = [(one.distance, passages[one.key]) for one in neighbours if one.key in passages]
+    return [one for distance, one in there if distance < 0], [one for distance, one in there if distance > 0]

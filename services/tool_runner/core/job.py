@@ -69,6 +69,31 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class HostFolder:
+    """A folder of the machine, which a program sees at the same path."""
+
+    path: str
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class HostView:
+    """The parts of the machine that a program of mode PROCESS sees: none, unless the operator opens them.
+
+    programs: those of the machine, with their libraries, read-only. home: a folder that is its /work, and stays.
+    names: (name, address) of hosts that the sandbox itself answers for.
+    """
+
+    folders: tuple[HostFolder, ...] = ()
+    programs: bool = False
+    home: str = ""
+    names: tuple[tuple[str, str], ...] = ()
+
+
+NOTHING_SHOWN = HostView()
+
+
+@dataclass(frozen=True)
 class Job:
     """One call. Arguments, environment and state travel as data; none of them becomes part of the source."""
 
@@ -87,10 +112,11 @@ class Job:
     # Calls of one session may share a worker and its work directory; processes never survive. Never of two tenants.
     session: str = ""
     tenant: str = ""  # opaque; places that are bound to tenants go by it
-    # Folders of the machine that a program of mode PROCESS sees, read-only, at their own paths.
-    host_folders: tuple[str, ...] = ()
+    host: HostView = NOTHING_SHOWN
     # What the schema calls the arguments, in its order: JavaScript takes them by position. Empty: as they came.
     parameters: tuple[str, ...] = ()
+    # What the client said the arguments are, where it did: in Python their objects have attributes then.
+    schema: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ class Host:
     port: int | None = None
     # Whether it may be at a private address: the operator names it, in so many words.
     vouched: bool = False
+    # Whether a tunnel to it may carry anything, and not HTTP and TLS alone.
+    raw: bool = False
 
     def covers(self, host: str, port: int) -> bool:
         """Returns whether a canonical host and a port are meant."""
@@ -84,10 +86,10 @@ class Policy:
         return Policy((*self.allow, *hosts), self.secrets)
 
     def meaning(self, host: str, port: int) -> Host | None:
-        """Returns the entry that allows a canonical host and port, a vouched one before others; None for none."""
+        """Returns the entry that allows a canonical host and port, the one that allows most; None for none."""
         entries = (*self.allow, *(own for secret in self.secrets.values() for own in secret.hosts))
         covering = [entry for entry in entries if entry.covers(host, port)]
-        return next((entry for entry in covering if entry.vouched), covering[0] if covering else None)
+        return max(covering, key=lambda entry: (entry.raw, entry.vouched), default=None)
 
 
 NOTHING = Policy()
@@ -120,6 +122,31 @@ def parse_hosts(text: str) -> tuple[Host, ...]:
     except Refused as refused:
         raise ValueError(refused.message) from None
     return tuple(Host(host.name, host.port, vouched=not host.name.startswith("*")) for host in hosts)
+
+
+def parse_tcp(text: str) -> tuple[Host, ...]:
+    """Returns the operator's hosts that programs reach by TCP, separated by commas. Raises ValueError with a sentence.
+
+    Programs find them under their names, at addresses of their own sandbox; it cannot have an address of elsewhere.
+    """
+    hosts = []
+    for host in parse_hosts(text):
+        if host.port is None or host.port < 1024:
+            raise ValueError(f"{host.name}: name its port, as in db.internal:5432; ports below 1024 are not for this")
+        if host.name.startswith("*"):
+            raise ValueError(f"{host.name}: a program asks for one host; name each")
+        if _is_elsewhere(host.name):
+            raise ValueError(f"{host.name} is an address; give it a name in this machine's /etc/hosts, and write that")
+        hosts.append(Host(host.name, host.port, vouched=True, raw=True))
+    return tuple(hosts)
+
+
+def _is_elsewhere(name: str) -> bool:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.version == 6 or not address.is_loopback
 
 
 def canonical(host: str) -> str | None:

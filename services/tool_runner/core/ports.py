@@ -64,7 +64,7 @@ class Process(Protocol):
 
     @property
     def errors(self) -> str:
-        """Returns the last 4,000 characters it wrote to stderr."""
+        """Returns what it wrote to stderr: the first 1,000 characters and the last 3,000."""
         ...
 
     async def close(self) -> None:
@@ -100,10 +100,11 @@ class Sandbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The sandbox or server that ran a call, for its receipt."""
+    """The sandbox or server that ran a call, for its receipt. `server`: who is waited for, where nothing runs here."""
 
     name: str
     image: str = ""
+    server: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from services.tool_runner.core.job import ExitReason, File, Limits, Result, ToolError
 from services.tool_runner.core.model import Ending, NewFile, Outcome, Receipt, State, Tool, ToolType
-from services.tool_runner.core.storable import storable
+from services.tool_runner.core.storable import storable, storable_json
 from services.tool_runner.executions.files.rules.names import is_name
 
 _STDERR = 2  # in `output_order`
@@ -125,12 +125,13 @@ def with_error_output(tool: Tool, result: Result) -> Result:
 
 def ending_of(tool: Tool, result: Result) -> Ending:
     """Returns the end of a call that its runner ended, in whatever way; `output.py` adds its output."""
-    text = _return_text(result.result) if result.result is not None else _failure(tool, result)
+    json_text = storable_json(result.result) if result.result else ""
+    text = _return_text(json_text) if json_text else _failure(tool, result)
     return Ending(
         state=State.DONE,
         outcome=_OUTCOMES[result.reason],
         tool_return=_cut(storable(text), tool.return_char_limit),
-        result=storable(result.result or ""),
+        result=json_text,
         block_edits=tuple((storable(label), storable(value)) for label, value in result.block_edits),
     )
 

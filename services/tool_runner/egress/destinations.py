@@ -10,7 +10,8 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.common.core.addresses import ALLOW, Address, AddressRefused, is_metadata, is_public, unmap
+from services.common.core.addresses import Address, AddressRefused, is_metadata, is_public, unmap
+from services.common.core.private_hosts import Private, advice, allows_all, names
 from services.common.dns import resolve
 from services.common.own_places import OwnPlaces
 from services.tool_runner.egress.streams import Socket
@@ -28,20 +29,24 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway."""
+    """The target of requests. `vouched`: the operator names it, it may be private; `is_loci`: it is our gateway.
+
+    raw: a tunnel to it may carry anything.
+    """
 
     host: str
     port: int
     tls: bool
     vouched: bool = False
     is_loci: bool = False
+    raw: bool = False
 
 
 class Destinations:
     """Resolves, checks and connects. `own`: hosts and ports of Loci's parts."""
 
     def __init__(
-        self, *, allow_private: bool, own: Sequence[tuple[str, int]], trusted: ssl.SSLContext | None = None
+        self, *, allow_private: Private, own: Sequence[tuple[str, int]], trusted: ssl.SSLContext | None = None
     ) -> None:
         self._allow_private = allow_private
         self._own = OwnPlaces(own)
@@ -60,8 +65,8 @@ class Destinations:
         for address in () if origin.is_loci else addresses:
             if is_metadata(address) or any(unmap(address) in network for network in _NOBODYS):
                 raise AddressRefused(f"{host} is at {address}, which no tool may reach")
-            if not (self._allow_private or origin.vouched or is_public(address)):
-                raise AddressRefused(f"{host} is not at a public address; set {ALLOW}=1 on the server to allow it")
+            if not (self._may_be_private(origin) or is_public(address)):
+                raise AddressRefused(f"{host} is not at a public address; {advice(self._allow_private, host, port)}")
             if await self._own.hold(address, port):
                 raise AddressRefused(f"{host}:{port} is a part of Loci, which tools reach as http://loci")
         return addresses[:_MOST_TRIED]
@@ -93,3 +98,6 @@ class Destinations:
             # The usual authorities, or those of SSL_CERT_FILE; made once, because that takes 20 ms.
             self._trusted = ssl.create_default_context()
         return self._trusted
+
+    def _may_be_private(self, origin: Origin) -> bool:
+        return origin.vouched or allows_all(self._allow_private) or names(self._allow_private, origin.host, origin.port)

@@ -4,6 +4,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from services.common.core.private_hosts import Private
 from services.tool_runner.core import network_policy as policies
 from services.tool_runner.core.network_policy import Host, Policy
 from services.tool_runner.core.ports import Tunnel
@@ -20,7 +21,7 @@ class EgressSettings:
     # Hosts that every tool may reach.
     hosts: tuple[Host, ...] = ()
     # Whether tools may be let to private addresses, this machine's included.
-    allow_private: bool = False
+    allow_private: Private = False
     # Where the name `loci` leads; "": nowhere.
     gateway_url: str = ""
     # Addresses (host, port) of Loci's own parts: never reached, whoever allows it.

@@ -2,7 +2,8 @@
 
 `http://` comes as absolute-form requests, `https://` as CONNECT. Within a tunnel, to a host without secrets, TLS
 passes as it is, once it names that host; to a host with secrets it ends here, and is made anew to the host, so that the
-secrets are put in on the way. What is not TLS within a tunnel is HTTP, or refused. The host `loci` is Loci itself.
+secrets are put in on the way. What is not TLS within a tunnel is HTTP, or refused, but for the
+hosts that the operator opens to any protocol. The host `loci` is Loci itself.
 
 A refusal is a response 403 with a sentence. Within TLS that passes nothing can be said: an alert ends it.
 """
@@ -174,8 +175,10 @@ class Proxy:
                 await world.close()
 
     async def _within(self, tool: PrefixedStream, origin: Origin, world: Socket | None) -> None:
-        """Serves the bytes in a tunnel; `world`: where TLS passes as it is."""
-        if (await tool.peek())[:1] != bytes((HANDSHAKE,)):
+        """Serves the bytes in a tunnel; `world`: where TLS passes as it is, or everything."""
+        if origin.raw and world is not None:
+            await join(tool, world)
+        elif (await tool.peek())[:1] != bytes((HANDSHAKE,)):
             await self._requests(tool, origin, world)
         elif origin.is_loci:
             await tool.write(_WRONG_NAME)
@@ -214,7 +217,7 @@ class Proxy:
         entry = self._call.policy.meaning(host, port)
         if entry is None:
             raise AddressRefused(refusal(host, port))
-        return Origin(host, port, tls, vouched=entry.vouched)
+        return Origin(host, port, tls, vouched=entry.vouched, raw=entry.raw)
 
     def _loci(self, port: int) -> Origin:
         if port != 80:

@@ -6,6 +6,7 @@ from typing import Any
 from services.tool_runner.child_processes.source_parser import SourceParser
 from services.tool_runner.core.model import Call, Tool, ToolType
 from services.tool_runner.core.schemas import raw_arguments
+from services.tool_runner.core.schemas.coercion import coerce
 from services.tool_runner.core.schemas.errors import SchemaError
 
 
@@ -18,10 +19,13 @@ class Refusal(Exception):
 
 
 async def check_arguments(tool: Tool, call: Call, limited: SourceParser) -> dict[str, Any]:
-    """Returns the arguments as the tool gets them; raises Refusal. An MCP server looks at its own itself."""
+    """Returns the arguments as the tool gets them, coerced where that is no guess; raises Refusal.
+
+    An MCP server looks at its own itself.
+    """
     parameters = raw_arguments.without_habits(json.loads(tool.json_schema).get("parameters") or {})
     try:
-        arguments = raw_arguments.complete(parameters, raw_arguments.parse(call.arguments))
+        arguments = raw_arguments.complete(parameters, coerce(parameters, raw_arguments.parse(call.arguments)))
         if tool.tool_type is ToolType.EXTERNAL_MCP:
             return arguments
         if raw_arguments.is_plain(parameters, call.arguments):

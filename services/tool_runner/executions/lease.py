@@ -16,6 +16,8 @@ from services.common.ids import uuid7
 from services.tool_runner.executions.ports import ReceiptStore
 
 BEAT_SECONDS = 0.5
+# A beat that takes longer is given up, and its connection with it.
+BEAT_PATIENCE = 5.0
 
 _log = logging.getLogger(__name__)
 

@@ -1,14 +1,11 @@
 """A call that is ours to run: placed, started, run, and its end written with all that came of it."""
 
 import asyncio
-import contextlib
 import logging
 import traceback
-from collections import defaultdict
-from collections.abc import AsyncIterator
 from uuid import UUID
 
-from services.common.context import RUN_ROLE, current
+from services.common.context import current
 from services.common.errors import FailedPrecondition, LociError, NotFound, Unavailable
 from services.common.ids import uuid7
 from services.common.telemetry import span
@@ -21,6 +18,7 @@ from services.tool_runner.executions.output import CallOutput
 from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore
 from services.tool_runner.executions.prepare import CallPreparation, PreparedCall
 from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
+from services.tool_runner.executions.slots import Slots
 
 _STORE_SECONDS = 1.0
 # Most calls end before: nothing of what they print is stored before their end.
@@ -32,11 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class CallRunner:
-    """Runs the calls that `owner_id` has reserved. `closing`: no more waiting.
-
-    At most `at_once` at the same time, of those that equally many runs and calls wait for: a tool that has another one
-    called holds its place meanwhile, and the other must not stand behind it.
-    """
+    """Runs the calls that `owner_id` has reserved. `closing`: no more waiting; `at_once`: see `slots`."""
 
     def __init__(
         self,
@@ -52,7 +46,7 @@ class CallRunner:
         self._receipts = receipt_store
         self._outputs = outputs
         self._owner_id = owner_id
-        self._slots: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
+        self._slots = Slots(at_once)
 
     async def perform(self, identity: CallId, execution: Execution, prepared: PreparedCall) -> Receipt:
         """Takes a call from reserved to its end. Raises Stopping, and LociError where nothing began."""
@@ -62,7 +56,7 @@ class CallRunner:
         printed = execution.printed = CallOutput(limits.capture, prepared.mask.stream(), prepared.mask.stream())
         try:
             place = await execution.interruptible(prepared.runner.place(prepared.work.tool))
-            async with self._slot(execution):
+            async with self._slots.hold(execution, identity[0], place):
                 prepared = await self._preparation.load_files(prepared)
                 if prepared.problems:
                     return await self._end(identity, _refused(prepared))
@@ -89,15 +83,6 @@ class CallRunner:
             raise
         printed.end(receipts.with_error_output(prepared.work.tool, result))
         return await self._end(identity, printed.complete(await _ending_of(prepared, result)))
-
-    @contextlib.asynccontextmanager
-    async def _slot(self, execution: Execution) -> AsyncIterator[None]:
-        slots = self._slots[_waiting_for_it()]
-        await execution.interruptible(slots.acquire())
-        try:
-            yield
-        finally:
-            slots.release()
 
     async def _work(self, identity: CallId, prepared: PreparedCall, place: Place, printed: CallOutput) -> Result:
         keeping = asyncio.create_task(self._keep_output(identity, printed))
@@ -157,12 +142,6 @@ class CallRunner:
 
 def _refused(prepared: PreparedCall) -> Ending:
     return receipts.refused_ending(prepared.work.tool.name, [*map(prepared.mask.text, prepared.problems)])
-
-
-def _waiting_for_it() -> int:
-    """Returns how many runs and calls wait for the call."""
-    caller = current()
-    return len(caller.ancestors) + (caller.role == RUN_ROLE)
 
 
 async def _ending_of(prepared: PreparedCall, result: Result) -> Ending:

@@ -70,6 +70,7 @@ class SandboxRunner:
     def _job(self, work: Work) -> Job:
         tool, call = work.tool, work.call
         is_call = work.mode is Mode.CALL
+        parameters = (json.loads(tool.json_schema).get("parameters") or {}) if is_call else {}
         tenant = str(work.organization_id)
         return Job(
             tool.source_code,
@@ -83,14 +84,9 @@ class SandboxRunner:
             client=bool(call.client_token),
             session=f"{tenant}:{call.run_id}" if self._sessions and call.run_id else "",
             tenant=tenant,
-            parameters=_names(tool.json_schema) if is_call else (),
+            parameters=tuple(raw_arguments.names_of(parameters)),
+            schema=parameters if tool.args_json_schema else {},
         )
-
-
-def _names(json_schema: str) -> tuple[str, ...]:
-    """Returns the names of the arguments, in the schema's order."""
-    properties = (json.loads(json_schema).get("parameters") or {}).get("properties") or {}
-    return tuple(name for name in properties if name not in raw_arguments.HABITS)
 
 
 def _with_client(environment: dict[str, str], token: str) -> dict[str, str]:

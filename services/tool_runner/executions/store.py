@@ -4,13 +4,15 @@ import json
 from collections.abc import Collection
 from dataclasses import fields
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
 import asyncpg
 
 from services.common.core.statements import Statement
+from services.common.own_connection import OwnConnection
 from services.tool_runner.core.model import Ending, Receipt, State
-from services.tool_runner.database import DatabasePool
+from services.tool_runner.database import DatabasePool, database_reached
 from services.tool_runner.executions import rows
 from services.tool_runner.executions.ports import CallId, Reservation
 from services.tool_runner.executions.rows import FILES_OF_RECEIPT, RECEIPT_COLUMNS
@@ -101,10 +103,11 @@ _RETIRE = f"DELETE FROM tool_runner.workers WHERE id = $1 OR beat_at < clock_tim
 
 
 class PostgresReceipts:
-    """`ports.ReceiptStore`."""
+    """`ports.ReceiptStore`. `beats`: what leases are beaten by; None: the pool."""
 
-    def __init__(self, pool: asyncpg.Pool) -> None:
+    def __init__(self, pool: asyncpg.Pool, beats: OwnConnection | None = None) -> None:
         self._pool = DatabasePool(pool)
+        self._beats: Any = beats or pool
 
     async def reserve(self, call: CallId, reservation: Reservation) -> bool:
         values = {name: getattr(reservation, name) for name in _RESERVATION}
@@ -154,7 +157,8 @@ class PostgresReceipts:
         return int(await self._pool.fetchval(_PURGE, organization_id, agent_id))
 
     async def beat(self, owner_id: UUID) -> None:
-        await self._pool.execute(_BEAT, owner_id)
+        async with database_reached():
+            await self._beats.execute(_BEAT, owner_id)
 
     async def retire(self, owner_id: UUID) -> None:
         await self._pool.execute(_RETIRE, owner_id)

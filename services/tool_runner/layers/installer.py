@@ -16,6 +16,7 @@ import tarfile
 from typing import Any
 
 LAYER, WORK, DONE = "/opt/loci/layer", "/work", ".done"
+_LIMIT = "packages of many MiB need a higher LOCI_LAYER_MIB"
 _RUN_PIP = (
     "import runpy, sys\n"
     "where = sys.argv.pop(1)\n"
@@ -31,8 +32,10 @@ def main() -> None:
         code, folder = install_python(plan), "python"
     else:
         code, folder = install_node(plan), "node_modules"
+    if code < 0:
+        print(f"the installer was killed by signal {-code}, most likely for its memory: {_LIMIT}", file=sys.stderr)
     if code != 0:
-        sys.exit(code)
+        sys.exit(1 if code < 0 else code)
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as tar:
         tar.add(os.path.join(WORK, folder), folder)
         tar.addfile(tarfile.TarInfo(DONE))

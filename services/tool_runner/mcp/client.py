@@ -5,11 +5,14 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
 
+from services.common.core.private_hosts import Private
 from services.common.lazy_imports import import_lazily
+from services.tool_runner.mcp.changes import ToolChanges
 from services.tool_runner.mcp.protocol.bearer import Bearer, NoBearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 from services.tool_runner.mcp_servers.model import Server, Stdio
@@ -22,7 +25,9 @@ JsonObject = dict[str, Any]
 _TRANSPORTS = "services.tool_runner.mcp.transports"
 _MOST_LINES = 256
 _MOST_LINES_OF_TENANT = 64
-_MOST_PAGES = 50
+# What really bounds them is the time for the list, and the next figure.
+_MOST_PAGES = 1_000
+_NO_SUCH_METHOD = -32601
 _MOST_LISTED = 2_000
 _MOST_CURSOR = 16 * 1024
 
@@ -56,7 +61,7 @@ class McpClient:
     def __init__(
         self,
         *,
-        allow_private: bool,
+        allow_private: Private,
         programs: Programs | None,
         times: Times | None = None,
         trusted: ssl.SSLContext | None = None,
@@ -65,13 +70,14 @@ class McpClient:
         self._programs = programs
         self._trusted = trusted
         self.times = times or Times()
+        self.changes = ToolChanges()
         self._lines: dict[_Key, McpSession] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
         # Those too that take no new requests and still have some.
         self._all: WeakSet[McpSession] = WeakSet()
 
     async def tools(self, target: Target) -> list[Any]:
-        """Returns what it lists, as it sent it: at most 2,000 of 50 pages. Raises McpProblem."""
+        """Returns what it lists, as it sent it: at most 2,000, none of one without tools. Raises McpProblem."""
         try:
             return await self._tools(target)
         except McpProblem as problem:
@@ -100,8 +106,16 @@ class McpClient:
                         raise
         raise AssertionError("the last attempt returns or raises")
 
+    async def forget(self, organization_id: UUID, server_id: UUID | None = None) -> None:
+        """Ends the sessions of a server that is gone, and removes what its program had kept; None: of a tenant."""
+        keys = [key for key in self._lines if key[0] == organization_id and server_id in (None, key[1])]
+        await asyncio.gather(*(self._lines.pop(key).close() for key in keys))
+        if self._programs:
+            await self._programs.forget(organization_id, server_id)
+
     async def close(self) -> None:
         """Ends all sessions."""
+        await self.changes.close()
         self._lines.clear()
         await asyncio.gather(*(line.close() for line in list(self._all)), return_exceptions=True)
 
@@ -173,7 +187,8 @@ class McpClient:
         dial = await self._dial(target)
         from services.tool_runner.mcp.session import McpSession  # noqa: PLC0415 - see `_dial`
 
-        line = McpSession(dial, idle=self.times.idle)
+        changed = partial(self.changes.note, target.organization_id, target.server.id) if target.stored else None
+        line = McpSession(dial, idle=self.times.idle, on_change=changed)
         self._all.add(line)
         await line.open(self.times.connect)
         return line
@@ -188,7 +203,8 @@ class McpClient:
 
         if isinstance(transport, Stdio):
             assert self._programs is not None
-            return transports.process_dial(await self._programs.ready(target.organization_id, transport))
+            server_id = target.server.id if target.stored else None
+            return transports.process_dial(await self._programs.ready(target.organization_id, transport, server_id))
         return transports.http_dial(
             transport,
             target.bearer,
@@ -203,6 +219,8 @@ async def _page(line: "McpSession", params: JsonObject, seconds: float) -> JsonO
     try:
         page = await line.ask("tools/list", params, seconds=seconds)
     except ServerError as error:
+        if error.code == _NO_SUCH_METHOD:  # it has resources or prompts alone
+            return {"tools": []}
         raise McpProblem(Kind.FAILED, f"the MCP server did not list its tools: {str(error)[:300]}") from None
     if not isinstance(page.get("tools"), list):
         raise McpProblem(Kind.FAILED, "the MCP server's list of tools is no list")

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 import httpx
 import httpx2
 
+from services.common.core.private_hosts import Private
 from services.common.safe_http import SafeTransport
 from services.tool_runner.mcp.pending import PendingRequests, id_in
 from services.tool_runner.mcp.protocol.bearer import Bearer
@@ -38,7 +39,7 @@ class OutwardMcp(httpx2.AsyncBaseTransport):
         watch: PendingRequests,
         bearer: Bearer,
         *,
-        allow_private: bool,
+        allow_private: Private,
         seconds: float,
         reads_events: bool,
         trusted: ssl.SSLContext | None = None,
@@ -218,7 +219,7 @@ def mcp_client(transport: httpx2.AsyncBaseTransport, headers: Mapping[str, str],
 class OutwardPlain(httpx2.AsyncBaseTransport):
     """Requests to authorization servers: whole, small answers. Raises McpProblem."""
 
-    def __init__(self, *, allow_private: bool, seconds: float) -> None:
+    def __init__(self, *, allow_private: Private, seconds: float) -> None:
         self._inner = SafeTransport(allow_private=allow_private)
         self._seconds = seconds
 
@@ -241,7 +242,7 @@ class OutwardPlain(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def plain_client(*, allow_private: bool, seconds: float) -> httpx2.AsyncClient:
+def plain_client(*, allow_private: Private, seconds: float) -> httpx2.AsyncClient:
     """Returns a client for authorization servers."""
     transport = OutwardPlain(allow_private=allow_private, seconds=seconds)
     return httpx2.AsyncClient(transport=transport, trust_env=False, max_redirects=5)

@@ -44,6 +44,12 @@ from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 
 _FORM = "application/x-www-form-urlencoded"
 _QUOTE_CHARS = 300
+# Of authentication at the token endpoint, those that we can use, the likeliest to work first: some servers advertise
+# `client_secret_basic` and read the body alone. "none" is for public clients, which have PKCE.
+_Method = Literal["client_secret_post", "client_secret_basic", "none"]
+_METHODS: tuple[_Method, ...] = ("client_secret_post", "client_secret_basic", "none")
+# What a client has that was registered without a word of it (RFC 7591, section 2).
+_USUAL_METHOD: _Method = "client_secret_basic"
 
 
 class Attempt(BaseModel):
@@ -91,6 +97,7 @@ async def begin(client: httpx2.AsyncClient, server_url: str, challenge: str, red
         resource = await _resource(client, server_url, extract_resource_metadata_from_www_auth(refused))
         metadata = await _metadata(client, server_url, resource)
         ours = _ourselves(redirect_uri)
+        ours.token_endpoint_auth_method = _auth_method(metadata)
         ours.scope = get_client_metadata_scopes(
             extract_scope_from_www_auth(refused), resource, metadata, ours.grant_types
         )
@@ -194,6 +201,9 @@ async def _register(
             f"(HTTP {response.status_code} {_error_text(response)}); give the server an auth_token instead"
         )
     registered = await handle_registration_response(response)
+    if registered.client_secret and not registered.token_endpoint_auth_method:
+        # It has what we asked for; unnamed, the SDK would send no secret.
+        registered.token_endpoint_auth_method = ours.token_endpoint_auth_method or _USUAL_METHOD
     check_registration_usable(registered)
     return registered
 
@@ -256,6 +266,12 @@ def _ourselves(redirect_uri: str) -> OAuthClientMetadata:
         client_name="Loci",
         application_type=kind,
     )
+
+
+def _auth_method(metadata: OAuthMetadata | None) -> _Method | None:
+    """Returns the method to register for; None leaves it to the server, which does not say what it can do."""
+    supported = (metadata.token_endpoint_auth_methods_supported if metadata else None) or ()
+    return next((method for method in _METHODS if method in supported), None)
 
 
 def _context(

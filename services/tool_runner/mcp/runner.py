@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable
 
 from services.common.errors import NotFound
@@ -14,11 +15,12 @@ from services.tool_runner.mcp.client import McpClient
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 from services.tool_runner.mcp.protocol.results import failed_result, result_of
-from services.tool_runner.mcp_servers.model import secrets_of
+from services.tool_runner.mcp_servers.masks import secrets_of
+from services.tool_runner.mcp_servers.model import Server
 from services.tool_runner.mcp_servers.service import McpServerService
 
 _MOST_RESULT = 12 * MIB
-_PLACE = Place("mcp")
+_log = logging.getLogger(__name__)
 
 
 class McpRunner:
@@ -30,7 +32,7 @@ class McpRunner:
 
     async def place(self, tool: Tool) -> Place:
         """Returns the server."""
-        return _PLACE
+        return Place("mcp", server=str(tool.mcp_server_id))
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
         """Asks the server, once."""
@@ -53,14 +55,25 @@ class McpRunner:
                     seconds=seconds,
                     listener=log_lines.line,
                 )
+            await self._note(work, server, None)
             result = await asyncio.to_thread(_bounded_result, answer)
         except ServerError as error:
+            await self._note(work, server, None)
             result = failed_result("McpError", str(error))
         except McpProblem as problem:
+            if problem.kind in (Kind.UNREACHABLE, Kind.OAUTH_REQUIRED):  # one slow or large answer says little
+                await self._note(work, server, problem)
             result = _trouble(work.tool.name, server.name, problem)
         except TimeoutError:
             result = _timeout_text(f"it ran longer than {seconds:g} s")
         return log_lines.with_output(mask_result(result, mask.text))
+
+    async def _note(self, work: Work, server: Server, problem: McpProblem | None) -> None:
+        try:
+            await self._registry.note_contact(work.organization_id, server, problem)
+        # A supervisor: the tool has acted, and its result counts more than what a list shows of its server.
+        except Exception as error:  # noqa: BLE001
+            _log.warning("the state of an MCP server was not kept", extra={"problem": type(error).__name__})
 
 
 def _bounded_result(answer: dict[str, object]) -> Result:

@@ -8,6 +8,7 @@ results would be checked here against schemas that can be made to take for ever.
 import asyncio
 import contextlib
 import itertools
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types import LoggingMessageNotificationParams
+from mcp_types import LoggingMessageNotificationParams, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from services.tool_runner.mcp.handshake import US, JsonObject, NotedEnd, greet, has_ended, introduction, routing
@@ -44,10 +45,14 @@ _log = logging.getLogger(__name__)
 
 
 class McpSession:
-    """A session, served by a task of its own from `open` until it is closed, lost, or idle for `idle` seconds."""
+    """A session, served by a task of its own from `open` until it is closed, lost, or idle for `idle` seconds.
 
-    def __init__(self, dial: Dial, *, idle: float) -> None:
+    on_change: told that the server's tools changed.
+    """
+
+    def __init__(self, dial: Dial, *, idle: float, on_change: Callable[[], None] | None = None) -> None:
         self._dial = dial
+        self._on_change = on_change
         self._idle = idle
         self._watch = PendingRequests()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -191,7 +196,12 @@ class McpSession:
             async with self._dial(self._watch) as (read, write):
                 noted = NotedEnd(read, self._note_end)
                 self._dispatcher = JSONRPCDispatcher(noted, write)
-                session = ClientSession(dispatcher=self._dispatcher, logging_callback=self._on_log, client_info=US)
+                session = ClientSession(
+                    dispatcher=self._dispatcher,
+                    logging_callback=self._on_log,
+                    message_handler=self._on_message,
+                    client_info=US,
+                )
                 async with session:
                     self._version = await greet(session)
                     if not self._opened.done():
@@ -220,12 +230,16 @@ class McpSession:
         self._ended = True
         self._changed.set()
 
+    async def _on_message(self, message: object) -> None:
+        if self._on_change and isinstance(message, ToolListChangedNotification):
+            self._on_change()
+
     async def _on_log(self, params: LoggingMessageNotificationParams) -> None:
         listener = _listening.get()
         if listener is None and len(self._listeners) == 1:
             listener = next(iter(self._listeners))
         if listener:
-            text = params.data if isinstance(params.data, str) else str(params.data)
+            text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
             listener(f"[{params.level}] {text}")
 
 

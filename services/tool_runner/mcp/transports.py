@@ -6,37 +6,30 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
-import httpx2
-from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from services.common.core.private_hosts import Private
 from services.tool_runner.core.ports import Process
 from services.tool_runner.mcp.http import MOST_EVENT, MOST_STREAM, OutwardMcp, mcp_client
 from services.tool_runner.mcp.pending import PendingRequests
 from services.tool_runner.mcp.protocol.bearer import Bearer
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp.protocol.last_words import ended_text
 from services.tool_runner.mcp.session import Dial, Streams
+from services.tool_runner.mcp.sse import sse_streams
 from services.tool_runner.mcp.throttle import Throttle, too_much
 from services.tool_runner.mcp_servers.model import Http
 from services.tool_runner.mcp_servers.model import Kind as ServerKind
-
-_DAY = 86_400.0
-# What the system, Python and Node say of a program or a script that is not in the sandbox.
-_NOT_THERE = ("No such file or directory", "Cannot find module", "No module named")
-_HINT = (
-    "It runs in a sandbox, which has packages (npx, uvx) and, of this machine's files, only the folders that the "
-    "operator names in LOCI_MCP_STDIO_PATHS"
-)
 
 
 def http_dial(
     server: Http,
     bearer: Bearer,
     *,
-    allow_private: bool,
+    allow_private: Private,
     connect: float,
     execute: float,
     trusted: ssl.SSLContext | None = None,
@@ -48,7 +41,7 @@ def http_dial(
         outward = OutwardMcp(
             watch, bearer, allow_private=allow_private, seconds=execute, reads_events=older, trusted=trusted
         )
-        return _sse(server, outward, connect) if older else _streamable(server, outward, connect)
+        return _sse(server, outward, connect, watch) if older else _streamable(server, outward, connect)
 
     return dial
 
@@ -64,13 +57,11 @@ async def _streamable(server: Http, outward: OutwardMcp, connect: float) -> Asyn
 
 
 @asynccontextmanager
-async def _sse(server: Http, outward: OutwardMcp, connect: float) -> AsyncIterator[Streams]:
-    def client(
-        headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
-    ) -> httpx2.AsyncClient:
-        return mcp_client(outward, server.all_headers(), connect)
-
-    async with sse_client(server.url, timeout=connect, sse_read_timeout=_DAY, httpx_client_factory=client) as streams:
+async def _sse(server: Http, outward: OutwardMcp, connect: float, watch: PendingRequests) -> AsyncIterator[Streams]:
+    async with (
+        mcp_client(outward, server.all_headers(), connect) as client,
+        sse_streams(server.url, client, watch) as streams,
+    ):
         yield streams
 
 
@@ -135,8 +126,4 @@ async def _say(process: Process, sending: Any, watch: PendingRequests) -> None:
 
 
 def _ended(process: Process) -> McpProblem:
-    last_words = process.errors.strip()
-    text = "the MCP server's program ended" + (f"; its last words: {last_words[-600:]}" if last_words else "")
-    if any(words in last_words for words in _NOT_THERE):
-        text = f"{text}. {_HINT}"
-    return McpProblem(Kind.UNREACHABLE, text, arrived=True, fresh=True)
+    return McpProblem(Kind.UNREACHABLE, ended_text(process.errors), arrived=True, fresh=True)

@@ -12,7 +12,7 @@ from services.common.core.refusals import Refused
 from services.common.errors import InvalidArgument
 from services.common.ids import from_public, uuid7
 from services.tool_runner.core.schemas.json_fields import json_object
-from services.tool_runner.mcp_servers import model
+from services.tool_runner.mcp_servers import masks
 from services.tool_runner.mcp_servers.connect import ConnectEvent
 from services.tool_runner.mcp_servers.model import INVALID, Http, Kind, Server, Stdio, Transport
 from services.tool_runner.mcp_servers.service import TransportChange
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
 
 def transport_message(transport: Transport, *, show_secrets: bool = False) -> mcp_pb.McpTransport:
     """Returns the transport; its secrets are masked if nothing else is said."""
-    visible = transport if show_secrets else model.mask(transport)
+    visible = transport if show_secrets else masks.mask(transport)
     names = _STDIO if isinstance(visible, Stdio) else _HTTP
     field_names = {field.name for field in fields(visible)}
     values = {theirs: getattr(visible, ours) for theirs, ours in names.items() if ours in field_names}

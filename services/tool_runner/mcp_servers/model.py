@@ -3,17 +3,16 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any
 from uuid import UUID
 
 from services.common.core.refusals import Refused
+from services.common.core.secret_names import MASK, mask_arguments
 
 INVALID = "MCP_SERVER_INVALID"
-# Shown in the place of a secret; written back, it keeps what is there.
-MASK = "********"
 MOST_SERVERS = 200
 
 _LONGEST_NAME = 255
@@ -87,10 +86,10 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stdio:
-    """A server that is a program. The values of `env` are secret. `network` is JSON as a tool's; "": none."""
+    """A server that is a program. `env` is secret, and so may `args` be. `network` is JSON as a tool's; "": none."""
 
     command: str
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     network: str = ""
     kind: Kind = Kind.STDIO
@@ -121,7 +120,7 @@ class Server:
 def check_name(name: str) -> str:
     """Raises Refused."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise _refusal("server_name", f"must have 1 to {_LONGEST_NAME} printable characters")
+        raise refusal("server_name", f"must have 1 to {_LONGEST_NAME} printable characters")
     return name.strip()
 
 
@@ -138,65 +137,28 @@ def _check_http(transport: Http) -> None:
     for name, value in (*transport.headers.items(), *own.items()):
         where = "auth_header" if name == transport.auth_header else "custom_headers"
         if not _HEADER.fullmatch(name):
-            raise _refusal(where, f"{name[:100]!r} is not the name of a header")
+            raise refusal(where, f"{name[:100]!r} is not the name of a header")
         if len(value) > _LONGEST_SECRET or not _HEADER_VALUE.fullmatch(value):
-            raise _refusal(where, f"the value of {name!r} is too long, or holds characters that no header can have")
+            raise refusal(where, f"the value of {name!r} is too long, or holds characters that no header can have")
     if transport.auth_header.lower() in _PROTOCOL_HEADERS:
-        raise _refusal("auth_header", f"{transport.auth_header!r} belongs to the protocol: no token can be sent in it")
+        raise refusal("auth_header", f"{transport.auth_header!r} belongs to the protocol: no token can be sent in it")
     if transport.auth_token and not transport.auth_header:
-        raise _refusal("auth_header", "must name the header that carries auth_token, for example Authorization")
+        raise refusal("auth_header", "must name the header that carries auth_token, for example Authorization")
     if len(transport.headers) > _MOST_ENTRIES:
-        raise _refusal("custom_headers", f"holds more than {_MOST_ENTRIES} headers")
+        raise refusal("custom_headers", f"holds more than {_MOST_ENTRIES} headers")
 
 
 def _check_stdio(transport: Stdio) -> None:
     texts = (transport.command, *transport.args)
     if not transport.command.strip():
-        raise _refusal("command", "is empty")
+        raise refusal("command", "is empty")
     if len(texts) > _MOST_ARGUMENTS or any(len(text) > _LONGEST_ARGUMENT or "\x00" in text for text in texts):
-        raise _refusal("args", f"are more than {_MOST_ARGUMENTS}, or one is too long or holds NUL")
+        raise refusal("args", f"are more than {_MOST_ARGUMENTS}, or one is too long or holds NUL")
     if len(transport.env) > _MOST_ENTRIES:
-        raise _refusal("env", f"holds more than {_MOST_ENTRIES} variables")
+        raise refusal("env", f"holds more than {_MOST_ENTRIES} variables")
     for name, value in transport.env.items():
         if not _VARIABLE.fullmatch(name) or "\x00" in value or len(value) > _LONGEST_SECRET:
-            raise _refusal("env", f"{name[:100]!r} is not a variable, or its value is too long or holds NUL")
-
-
-def secrets_of(transport: Transport) -> tuple[str, ...]:
-    """Returns the values that nobody is told."""
-    if isinstance(transport, Http):
-        return (transport.auth_token, *transport.headers.values())
-    return tuple(transport.env.values())
-
-
-def mask(transport: Transport) -> Transport:
-    """Returns it as clients see it."""
-    if isinstance(transport, Http):
-        hidden = dict.fromkeys(transport.headers, MASK)
-        return replace(transport, auth_token=MASK if transport.auth_token else "", headers=hidden)
-    return replace(transport, env=dict.fromkeys(transport.env, MASK))
-
-
-def unmask(update: Transport, present: Transport) -> Transport:
-    """Returns what was written, with what is there where it says the mask. Raises Refused for a mask of nothing."""
-    if isinstance(update, Http):
-        there = present if isinstance(present, Http) else None
-        token = _unmask_value("auth_token", update.auth_token, there.auth_token if there else "")
-        headers = _unmask_all("custom_headers", update.headers, there.headers if there else {})
-        return replace(update, auth_token=token, headers=headers)
-    return replace(update, env=_unmask_all("env", update.env, present.env if isinstance(present, Stdio) else {}))
-
-
-def _unmask_value(where: str, update: str, present: str) -> str:
-    if update != MASK:
-        return update
-    if not present:
-        raise _refusal(where, f"{MASK} stands for a value that is there, and there is none")
-    return present
-
-
-def _unmask_all(where: str, update: Mapping[str, str], present: Mapping[str, str]) -> dict[str, str]:
-    return {name: _unmask_value(f"{where}.{name}", value, present.get(name, "")) for name, value in update.items()}
+            raise refusal("env", f"{name[:100]!r} is not a variable, or its value is too long or holds NUL")
 
 
 def holds_mask(written: object) -> bool:
@@ -208,7 +170,8 @@ def config_text(transport: Transport) -> str:
     """Returns what is stored in the open: nothing secret."""
     if isinstance(transport, Http):
         return json.dumps({"server_url": transport.url, "auth_header": transport.auth_header})
-    return json.dumps({"command": transport.command, "args": transport.args, "network": transport.network})
+    args = mask_arguments(transport.args)
+    return json.dumps({"command": transport.command, "args": args, "network": transport.network})
 
 
 def secrets_text(transport: Transport) -> str:
@@ -217,7 +180,8 @@ def secrets_text(transport: Transport) -> str:
     if isinstance(transport, Http):
         secrets = {"auth_token": transport.auth_token, "custom_headers": dict(transport.headers)}
     else:
-        secrets = {"env": dict(transport.env)}
+        hides = mask_arguments(transport.args) != transport.args
+        secrets = {"env": dict(transport.env), "args": list(transport.args) if hides else []}
     return json.dumps(secrets) if any(secrets.values()) else ""
 
 
@@ -226,9 +190,8 @@ def transport_of(kind: str, config: str, secrets: str) -> Transport:
     stored: dict[str, Any] = json.loads(config)
     hidden: dict[str, Any] = json.loads(secrets or "{}")
     if kind == Kind.STDIO:
-        return Stdio(
-            command=stored["command"], args=tuple(stored["args"]), env=hidden.get("env", {}), network=stored["network"]
-        )
+        args = tuple(hidden.get("args") or stored["args"])
+        return Stdio(command=stored["command"], args=args, env=hidden.get("env", {}), network=stored["network"])
     return Http(
         kind=Kind(kind),
         url=stored["server_url"],
@@ -238,5 +201,6 @@ def transport_of(kind: str, config: str, secrets: str) -> Transport:
     )
 
 
-def _refusal(where: str, problem: str) -> Refused:
+def refusal(where: str, problem: str) -> Refused:
+    """Returns the refusal of a field."""
     return Refused(INVALID, f"{where}: {problem}")

@@ -69,6 +69,10 @@ class McpStore(Protocol):
         """Stores the outcome of listing its tools; its version stays."""
         ...
 
+    async def note_contact(self, organization_id: UUID, server_id: UUID, status: Status, problem: str) -> None:
+        """Stores what a call showed of it; its version, and when its tools were listed, stay."""
+        ...
+
     async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
         """Deletes it with its tools; returns whether there was one."""
         ...
@@ -131,6 +135,15 @@ class TokenStore(Protocol):
 class Programs(Protocol):
     """Starts servers that are programs, in sandboxes."""
 
-    async def ready(self, organization_id: UUID, program: Stdio) -> AbstractAsyncContextManager[Process]:
-        """Returns a block in which it runs, with its packages installed. Raises McpProblem."""
+    async def ready(
+        self, organization_id: UUID, program: Stdio, server_id: UUID | None
+    ) -> AbstractAsyncContextManager[Process]:
+        """Returns a block in which it runs, with its packages installed. Raises McpProblem.
+
+        `server_id`: whose folder it has; None, for a server that is not stored: one that goes with it.
+        """
+        ...
+
+    async def forget(self, organization_id: UUID, server_id: UUID | None) -> None:
+        """Removes what a server that is gone had kept; None: all servers of a tenant that is."""
         ...

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from services.common.core.addresses import AddressRefused
+from services.common.core.private_hosts import Private
 from services.common.core.refusals import Refused
 from services.common.errors import Aborted, AlreadyExists, NotFound
 from services.common.lazy_imports import import_lazily
@@ -16,7 +17,7 @@ from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp.protocol.server_tools import ServerTool, ServerTools
 from services.tool_runner.mcp.schema_check import SchemaCheck
-from services.tool_runner.mcp_servers import model
+from services.tool_runner.mcp_servers import masks, model
 from services.tool_runner.mcp_servers.model import INVALID, MOST_SERVERS, Http, Server, Status, Stdio, Transport
 from services.tool_runner.mcp_servers.ports import McpStore, SyncOutcome
 from services.tool_runner.mcp_servers.tokens import TokenKeeper, origin
@@ -47,7 +48,7 @@ class McpServerParts:
     client: McpClient
     wallet: TokenKeeper
     check: SchemaCheck
-    allow_private: bool
+    allow_private: Private
     stdio: bool
     shows_secrets: bool = False
 
@@ -62,7 +63,7 @@ class McpServerService:
     async def create(self, organization_id: UUID, user_id: UUID, server: Server) -> Server:
         """Stores it and reads its tools. Raises Refused, AlreadyExists, McpProblem (programs are off)."""
         await self._check(server.transport)
-        named = replace(server, name=model.check_name(server.name), transport=model.unmask(server.transport, _NOTHING))
+        named = replace(server, name=model.check_name(server.name), transport=masks.unmask(server.transport, _NOTHING))
         stored = await self._store.insert(organization_id, user_id, named, MOST_SERVERS)
         if stored.status is not Status.NEVER_ASKED:
             return stored  # the same request again
@@ -125,6 +126,7 @@ class McpServerService:
         """Deletes it with its tools. Raises NotFound."""
         if not await self._store.delete(organization_id, server_id):
             raise _no_such(f"mcp_server-{server_id}")
+        await self._parts.client.forget(organization_id, server_id)
 
     async def tools(self, organization_id: UUID, server_id: UUID) -> list[Tool]:
         """Returns those of the catalogue, by name. Raises NotFound."""
@@ -137,8 +139,7 @@ class McpServerService:
         try:
             listing = await self.list_tools(self.target(organization_id, server))
         except McpProblem as problem:
-            status = _STATUS.get(problem.kind, Status.FAILED)
-            text = Mask(model.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
+            status, text = _state_after(server, problem)
             kept = SyncOutcome(status=status, problem=text, tool_problems=server.tool_problems)
             await self._store.note(organization_id, server_id, kept)
             raise
@@ -146,6 +147,19 @@ class McpServerService:
         outcome = SyncOutcome(status=Status.CONNECTED, tool_problems=listing.problems)
         await self._store.note(organization_id, server_id, outcome)
         return replace(changes, server=await self.get(organization_id, server_id))
+
+    async def refresh_for_server(self, organization_id: UUID, server_id: UUID) -> None:
+        """Reads its tools anew because it says that they changed, for who made it. Raises NotFound, McpProblem."""
+        server = await self.get(organization_id, server_id)
+        user_id = server.last_updated_by_id or server.created_by_id
+        if user_id is not None:
+            await self.refresh(organization_id, user_id, server_id)
+
+    async def note_contact(self, organization_id: UUID, server: Server, problem: McpProblem | None) -> None:
+        """Keeps what a call showed of a server: that it answered, or why it could not be used."""
+        state = (Status.CONNECTED, "") if problem is None else _state_after(server, problem)
+        if state != (server.status, server.problem):
+            await self._store.note_contact(organization_id, server.id, *state)
 
     async def list_unsaved(self, organization_id: UUID, target: Target) -> tuple[list[Tool], ServerTools]:
         """Returns the tools of a server that is not stored, as they would be offered. Raises Refused, McpProblem."""
@@ -217,6 +231,11 @@ class McpServerService:
         return ""
 
 
+def _state_after(server: Server, problem: McpProblem) -> tuple[Status, str]:
+    text = Mask(masks.secrets_of(server.transport)).text(problem.message)[:_LONGEST_PROBLEM]
+    return _STATUS.get(problem.kind, Status.FAILED), text
+
+
 def refreshed_tool(tool: Tool, offer: ServerTool) -> Tool | None:
     """Returns the tool as its server has it now; None where nothing changed. A user's own description stays."""
     if tool.args_json_schema == offer.as_listed:
@@ -251,7 +270,7 @@ class TransportChange:
         if self.kind is not present.kind:
             raise Refused(INVALID, f"mcp_server_type: the server is {present.kind}; make a new one for {self.kind}")
         written: Transport = replace(present, **self.fields)  # type: ignore[arg-type]
-        return model.unmask(written, present)
+        return masks.unmask(written, present)
 
     def check_secrets_are_new(self, present: Transport) -> None:
         """Raises Refused where secrets of the present address would go to another, whose owner may have written it."""

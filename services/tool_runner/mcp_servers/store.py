@@ -46,6 +46,9 @@ SET status = $3::smallint, problem = $4, tool_problems = $5,
     synced_at = CASE WHEN $3::smallint = {Status.CONNECTED:d} THEN now() ELSE synced_at END
 WHERE organization_id = $1 AND id = $2
 """
+_NOTE_CONTACT = """
+UPDATE tool_runner.mcp_servers SET status = $3::smallint, problem = $4 WHERE organization_id = $1 AND id = $2
+"""
 _DELETE = """
 WITH tools AS (DELETE FROM tool_runner.tools WHERE organization_id = $1 AND mcp_server_id = $2)
 DELETE FROM tool_runner.mcp_servers WHERE organization_id = $1 AND id = $2 RETURNING id
@@ -119,6 +122,9 @@ class PostgresMcpServers:
     async def note(self, organization_id: UUID, server_id: UUID, outcome: SyncOutcome) -> None:
         problems = json.dumps(outcome.tool_problems)
         await self._pool.execute(_NOTE, organization_id, server_id, outcome.status, outcome.problem, problems)
+
+    async def note_contact(self, organization_id: UUID, server_id: UUID, status: Status, problem: str) -> None:
+        await self._pool.execute(_NOTE_CONTACT, organization_id, server_id, status, problem)
 
     async def delete(self, organization_id: UUID, server_id: UUID) -> bool:
         return await self._pool.fetchval(_DELETE, organization_id, server_id) is not None

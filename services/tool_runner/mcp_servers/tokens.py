@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from services.common.core.private_hosts import Private
 from services.common.lazy_imports import import_lazily
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.ports import TokenStore
@@ -24,7 +25,7 @@ _HTTP_SECONDS = 10.0
 class TokenKeeper:
     """Opens, keeps and renews what users gave. `allow_private` as for every address that users supply."""
 
-    def __init__(self, store: TokenStore, *, allow_private: bool) -> None:
+    def __init__(self, store: TokenStore, *, allow_private: Private) -> None:
         self.store = store
         self._allow_private = allow_private
 

@@ -1,7 +1,11 @@
 """Puts together what serves MCP servers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from services.common.core.private_hosts import Private
+from services.tool_runner.core.job import MIB, HostView
+from services.tool_runner.core.network_policy import Host
 from services.tool_runner.mcp.client import McpClient, Times
 from services.tool_runner.mcp.runner import McpRunner
 from services.tool_runner.mcp.schema_check import SchemaCheck
@@ -16,12 +20,18 @@ from services.tool_runner.tools.ports import ToolStore
 class McpSettings:
     """The operator's settings. `stdio`: whether servers may be programs; `allow_private`: at private addresses, too.
 
-    `host_folders`: those that programs see; see `Job`.
+    host: what programs see of the machine. tcp: hosts that they reach by TCP. home_dir, home_bytes: where each keeps
+    what it writes, and how much; "" for nowhere. on_host: the environment of programs that run on the machine itself;
+    None: they run in sandboxes.
     """
 
     stdio: bool = False
-    host_folders: tuple[str, ...] = ()
-    allow_private: bool = False
+    host: HostView = field(default_factory=HostView)
+    tcp: tuple[Host, ...] = ()
+    on_host: Mapping[str, str] | None = None
+    home_dir: str = ""
+    home_bytes: int = 256 * MIB
+    allow_private: Private = False
     times: Times = field(default_factory=Times)
 
 
@@ -65,4 +75,5 @@ def wire_mcp(
             shows_secrets=shows_secrets,
         )
     )
+    client.changes.refresh = registry.refresh_for_server
     return Mcp(registry, ConnectFlow(registry, wallet), client, McpRunner(registry, client))

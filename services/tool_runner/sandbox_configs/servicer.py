@@ -1,7 +1,8 @@
 """Environment variables and sandbox settings over gRPC."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 from loci.tool.v1 import sandbox_config_service_pb2 as wire
 from loci.tool.v1 import sandbox_config_service_pb2_grpc as grpc
@@ -17,10 +18,11 @@ from services.tool_runner.tools.model import DEFAULT_SIZE
 
 
 class SandboxConfigServicer(grpc.SandboxConfigServiceServicer):
-    """loci.tool.v1.SandboxConfigService."""
+    """loci.tool.v1.SandboxConfigService. `forget_tenant`: removes what is kept outside of the database."""
 
-    def __init__(self, admin: SandboxConfigService) -> None:
+    def __init__(self, admin: SandboxConfigService, forget_tenant: Callable[[UUID], Awaitable[None]]) -> None:
         self._admin = admin
+        self._forget_tenant = forget_tenant
 
     async def SetEnvironment(self, request: wire.SetEnvironmentRequest, context: Any) -> wire.SetEnvironmentResponse:
         caller = current()
@@ -121,7 +123,9 @@ class SandboxConfigServicer(grpc.SandboxConfigServiceServicer):
     async def PurgeOrganization(
         self, request: wire.PurgeOrganizationRequest, context: Any
     ) -> wire.PurgeOrganizationResponse:
-        return wire.PurgeOrganizationResponse(done=await self._admin.purge_organization(organization_to_purge()))
+        organization_id = organization_to_purge()
+        await self._forget_tenant(organization_id)
+        return wire.PurgeOrganizationResponse(done=await self._admin.purge_organization(organization_id))
 
     async def _messages(self, variables: Sequence[Variable]) -> list[wire.Variable]:
         values = await self._admin.shown_values(current().organization_id, variables)

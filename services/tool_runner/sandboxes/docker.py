@@ -80,7 +80,8 @@ class DockerSource:
         launcher = await self._current()
         layer = shape.layer.key if shape.layer else ""
         sizes = {"memory": shape.memory, "processes": shape.processes, "cpus": shape.cpus, "disk": shape.disk}
-        fields = {**sizes, "language": shape.language.value, "layer": layer, "host_folders": shape.host_folders}
+        folders = [[folder.path, folder.writable] for folder in shape.host.folders]
+        fields = {**sizes, "language": shape.language.value, "layer": layer, "host_folders": folders}
         try:
             return await launcher.open(fields)
         finally:

@@ -1,20 +1,30 @@
-"""Folders of this machine that programs of MCP servers see, read-only, at their own paths (LOCI_MCP_STDIO_PATHS)."""
+"""Folders of this machine that programs of MCP servers see at their own paths (LOCI_MCP_STDIO_PATHS)."""
 
 import os
 from collections.abc import Iterable
+
+from services.tool_runner.core.job import HostFolder
 
 # What a sandbox has of its own: a folder of the host with one of these in it would hide it.
 _OF_SANDBOXES = ("/proc", "/dev", "/sys", "/opt/loci", "/work", "/inputs", "/tmp")
 _NEVER = ("/proc", "/dev", "/sys")
 
 
-def parse_host_folders(text: str, own: Iterable[str]) -> tuple[str, ...]:
-    """Returns the folders of a list with colons. `own`: Loci's folders and keys, which nobody is shown.
+def parse_host_folders(text: str, own: Iterable[str]) -> tuple[HostFolder, ...]:
+    """Returns the folders of a list with colons: `/srv/mcp:/data:rw`, where `rw` makes the one before it writable.
 
-    Raises ValueError, whose text says what to change.
+    `own`: Loci's folders and keys, which nobody is shown. Raises ValueError, whose text says what to change.
     """
     kept = tuple(os.path.realpath(path) for path in own if path)
-    return tuple(dict.fromkeys(_checked(path, kept) for part in text.split(":") if (path := part.strip())))
+    found: dict[str, bool] = {}
+    last = ""
+    for part in filter(None, map(str.strip, text.split(":"))):
+        if part not in ("ro", "rw"):
+            last = _checked(part, kept)
+        elif not last:
+            raise ValueError(f"{part} stands behind the folder that it is about: /data:{part}")
+        found[last] = found.get(last, False) or part == "rw"
+    return tuple(HostFolder(path, writable) for path, writable in sorted(found.items()))
 
 
 def _checked(path: str, own: tuple[str, ...]) -> str:

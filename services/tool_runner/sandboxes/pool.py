@@ -222,6 +222,8 @@ class PooledSandbox:
 
     def _refill(self, shape: Shape) -> None:
         """Starts what is missing of a shape that is still in use."""
+        if not shape.kept_warm:
+            return
         shelf = self._shelves.get(shape)
         while shelf and not self._closed and len(shelf.ready) + shelf.starting < self._warm:
             shelf.starting += 1

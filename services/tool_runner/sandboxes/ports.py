@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.tool_runner.core.job import Job, Language, Layer
+from services.tool_runner.core.job import NOTHING_SHOWN, HostView, Job, Language, Layer
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,18 @@ class Shape:
     cpus: float
     disk: int
     layer: Layer | None = None
-    host_folders: tuple[str, ...] = ()
+    host: HostView = NOTHING_SHOWN
+
+    @property
+    def kept_warm(self) -> bool:
+        """Returns whether workers may wait for calls: a home is one worker's at a time."""
+        return not self.host.home
 
 
 def shape_of(job: Job) -> Shape:
     """Returns the shape that a call needs."""
     limits = job.limits
-    return Shape(job.language, limits.memory, limits.processes, limits.cpus, limits.disk, job.layer, job.host_folders)
+    return Shape(job.language, limits.memory, limits.processes, limits.cpus, limits.disk, job.layer, job.host)
 
 
 class Worker(Protocol):

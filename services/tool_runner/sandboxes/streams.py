@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from services.tool_runner.sandboxes.protocol.wire import CHUNK_BYTES, WINDOW_BYTES, Frame
 
 _ERRORS_CHARS = 4000
+_FIRST_CHARS = 1000
 MOST_WAITING = 64  # chunks of a program's output; it waits then
 _GIVE_BACK = WINDOW_BYTES // 4
 
@@ -124,6 +125,12 @@ class RelayedConnection:
         self._arrived.set()
 
 
+def without_middle(errors: str) -> str:
+    """Returns the beginning and the end: the cause may be at the first, and most of the rest be its stack."""
+    middle = max(0, len(errors) - _ERRORS_CHARS)
+    return errors[:_FIRST_CHARS] + errors[_FIRST_CHARS + middle :]
+
+
 class WorkerProcess:
     """See `ports.Process`. `say` sends to its stdin, `close_worker` kills its sandbox; `following` is who fills it."""
 
@@ -178,7 +185,7 @@ class WorkerProcess:
 
     def complain(self, text: str) -> None:
         """Takes what it wrote to stderr."""
-        self._errors = (self._errors + text)[-_ERRORS_CHARS:]
+        self._errors = without_middle(self._errors + text)
 
     def widen(self, size: int) -> None:
         """Widens the window by what it took of its stdin."""

@@ -8,6 +8,7 @@ from services.common.context import CallContext, current
 from services.common.ids import uuid7
 from services.common.page_requests import page_by_id
 from services.tool_runner.tools import convert
+from services.tool_runner.tools.missing_packages import MissingPackages
 from services.tool_runner.tools.model import DEFAULT_SIZE
 from services.tool_runner.tools.ports import Lists
 from services.tool_runner.tools.search import convert as search_convert
@@ -18,8 +19,9 @@ from services.tool_runner.tools.service import ToolCatalogue
 class ToolServicer(tool_grpc.ToolServiceServicer):
     """loci.tool.v1.ToolService."""
 
-    def __init__(self, catalogue: ToolCatalogue, lists: Lists, search: ToolSearch) -> None:
+    def __init__(self, catalogue: ToolCatalogue, lists: Lists, search: ToolSearch, missing: MissingPackages) -> None:
         self._catalogue = catalogue
+        self._missing = missing
         self._lists = lists
         self._search = search
 
@@ -55,14 +57,16 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
         draft = convert.draft(request.tool)
         tool = await self._catalogue.create(caller.organization_id, caller.user_id, tool_id, draft)
         self._search.hear(caller)
-        return tool_pb.CreateToolResponse(tool=convert.tool_message(tool))
+        warnings = await self._missing.warnings(caller.organization_id, tool)
+        return tool_pb.CreateToolResponse(tool=convert.tool_message(tool), warnings=warnings)
 
     async def UpsertTool(self, request: tool_pb.UpsertToolRequest, context: Any) -> tool_pb.UpsertToolResponse:
         caller = await self._caller()
         draft = convert.draft(request.tool)
         tool = await self._catalogue.upsert(caller.organization_id, caller.user_id, uuid7(), draft)
         self._search.hear(caller)
-        return tool_pb.UpsertToolResponse(tool=convert.tool_message(tool))
+        warnings = await self._missing.warnings(caller.organization_id, tool)
+        return tool_pb.UpsertToolResponse(tool=convert.tool_message(tool), warnings=warnings)
 
     async def UpdateTool(self, request: tool_pb.UpdateToolRequest, context: Any) -> tool_pb.UpdateToolResponse:
         caller = await self._caller()
@@ -70,7 +74,9 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
         changes = convert.changes(request.tool, request.update_mask.paths)
         tool = await self._catalogue.update(caller.organization_id, caller.user_id, tool_id, changes)
         self._search.hear(caller)
-        return tool_pb.UpdateToolResponse(tool=convert.tool_message(tool))
+        is_new = {"source_code", "pip_requirements"} & changes.keys()
+        warnings = await self._missing.warnings(caller.organization_id, tool) if is_new else []
+        return tool_pb.UpdateToolResponse(tool=convert.tool_message(tool), warnings=warnings)
 
     async def DeleteTool(self, request: tool_pb.DeleteToolRequest, context: Any) -> tool_pb.DeleteToolResponse:
         caller = await self._caller()
@@ -111,7 +117,8 @@ class ToolServicer(tool_grpc.ToolServiceServicer):
             caller.organization_id, caller.user_id, uuid7(), request.library, request.definition_json, draft
         )
         self._search.hear(caller)
-        return tool_pb.ImportToolResponse(tool=convert.tool_message(tool))
+        warnings = await self._missing.warnings(caller.organization_id, tool)
+        return tool_pb.ImportToolResponse(tool=convert.tool_message(tool), warnings=warnings)
 
     async def _caller(self) -> CallContext:
         """Returns who calls; their tenant has the built-in tools from here on."""

@@ -139,7 +139,7 @@ async def test_ollama_refuses_tools_images_and_a_wrong_key_with_advice() -> None
     async with made("ollama", OllamaServer(key="sk-test")) as (provider, _):
         with pytest.raises(errors.LlmToolsUnsupported, match="does not support tools"):
             await reply_of(provider, "ollama/tinydolphin:1.1b", tools=[tool("dice")])
-        picture = Image("eA==", media_type="image/png")
+        picture = Image("iVBORw==", media_type="image/png")
         with pytest.raises(errors.LlmImagesUnsupported):
             await reply_of(provider, "ollama/tinydolphin:1.1b", messages=[user("look", picture)])
 
@@ -238,7 +238,7 @@ async def test_a_prompt_formatter_takes_no_images_and_a_tenant_names_no_file() -
     handle = MAKERS["vllm"][2]
     async with made("vllm", options={"prompt_formatter": "chatml"}) as (provider, _):
         with pytest.raises(errors.LlmImagesUnsupported):
-            await reply_of(provider, handle, messages=[user(Image("eA==", media_type="image/png"))])
+            await reply_of(provider, handle, messages=[user(Image("iVBORw==", media_type="image/png"))])
     async with made("vllm", organization_id=ORG, options={"prompt_formatter": __file__}) as (provider, _):
         with pytest.raises(errors.ProviderInvalid, match="prompt_formatter"):
             await reply_of(provider, handle)

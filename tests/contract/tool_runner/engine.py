@@ -104,9 +104,9 @@ def copy_image(image: str, name: str, environment: Mapping[str, str]) -> None:
     )
 
 
-def containers(environment: dict[str, str], launcher: int | None = None) -> list[str]:
-    """Ids of every sandbox container, running or not; or of those that one launcher made."""
+def containers(environment: dict[str, str], launcher: int | None = None, *, running: bool = False) -> list[str]:
+    """Ids of every sandbox container, running or not, or of the running ones; or of those that one launcher made."""
     filters = ["--filter", "label=loci.sandbox=1", "--filter", f"ancestor={IMAGE}"]
-    command = ["docker", "ps", "--all", *filters, '--format={{.ID}} {{.Label "loci.owner"}}']
+    command = ["docker", "ps", *([] if running else ["--all"]), *filters, '--format={{.ID}} {{.Label "loci.owner"}}']
     lines = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
     return [line.split()[0] for line in lines if launcher is None or f"/{launcher}/" in line]

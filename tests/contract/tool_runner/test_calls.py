@@ -277,7 +277,7 @@ async def test_typescript_runs(sandbox: Sandbox) -> None:
         ("const kept: Buffer[] = []; for (;;) kept.push(Buffer.alloc(1e7, 1))", ExitReason.MEMORY),
         ("for (;;) process.stdout.write('x'.repeat(1e6))", ExitReason.OUTPUT_TOO_LARGE),
         ("process.kill(process.pid, 'SIGKILL')", ExitReason.KILLED),
-        ("const a: any = {}; a.a = a; return a", ExitReason.BAD_RESULT),
+        ("const a: any = {}; a.a = a; return a", ExitReason.OK),
     ],
 )
 async def test_typescript_is_limited_as_python_is(sandbox: Sandbox, body: str, reason: ExitReason) -> None:

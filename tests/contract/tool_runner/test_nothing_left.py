@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -58,11 +57,6 @@ def _groups() -> list[Path]:
     return [group for group in found if f"-{os.getpid()}-" in group.name]
 
 
-def _running(environment: dict[str, str]) -> str:
-    command = ["docker", "ps", "--quiet", "--filter", "label=loci.sandbox=1", "--filter", f"ancestor={IMAGE}"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-
-
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -108,16 +102,17 @@ async def test_docker_containers_end_when_their_launcher_is_killed(
     running = await _begun(docker_sandbox)
     (launcher,) = _children(os.getpid(), "sandboxes.launcher")
     # One that the engine is still making for it would be there only after the next has removed the others.
-    await until(lambda: len(containers(engine_environment)) == 1 + DockerSettings(image=IMAGE).warm)
+    await until(lambda: len(containers(engine_environment, launcher)) == 1 + DockerSettings(image=IMAGE).warm)
     os.kill(launcher, signal.SIGKILL)
     result = await running
     assert result.error is not None
     assert "ended without an answer" in result.error.message
-    await until(lambda: _running(engine_environment) == "")
+    # The sandbox may have a new launcher already, with containers of its own.
+    await until(lambda: containers(engine_environment, launcher, running=True) == [])
     # What they leave, stopped, the next launcher removes; one that the engine was still making, the next but one.
     assert (await docker_sandbox.probe()).image
     async with asyncio.timeout(60):
-        while containers(engine_environment):
+        while containers(engine_environment, launcher):
             another = DockerSandbox(DockerSettings(image=IMAGE, warm=0, environment=engine_environment))
             await another.probe()
             await another.close()

@@ -167,20 +167,31 @@ async def test_a_huge_result_is_refused(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression",
-    ["float('nan')", "[1, float('-inf')]", "{(1, 2): 3}", "loop", "deep", "10 ** 5000"],
+    ("expression", "shown"),
+    [
+        ("float('nan')", "NaN"),
+        ("[1, float('-inf')]", "-Infinity"),
+        ("{(1, 2): 3}", "(1, 2)"),
+        ("loop", "[...]"),
+        ("deep", "[...]"),
+        ("10 ** 5000", "0x31e2"),
+        ("endless()", ""),
+    ],
 )
-async def test_a_result_that_is_not_json_is_refused(sandbox: Sandbox, expression: str) -> None:
+async def test_a_result_that_is_not_json_becomes_it(sandbox: Sandbox, expression: str, shown: str) -> None:
     source = (
         "def tool():\n"
         "    loop = []\n    loop.append(loop)\n"
         "    deep = 0\n    for _ in range(100_000): deep = [deep]\n"
+        "    def endless():\n        while True: yield 1\n"
         f"    return {expression}"
     )
     result = await call(sandbox, source)
-    assert result.reason is ExitReason.BAD_RESULT
-    assert result.error is not None
-    assert result.error.message.startswith("the tool returned a ")
+    if not shown:
+        assert result.reason is ExitReason.OUTPUT_TOO_LARGE
+        return
+    assert result.reason is ExitReason.OK, result
+    assert shown in json.dumps(json.loads(result.result or ""))
 
 
 async def test_a_fork_bomb_is_contained(sandbox: Sandbox) -> None:

@@ -1,5 +1,6 @@
 """Models, tags, tokens for browsers, templates and the devices on which clients run."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.e2e.sdk_methods.world import EMBEDDING, MODEL, UNKNOWN, Cases, World, refused
@@ -37,7 +38,10 @@ def access_tokens(world: World) -> None:
     made = client.create(hostname="https://app.example.com", policy=policy)
     assert made.policy.data[0].id == world.agent.id
     assert made.expires_at
-    client.create(hostname="https://app.example.com", policy=policy, expires_at="2999-01-01T00:00:00Z")
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    client.create(hostname="https://app.example.com", policy=policy, expires_at=tomorrow)
+    endless = {"hostname": "https://app.example.com", "policy": policy, "expires_at": "2999-01-01T00:00:00Z"}
+    refused(422, lambda: client.create(**endless), "within 7 days")
     page = client.list(agent_id=world.agent.id, limit=1, offset=0)
     assert (len(page.tokens), page.has_next_page) == (1, True)
     client.delete(made.token, body={})

@@ -32,7 +32,7 @@ from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.common import vectors
 from services.common.context import Signer
-from services.common.database import open_pool
+from services.common.database import STATEMENT_SECONDS, open_pool
 from services.common.ids import uuid7
 from services.common.statement_counter import StatementCounter
 
@@ -380,9 +380,11 @@ _LEFTOVERS = (
 
 
 @asynccontextmanager
-async def world_on(url: str, counter: StatementCounter | None = None) -> AsyncGenerator[World]:
-    """A world on a migrated database."""
-    pool = await open_pool(url, size=6, counter=counter, init=vectors.register)
+async def world_on(
+    url: str, counter: StatementCounter | None = None, *, patience: float = STATEMENT_SECONDS
+) -> AsyncGenerator[World]:
+    """A world on a migrated database. `patience`: seconds for a statement."""
+    pool = await open_pool(url, size=6, counter=counter, init=vectors.register, patience=patience)
     try:
         world = World(pool, url)
         for leftover in _LEFTOVERS:

@@ -171,6 +171,23 @@ async def test_search_in_all_passages(edge: Edge, backend: Backend) -> None:
     assert backend.requests("SearchPassages")[-1].mode == passage_pb2.SEARCH_MODE_VECTOR
 
 
+async def test_a_hit_brings_its_neighbours_along(edge: Edge, backend: Backend) -> None:
+    hit = passage_pb2.PassageHit(passage=PASSAGE, score=0.5)
+    hit.before.add().CopyFrom(PASSAGE)
+    hit.before[0].id = hit.before[0].id[:-1] + "e"
+    backend.on("SearchPassages", lambda _: passage_service_pb2.SearchPassagesResponse(hits=[hit]))
+    found = (await edge.http.post("/v1/passages/search", json={"query": "a", "context": 1})).json()
+    assert {side: [one["id"] for one in some] for side, some in found[0]["context"].items()} == {
+        "before": [hit.before[0].id],
+        "after": [],
+    }
+    path = f"/v1/agents/{AGENT_ID}/archival-memory/search"
+    (result,) = (await edge.http.get(path, params={"query": "a", "context": 2})).json()["results"]
+    assert [one["content"] for one in result["context"]["before"]] == [PASSAGE.text]
+    assert [one.context for one in backend.requests("SearchPassages")] == [1, 2]
+    assert "context" not in (await edge.http.post("/v1/passages/search", json={"query": "a"})).json()[0]
+
+
 async def test_an_agents_passages_have_cursors_in_time(edge: Edge, backend: Backend) -> None:
     backend.on("ListPassages", lambda _: passage_service_pb2.ListPassagesResponse())
     path = f"/v1/agents/{AGENT_ID}/archival-memory"
@@ -228,6 +245,9 @@ async def test_what_finds_nothing_is_not_searched(edge: Edge, backend: Backend) 
     ("method", "path", "body", "says"),
     [
         ("POST", "/v1/archives", {}, "name"),
+        ("POST", "/v1/passages/search", {"query": "a", "context": 11}, "context"),
+        ("GET", f"/v1/agents/{AGENT_ID}/archival-memory/search?query=a&context=-1", None, "context"),
+        ("POST", "/v1/messages/search", {"query": "a", "context": 11}, "context"),
         ("POST", "/v1/archives", {"name": "a", "embedding": "no-handle"}, "provider/model"),
         ("GET", "/v1/archives/block-1", None, "archive-"),
         # In UTC these are before the year 1, or after 9999.

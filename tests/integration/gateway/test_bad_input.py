@@ -31,7 +31,6 @@ DEEPISH = b'{"name":"a","metadata":{"a":' + b"[" * 150 + b"]" * 150 + b"}}"
         ("POST", "/v1/agents", b'"text"', "dict"),
         ("POST", "/v1/agents", b"", "body"),
         ("POST", "/v1/agents", b'{"name": "\\u0000"}', "NUL"),
-        ("POST", "/v1/agents", b'{"name": "\\ud800"}', "surrogate"),
         ("POST", "/v1/agents", b'{"name": "\xff"}', "UTF-8"),
         ("POST", "/v1/agents", b'{"metadata": {"a": NaN}}', "JSON"),
         ("POST", "/v1/agents", b'{"metadata": {"a\\u0000": 1}}', "NUL"),

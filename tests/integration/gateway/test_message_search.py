@@ -114,3 +114,20 @@ async def test_what_is_no_search(edge: Edge, backend: Backend) -> None:
 
     backend.on("SearchMessages", refuse)
     assert (await edge.http.post("/v1/messages/search", json={"query": "x"})).status_code == 422
+
+
+async def test_a_result_brings_along_what_was_said_beside_it(edge: Edge, backend: Backend) -> None:
+    hit = wire.MessageHit()
+    hit.CopyFrom(HITS[0])
+    hit.before.extend(one.message for one in HITS[3:5])
+    hit.after.append(HITS[1].message)
+    backend.on("SearchMessages", lambda _: wire.SearchMessagesResponse(hits=[hit]))
+    (found,) = (await edge.http.post("/v1/messages/search", json={"query": "car", "context": 2})).json()
+    # A call has no shape there.
+    assert [one["content"] for one in found["context"]["before"]] == ["Cars are loud."]
+    assert [(one["content"], one["message_type"]) for one in found["context"]["after"]] == [
+        ("An automobile.", "assistant_message")
+    ]
+    assert backend.requests("SearchMessages")[-1].context == 2
+    (without,) = (await edge.http.post("/v1/messages/search", json={"query": "car"})).json()
+    assert "context" not in without

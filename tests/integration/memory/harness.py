@@ -34,6 +34,7 @@ from services.common.context import CallContext, Signer, Verifier, current, use_
 from services.common.engine import make_engine
 from services.common.errors import InvalidArgument, LociError, NotFound, Unavailable, from_rpc
 from services.common.ids import uuid7
+from services.common.search_settings import STANDARD, SearchSettings
 from services.common.server import make_server
 from services.common.statement_counter import StatementCounter
 from services.memory.adapters.embedder import RepeatingEmbedder
@@ -254,7 +255,13 @@ async def embeddings(folder: Path, models: ConceptModels) -> AsyncIterator[grpc.
 
 @asynccontextmanager
 async def memory_service(
-    url: str, folder: Path, *, llm_channel: grpc.aio.Channel, models: ConceptModels, search_seconds: float = 30.0
+    url: str,
+    folder: Path,
+    *,
+    llm_channel: grpc.aio.Channel,
+    models: ConceptModels,
+    search_seconds: float = 30.0,
+    search_settings: SearchSettings = STANDARD,
 ) -> AsyncIterator[Memory]:
     """A memory service on a migrated database, and a caller of a tenant of its own."""
     counter = StatementCounter(keep_texts=True)
@@ -268,6 +275,7 @@ async def memory_service(
             stores=stores,
             embedder=embedder,
             search_seconds=search_seconds,
+            search_settings=search_settings,
         )
         await server.start()
         caller = SIGNER.signed(CallContext(uuid4(), UUID(int=2), "user", ("memory", "llm_gateway")))

@@ -96,8 +96,8 @@ class Moving:
         rows = await self.memory.pool.fetch(query, *self.key, handle, size)
         return [text for text, vector in rows if vector != stored(text, size)]
 
-    async def found(self, query: str) -> list[Any]:
-        return await self.memory.search(self.agent_id, query, top_k=3)
+    async def found(self, query: str, top_k: int = 3) -> list[Any]:
+        return await self.memory.search(self.agent_id, query, top_k=top_k)
 
 
 async def archive_with(memory: Memory, *texts: str, embedding: str = EMBEDDING) -> Moving:

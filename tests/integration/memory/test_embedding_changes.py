@@ -58,7 +58,7 @@ async def test_from_and_to_no_vectors_and_to_an_empty_archive(moving: Moving, me
     await moving.work()
     assert summary(await moving.progress()) == (EMBEDDING, "", COMPLETED, 0, 6)
     assert await moving.embedding() is None
-    assert [hit.HasField("vector_score") for hit in await moving.found("kitten")] == [False]
+    assert [hit.HasField("vector_score") for hit in await moving.found("kitten", 1)] == [False]
     await memory.store(moving.agent_id, "A hound.")
     await moving.change(NARROW)
     await moving.work()

@@ -130,7 +130,7 @@ async def test_a_whole_move_while_the_archive_is_used(
 
     async def search() -> None:
         word = dice.choice(WORDS)
-        hits = await many.found(f"{word} number {dice.randrange(2_000)}")
+        hits = await many.found(f"{word} number {dice.randrange(2_000)}", 10)
         assert hits, "one or two may have been deleted since they were ranked"
         by_meaning = [hit for hit in hits if hit.HasField("vector_score")]
         # A text may have changed between its ranking and its reading.

@@ -60,7 +60,7 @@ async def test_vectors_are_stored_without_asking_a_model(memory: Memory) -> None
     again = await put(memory, created.id, draft("the cat sleeps", 3.0, 4.0, id=passage_id))
     assert [one.id for one in again] == [passage_id]
 
-    request = passages_pb.SearchPassagesRequest(archive_id=created.id, query="cat")
+    request = passages_pb.SearchPassagesRequest(archive_id=created.id, query="cat", top_k=1)
     found = await memory.passages.SearchPassages(request)
     assert [hit.passage.text for hit in found.hits] == ["the cat sleeps"], "by words, as long as nobody serves it"
     assert list(found.without_vectors) == [UNKNOWN]

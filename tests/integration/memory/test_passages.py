@@ -12,10 +12,14 @@ import pytest
 
 from loci.common.v1.page_pb2 import PageRequest
 from loci.memory.v1 import agent_memory_service_pb2 as agent_pb
+from loci.memory.v1 import passage_pb2
 from loci.memory.v1 import passage_service_pb2 as pb
+from services.common.core.neighbours import DEFAULT_SHARE
 from services.common.errors import FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted, Unavailable
 from tests.integration.memory.harness import EMBEDDING, Memory, fails, unavailable
 from tests.page_requests import paged
+
+TEXT = passage_pb2.SEARCH_MODE_TEXT
 
 
 async def list_page(memory: Memory, agent_id: str, **fields: Any) -> list[str]:
@@ -83,8 +87,8 @@ async def test_the_longest_texts_of_any_script_are_stored_and_found(memory: Memo
     distinct = " ".join(f"w{number:x}" for number in range(140_000))[:1_000_000]
     for text in (distinct, "\N{GRINNING FACE}" * 1_000_000, "漢" * 1_000_000, "a" * 1_000_000):
         await memory.store(agent, text, embedding="")
-    assert len(await memory.search(agent, "w7f")) == 1
-    assert len(await memory.search(agent, "漢漢")) == 1
+    assert len(await memory.search(agent, "w7f", mode=TEXT)) == 1
+    assert len(await memory.search(agent, "漢漢", mode=TEXT)) == 1
 
 
 async def test_nothing_is_stored_when_the_embedding_fails(memory: Memory) -> None:
@@ -162,14 +166,15 @@ async def test_words_and_vectors_are_fused(memory: Memory) -> None:
     )
     hits = await memory.search(agent, "cat", top_k=2)
     assert texts(hits) == ["A cat is a cat.", "The kitten sleeps."]
-    assert hits[0].score == pytest.approx(1 / 61 + 1 / 62)
-    assert hits[1].score == pytest.approx(1 / 61)
+    # Each has a part of the other, which stands next to it.
+    assert hits[1].score == pytest.approx(0.5 + DEFAULT_SHARE * (hits[0].score - DEFAULT_SHARE * 0.5))
+    assert 0.5 < hits[0].score - DEFAULT_SHARE * 0.5 <= 1
     assert hits[1].vector_score > hits[0].vector_score > 0.9
     assert hits[0].HasField("text_score")
     assert not hits[1].HasField("text_score")
     assert texts(await memory.search(agent, "invoice 4711", top_k=1)) == ["Invoice 4711 for an automobile."]
     memory.models.failure = unavailable()
-    [hit] = await memory.search(agent, "automobiles")
+    [hit] = await memory.search(agent, "automobiles", top_k=1)
     assert (hit.passage.text, hit.HasField("vector_score")) == ("Invoice 4711 for an automobile.", False)
 
 
@@ -210,14 +215,14 @@ async def test_text_is_ranked_by_bm25(memory: Memory) -> None:
         for term in terms:
             known = sum(term in words for words in documents.values())
             frequency = min(documents[text][term], 32)
-            length = 1.2 * (0.25 + 0.75 * documents[text].total() / average)
+            length = 1.2 * (0.6 + 0.4 * documents[text].total() / average)
             weight = math.log(1 + (len(corpus) - known + 0.5) / (known + 0.5))
             total += weight * frequency * 2.2 / (frequency + length)
         return total
 
     for query in ("red", "red fox", "blue fish green", "the green"):
         terms = [word for word in query.split() if word != "the"]
-        hits = await memory.search(agent, query, top_k=10)
+        hits = await memory.search(agent, query, top_k=10, mode=TEXT)
         expected = sorted(((score(text, terms), text) for text in corpus if score(text, terms)), reverse=True)
         assert texts(hits) == [text for _, text in expected]
         assert [hit.text_score for hit in hits] == pytest.approx([value for value, _ in expected])
@@ -243,7 +248,7 @@ async def test_words_are_found_in_any_language(memory: Memory) -> None:
         ("हिन्दी", "हिन्दी"),
         ("a cat runs", "The cats"),
     ):
-        [found] = texts(await memory.search(agent, query))
+        [found] = texts(await memory.search(agent, query, mode=TEXT))
         assert found.startswith(text)
 
 

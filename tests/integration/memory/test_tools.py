@@ -283,7 +283,7 @@ async def test_arguments_that_are_no_json_nul_and_half_a_surrogate(memory: Memor
     assert "not valid JSON" in (await memory.agents.ApplyTool(request)).tool_return
     request.call_key, request.arguments_json = "k2", '{"label": "human", "content": "a\\u0000b\\ud83d"}'
     assert not (await memory.agents.ApplyTool(request)).is_error
-    assert await memory.value(agent, "human") == "ab?"
+    assert await memory.value(agent, "human") == "ab\ufffd"
     request.call_key, request.arguments_json = "k3", '{"label": "hu\\u0000man", "content": "c"}'
     assert not (await memory.agents.ApplyTool(request)).is_error
 

@@ -169,7 +169,7 @@ def test_an_engine_that_does_not_start_costs_the_parts_that_need_it(run: Run) ->
     assert "the container engine does not start; it says: no kernel for this" in done.stdout
     assert "not run, for want of containers: sandboxes images containers" in done.stdout
     (call,) = [line for line in (run.fakes / "calls").read_text().splitlines() if line.startswith("make test-parts")]
-    assert "PARTS=cli " in call
+    assert " cli " in call
     assert "images" not in call
 
 

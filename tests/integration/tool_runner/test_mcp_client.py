@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from mcp.server.lowlevel import Server as SdkServer
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -49,11 +50,8 @@ async def _call(client: McpClient, target: Target, name: str, within: float = 30
 @asynccontextmanager
 async def _hostile(times: Times = _TIMES) -> AsyncIterator[tuple[HostileMcp, McpClient, str]]:
     hostile = HostileMcp()
-    server = HttpServer(hostile)
-    await server.start()
-    async with _client(times) as client:
+    async with HttpServer(hostile) as server, _client(times) as client:
         yield hostile, client, f"http://127.0.0.1:{server.port}"
-    await server.stop()
 
 
 @pytest.mark.parametrize("kind", [Transport.STREAMABLE_HTTP, Transport.SSE])
@@ -66,6 +64,23 @@ async def test_a_server_of_the_sdk_is_listed_and_called_over_one_session(kind: T
         assert answer["heard"] == ["[progress 1/2] half", "[info] working"]
         greetings = [headers for headers in server.headers if "mcp-session-id" not in headers]
         assert len(greetings) == (1 if kind is Transport.STREAMABLE_HTTP else len(server.headers))
+
+
+@pytest.mark.parametrize("kind", [Transport.STREAMABLE_HTTP, Transport.SSE])
+async def test_a_large_answer_is_read_and_harms_no_call_beside_it(kind: Transport) -> None:
+    async with McpServer().serving() as server, _client() as client:
+        target = _target(server.url if kind is Transport.STREAMABLE_HTTP else server.sse_url, kind)
+        beside = asyncio.create_task(_call(client, target, "slow", seconds=0.5))
+        text = "x" * (3 << 20)
+        assert (await _call(client, target, "echo", text=text))["content"][0]["text"] == text
+        assert (await beside)["content"][0]["text"] == "done"
+
+
+async def test_a_server_without_tools_has_none() -> None:
+    bare = McpServer()
+    bare.server = SdkServer("bare")
+    async with bare.serving() as server, _client() as client:
+        assert await client.tools(_target(server.url)) == []
 
 
 def _without_handshake(server: McpServer) -> ASGIApp:
@@ -200,15 +215,14 @@ async def test_endless_pages_end() -> None:
 async def test_bad_tools_are_problems_and_the_others_are_offered() -> None:
     async with _hostile() as (_, client, url):
         listing = await SchemaCheck().check(server_tools.read(await client.tools(_target(f"{url}/bad-tools"))))
-        assert [offer.name for offer in listing.offers] == ["good", "also/good"]
+        assert [offer.name for offer in listing.offers] == ["good", "null schema", "also/good"]
         assert [name for name, _ in listing.problems] == [
-            "null schema",
             "a list",
             "elsewhere",
             "(tool 6)",
             "(tool 7)",
             "deep",
-            "no schema type",
+            "no bound",
         ]
 
 

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import httpx
+import pytest
 
 from loci.tool.v1 import execution_service_pb2 as execution_pb
 from loci.tool.v1 import mcp_pb2 as mcp_pb
@@ -48,13 +49,14 @@ async def _say_yes(url: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
 
 
-async def _authorise(watching: Service, finishing: Service, request: pb.StreamConnectRequest) -> list[Any]:
+async def authorize(watching: Service, finishing: Service, request: pb.StreamConnectRequest) -> list[Any]:
+    """Returns the events of a connection, to which the user says yes."""
     events = []
     async for event in watching.mcp.StreamConnect(request):
         events.append(event)
         if event.event == pb.MCP_CONNECT_EVENT_AUTHORIZATION_URL:
             asked = await watching.mcp.GetMcpAuthorization(pb.GetMcpAuthorizationRequest(state=event.state))
-            assert (asked.url, asked.server_name in ("closed", "tried")) == (event.url, True)
+            assert (asked.url, bool(asked.server_name)) == (event.url, True)
             back = await _say_yes(event.url)
             finish = pb.FinishMcpAuthorizationRequest(state=back["state"], code=back["code"])
             # The callback comes without a tenant's key: any caller's context will do.
@@ -75,7 +77,7 @@ async def test_a_user_gives_leave_and_any_replica_takes_the_answer(tool_url: str
         with fails(FailedPrecondition, "MCP_OAUTH_REQUIRED"):
             await one.mcp.RefreshMcpServer(pb.RefreshMcpServerRequest(id=server.id))
         wanted = pb.StreamConnectRequest(id=server.id, callback_url=_CALLBACK)
-        events = await _authorise(one, other, wanted)
+        events = await authorize(one, other, wanted)
         assert _names(events) == [
             "CONNECTION_ATTEMPT",
             "OAUTH_REQUIRED",
@@ -99,7 +101,7 @@ async def test_a_user_gives_leave_and_any_replica_takes_the_answer(tool_url: str
 async def test_tokens_are_renewed_once_for_all_replicas(tool_url: str, tmp_path: Path) -> None:
     async with _two(tool_url, tmp_path) as (one, other, oauth, server):
         wanted = pb.StreamConnectRequest(id=server.id, callback_url=_CALLBACK)
-        *_, success = await _authorise(one, other, wanted)
+        *_, success = await authorize(one, other, wanted)
         add = next(tool for tool in success.tools if tool.name == "add")
         oauth.access.clear()  # they end before their time
         receipts = await asyncio.gather(
@@ -119,14 +121,14 @@ async def test_tokens_are_renewed_once_for_all_replicas(tool_url: str, tmp_path:
 async def test_tokens_that_are_about_to_end_are_renewed_before_they_are_used(tool_url: str, tmp_path: Path) -> None:
     async with _two(tool_url, tmp_path, lifetime=10) as (one, other, oauth, server):
         wanted = pb.StreamConnectRequest(id=server.id, callback_url=_CALLBACK)
-        await _authorise(one, other, wanted)
+        await authorize(one, other, wanted)
         assert oauth.refreshed >= 1
 
 
 async def test_a_server_that_is_only_tried_is_authorised_for_the_one_who_watches(tool_url: str, tmp_path: Path) -> None:
     async with _two(tool_url, tmp_path) as (one, other, oauth, _):
         wanted = pb.StreamConnectRequest(name="tried", transport=_transport(oauth), callback_url=_CALLBACK)
-        events = await _authorise(one, other, wanted)
+        events = await authorize(one, other, wanted)
         assert _names(events)[-1] == "SUCCESS"
         assert len(events[-1].tools) == 6
 
@@ -162,3 +164,24 @@ async def test_an_answer_of_another_issuer_is_refused(tool_url: str, tmp_path: P
                 with fails(Internal, "MCP_FAILED"):
                     await other.mcp.FinishMcpAuthorization(mixed)
         assert not oauth.access
+
+
+@pytest.mark.parametrize(
+    ("methods", "silent", "asked"),
+    [
+        (("client_secret_post", "none"), True, "client_secret_post"),  # mcpAuthRouter of the TypeScript SDK
+        (("client_secret_basic",), True, "client_secret_basic"),
+        (("none",), False, "none"),
+        (("private_key_jwt", "client_secret_basic"), False, "client_secret_basic"),
+        ((), False, None),
+    ],
+)
+async def test_loci_authenticates_as_the_server_can_take_it(
+    tool_url: str, tmp_path: Path, methods: tuple[str, ...], silent: bool, asked: str | None
+) -> None:
+    async with _two(tool_url, tmp_path, methods=methods, silent=silent, lifetime=10) as (one, other, oauth, server):
+        events = await authorize(one, other, pb.StreamConnectRequest(id=server.id, callback_url=_CALLBACK))
+        assert _names(events)[-1] == "SUCCESS", events[-1].message
+        assert oauth.asked == [asked]
+        # To renew tokens it does the same.
+        assert oauth.refreshed >= 1

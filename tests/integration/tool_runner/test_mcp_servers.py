@@ -245,24 +245,19 @@ async def test_what_is_no_server_is_refused(tool_url: str, tmp_path: Path) -> No
 
 
 async def test_one_bad_schema_is_isolated_and_reported(tool_url: str, tmp_path: Path) -> None:
-    hostile = HttpServer(HostileMcp())
-    await hostile.start()
-    async with tool_runner(tool_url, tmp_path, mcp=SETTINGS) as service:
+    async with HttpServer(HostileMcp()) as hostile, tool_runner(tool_url, tmp_path, mcp=SETTINGS) as service:
         server = await _create(service, "bad", f"http://127.0.0.1:{hostile.port}/bad-tools")
         assert server.status == mcp_pb.MCP_STATUS_CONNECTED
-        assert [tool.name for tool in await _tools(service, server)] == ["also_good", "good"]
+        assert [tool.name for tool in await _tools(service, server)] == ["also_good", "good", "null_schema"]
         problems = {problem.name: problem.problem for problem in server.tool_problems}
         assert "nested deeper" in problems["deep"]
-        assert "not a JSON Schema" in problems["null schema"]
-        assert len(problems) == 7
-    await hostile.stop()
+        assert "not a JSON Schema" in problems["a list"]
+        assert len(problems) == 6
 
 
 async def test_a_dropped_call_is_told_as_unknown_and_not_made_again(tool_url: str, tmp_path: Path) -> None:
     hostile = HostileMcp()
-    web = HttpServer(hostile)
-    await web.start()
-    async with tool_runner(tool_url, tmp_path, mcp=SETTINGS) as service:
+    async with HttpServer(hostile) as web, tool_runner(tool_url, tmp_path, mcp=SETTINGS) as service:
         server = await _create(service, "dropping", f"http://127.0.0.1:{web.port}/well")
         drop = service_pb.UpdateMcpServerRequest(
             id=server.id,
@@ -275,7 +270,6 @@ async def test_a_dropped_call_is_told_as_unknown_and_not_made_again(tool_url: st
         assert receipt.outcome == execution_pb.OUTCOME_RAISED
         assert "not known" in receipt.tool_return
         assert hostile.calls == 1
-    await web.stop()
 
 
 async def test_a_server_that_is_down_is_stored_and_found_again(tool_url: str, tmp_path: Path) -> None:
@@ -339,3 +333,58 @@ async def test_there_are_at_most_200(tool_url: str, tmp_path: Path) -> None:
         await asyncio.gather(*(_create(service, f"server {number}", url) for number in range(200)))
         with fails(InvalidArgument, "MCP_SERVER_INVALID"):
             await _create(service, "one more", url)
+
+
+async def test_slow_calls_of_a_server_keep_no_other_call_waiting(tool_url: str, tmp_path: Path) -> None:
+    """They wait for somebody else: the slots of this machine, one here, are not theirs."""
+    settings = replace(SETTINGS, times=Times(5, 5, 60, 60))
+    async with (
+        McpServer().serving() as fake,
+        tool_runner(tool_url, tmp_path, mcp=settings, at_once=1) as service,
+    ):
+        slow = {tool.name: tool for tool in await _tools(service, await _create(service, "one", fake.url))}["slow"]
+        other = await _tools(service, await _create(service, "other", fake.url))
+        quick = {tool.name: tool for tool in other}["echo_other"]
+        keys = [f"call-{uuid4()}" for _ in range(8)]
+        calls = [asyncio.create_task(service.call(slow.id, key=key, seconds=60)) for key in keys]
+        for key in keys:
+            await service.until_state(key, execution_pb.RECEIPT_STATE_STARTED)
+        receipt = await service.call(quick.id, text="hi")
+        assert receipt.outcome == execution_pb.OUTCOME_SUCCESS
+        assert not any(call.done() for call in calls)
+        await asyncio.gather(*map(service.cancel, keys))
+        await asyncio.gather(*calls)
+
+
+async def test_the_status_is_what_the_last_call_showed(tool_url: str, tmp_path: Path) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        server = await _create(service, "changing", fake.url)
+        echo = {tool.name: tool for tool in await _tools(service, server)}["echo"]
+        fake.token, fake.challenge = "wanted", ""
+        await service.call(echo.id, text="a")
+        seen = (await service.mcp.GetMcpServer(service_pb.GetMcpServerRequest(id=server.id))).server
+        assert seen.status == mcp_pb.MCP_STATUS_OAUTH_REQUIRED
+        assert seen.problem
+        fake.token = ""
+        assert (await service.call(echo.id, text="b")).outcome == execution_pb.OUTCOME_SUCCESS
+        seen = (await service.mcp.GetMcpServer(service_pb.GetMcpServerRequest(id=server.id))).server
+        assert (seen.status, seen.problem) == (mcp_pb.MCP_STATUS_CONNECTED, "")
+
+
+@pytest.mark.parametrize("kind", ["sse", "streamable_http"])
+async def test_tools_are_read_anew_when_the_server_says_that_they_changed(
+    tool_url: str, tmp_path: Path, kind: str
+) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        takes = {"type": "object", "properties": {"without": {"type": "string"}}}
+        fake.tools = [*TOOLS, types.Tool(name="change", description="Changes.", input_schema=takes)]
+        way: Any = {kind: mcp_pb.HttpMcpTransport(server_url=fake.sse_url if kind == "sse" else fake.url)}
+        request = service_pb.CreateMcpServerRequest(name="changing", transport=mcp_pb.McpTransport(**way))
+        server = (await service.mcp.CreateMcpServer(request)).server
+        change = {tool.name: tool for tool in await _tools(service, server)}["change"]
+        for gone in ("echo", "add"):
+            await service.call(change.id, without=gone)
+            async with asyncio.timeout(30):
+                while gone in {tool.name for tool in await _tools(service, server)}:
+                    await asyncio.sleep(0.05)
+        assert {"slow", "fail"} <= {tool.name for tool in await _tools(service, server)}

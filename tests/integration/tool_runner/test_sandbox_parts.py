@@ -15,6 +15,7 @@ from services.tool_runner.sandboxes.bubblewrap import node_runtime
 from services.tool_runner.sandboxes.bubblewrap.cgroups import find_cgroups
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime
 from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
+from services.tool_runner.sandboxes.bubblewrap.packages import Packages
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime
 from services.tool_runner.sandboxes.bubblewrap.spec import command
 from services.tool_runner.sandboxes.ports import shape_of
@@ -30,9 +31,11 @@ def test_the_command_line_of_bubblewrap() -> None:
         shape,
         60_721,
         python=python,
+        packages=Packages((("pydantic", "/venv/pydantic"),)),
         node=node,
         layer=Path("/layers/a"),
         files={"worker/keeper.py": 6},
+        etc={"hosts": 9},
         seccomp=5,
         info=7,
         block=8,
@@ -42,7 +45,9 @@ def test_the_command_line_of_bubblewrap() -> None:
     assert "--unshare-all --unshare-user" in text
     assert "--ro-bind /usr/lib/python3.11 /usr/lib/python3.11" in text
     assert "--ro-bind /srv/node /opt/loci/node" in text
+    assert "--ro-bind /venv/pydantic /opt/loci/packages/pydantic" in text
     assert "--ro-bind /layers/a /opt/loci/layer" in text
+    assert "--ro-bind-data 6 /opt/loci/worker/keeper.py --ro-bind-data 9 /etc/hosts" in text
     assert "--size 7 --tmpfs /work" in text
     assert "--die-with-parent" in argv
     assert "--unsetenv loci-owner:me" in text

@@ -54,12 +54,8 @@ async def serving(
         asked.append(request)
         await exchange.send(*pages.get(request.path, (404, {}, b"nothing here")))
 
-    server = HttpServer(answer)
-    await server.start()
-    try:
+    async with HttpServer(answer) as server:
         yield f"http://127.0.0.1:{server.port}", asked
-    finally:
-        await server.stop()
 
 
 def work(
@@ -216,12 +212,9 @@ async def test_a_page_that_never_ends_does_not_hold_its_call() -> None:
             await exchange.write(b"x")
             await asyncio.sleep(0.05)
 
-    server = HttpServer(drip)
-    await server.start()
-    asked = work("fetch_webpage", url=f"http://127.0.0.1:{server.port}/")
-    async with asyncio.timeout(30), running() as runner:
+    async with HttpServer(drip) as server, asyncio.timeout(30), running() as runner:
+        asked = work("fetch_webpage", url=f"http://127.0.0.1:{server.port}/")
         result = await runner.run(replace(asked, limits=Limits(seconds=0.3)), _ignored)
-    await server.stop()
     assert result.reason is ExitReason.TIMEOUT
 
 

@@ -101,6 +101,16 @@ def test_secrets_are_shown_where_nobody_logs_in() -> None:
     assert said(LOCI_HOST="192.0.2.1", LOCI_ALLOW_UNAUTHENTICATED="true") is None
 
 
+def test_a_person_alone_is_one_whom_nobody_else_can_join() -> None:
+    def said(**values: str) -> str | None:
+        return environment(RunSettings.from_environment(values), HOME, "tool_runner").get("LOCI_SINGLE_USER")
+
+    assert said() == "true"
+    assert said(LETTA_SERVER_PASSWORD="x") == said(LOCI_REQUIRE_API_KEY="true") == "false"
+    assert said(LOCI_PUBLIC_URL="https://loci.example.com") == "false"
+    assert said(LOCI_HOST="192.0.2.1", LOCI_ALLOW_UNAUTHENTICATED="true", LOCI_SINGLE_USER="true") == "false"
+
+
 def test_a_port_in_use_is_an_error_unless_it_was_only_our_choice() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as free:
         port, other = str(taken.getsockname()[1]), str(free.getsockname()[1])

@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from services.common import own_places
 from services.common.core.addresses import AddressRefused, is_public, literal_address
+from services.common.core.private_hosts import PrivateHosts
 from services.common.dns import resolve
 from services.common.safe_http import SafeTransport, check_url
 from tests.polling import until
@@ -150,6 +152,42 @@ def test_private_urls_where_they_are_allowed(url: str) -> None:
 def test_what_stays_refused_where_private_urls_are_allowed(url: str) -> None:
     with pytest.raises(AddressRefused):
         check_url(url, allow_private=True)
+
+
+NAMED = PrivateHosts(hosts=(("mcp-server", 8000), ("*.internal", None), ("127.0.0.1", 8001)))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://mcp-server:8000/mcp", "http://MCP-Server.:8000/", "http://a.internal:1/", "https://a.internal/"),
+        "http://127.0.0.1:8001/",
+    ],
+)
+def test_hosts_with_a_name_by_http_and_at_private_addresses(url: str) -> None:
+    check_url(url, allow_private=NAMED)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://mcp-server:8001/", "http://internal/", "http://other/", "https://10.0.0.1/", "http://127.0.0.1:80/"]
+)
+def test_hosts_without_a_name_stay_refused(url: str) -> None:
+    with pytest.raises(AddressRefused, match="LOCI_ALLOW_PRIVATE_HOSTS"):
+        check_url(url, allow_private=NAMED)
+
+
+async def test_a_name_leads_neither_to_metadata_nor_to_parts_of_loci(monkeypatch: pytest.MonkeyPatch) -> None:
+    private = PrivateHosts(hosts=(("inside", None),))
+    monkeypatch.setattr(own_places.OWN, "_places", (("127.0.0.1", 8283),))
+    for port, address, problem in ((80, "169.254.169.254", "nobody may call"), (8283, "127.0.0.1", "part of Loci")):
+
+        def answer(*_: Any, at: str = address, **__: Any) -> list[Any]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (at, 0))]
+
+        monkeypatch.setattr(socket, "getaddrinfo", answer)
+        transport = SafeTransport(allow_private=private)
+        with pytest.raises(httpx.ConnectError, match=problem):
+            await transport.handle_async_request(httpx.Request("GET", f"http://inside:{port}/"))
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ def test_values_are_read_with_their_type(tmp_path: Path) -> None:
     assert env.flag("G", default=True) is False
     assert env.choice("C", ["auto", "docker"]) == "docker"
     assert env.path("P") == tmp_path
+    assert Env({"W": " loci/hash=0, a/b = 0.5,"}).numbers("W") == {"loci/hash": 0, "a/b": 0.5}
+    assert Env({"F": "0.25"}).fraction("F", default=1) == 0.25
     assert env.path("MISSING", default=None) is None
 
 
@@ -42,6 +44,7 @@ def test_defaults_hold_for_empty_values() -> None:
     env = Env({"X": ""})
     assert env.integer("X", default=8283) == 8283
     assert env.seconds("X", default=2.5) == 2.5
+    assert env.fraction("X", default=0.4) == 0.4
     assert env.flag("X", default=True) is True
     assert env.choice("X", ["auto", "docker"], default="auto") == "auto"
     assert env.path("X", default=Path("/x")) == Path("/x")
@@ -59,6 +62,11 @@ def test_defaults_hold_for_empty_values() -> None:
         ("inf", lambda env: env.seconds("X")),
         ("5s", lambda env: env.seconds("X")),
         ("maybe", lambda env: env.flag("X")),
+        ("a/b", lambda env: env.numbers("X")),
+        ("a/b=-1", lambda env: env.numbers("X")),
+        ("=1", lambda env: env.numbers("X")),
+        ("1.5", lambda env: env.fraction("X", default=0)),
+        ("half", lambda env: env.fraction("X", default=0)),
         ("podman", lambda env: env.choice("X", ["auto", "docker"])),
         ("/nowhere/at/all", lambda env: env.content("X")),
     ],

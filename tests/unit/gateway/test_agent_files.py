@@ -128,7 +128,7 @@ def test_the_legacy_form_with_flags() -> None:
         b"", b"{", b"[]", b"7", b'""', b"{}", b'{"agents": {}}', b'{"agents": []}', b'{"agents": [7]}',
         b'{"agents": [{"id": "agent-0", "name": 7}]}', b"\xff\xfe", b"[" * 500 + b"]" * 500,
         b'{"agents": [{"id": "agent-0", "metadata": ' + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}]}",
-        b'{"agents": [{"id": "agent-0", "name": "\\u0000"}]}', b'{"agents": [{"id": "agent-0", "name": "\\ud800"}]}',
+        b'{"agents": [{"id": "agent-0", "name": "\\u0000"}]}',
         b'{"core_memory": 7}', b'{"core_memory": [7]}', b'{"core_memory": [], "messages": {"a": 1}}',
         b'{"core_memory": [], "tags": 7}', b'{"core_memory": [], "tags": [7]}',
         b'{"core_memory": [], "messages": [], "in_context_message_indices": [0]}',

@@ -50,8 +50,9 @@ def test_the_pieces_joined_are_the_text(text: str, before: dict[str, Any], escap
         # What is not JSON ends the text.
         ('{"message": "a\nb"}', "a"),
         ('{"message": "a\\x"}', "a"),
-        ('{"message": "a\\ud800b"}', "a"),
-        ('{"message": "a\\udc00b"}', "a"),
+        ('{"message": "a\\ud800b"}', "a\ufffdb"),
+        ('{"message": "a\\udc00b"}', "a\ufffdb"),
+        ('{"message": "a\\ud83d\\u0041"}', "a\ufffdA"),
         ('{"message": "\\ud83d\\ude00"}', "\U0001f600"),
         ('{"message": "a"} and more', "a"),
     ],

@@ -31,11 +31,17 @@ ADDRESSES = {f"LOCI_{name}_ADDR": "unix:///x" for name in ("AGENT", "MEMORY", "L
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b'"\\ud800"', b"\xff", b"NaN", b"1e999", b'{"a": "\\u0000"}', b'["x", "\\u0000"]', b'{"\\u0000": 1}'],
+    [b"", b"{", b"\xff", b"NaN", b"1e999", b'{"a": "\\u0000"}', b'["x", "\\u0000"]', b'{"\\u0000": 1}'],
 )
 def test_json_that_is_refused(body: bytes) -> None:
     with pytest.raises(json.JSONDecodeError):
         parse(body)
+
+
+def test_half_a_character_is_no_reason_to_lose_the_rest() -> None:
+    body = rb'{"tool_return": "Hi \ud83d", "other": ["\ud83d\ude00", "\\ud83d", "\uDE00\ud83d\ude00"]}'
+    expected = {"tool_return": "Hi \ufffd", "other": ["\U0001f600", "\\ud83d", "\ufffd\U0001f600"]}
+    assert parse(body) == expected
 
 
 @pytest.mark.parametrize("body", [b'"\\\\u0000"', b'{"a": ["\\\\u0000"]}'])
@@ -284,6 +290,8 @@ async def test_passwords(headers: dict[bytes, bytes], known: bool) -> None:
         ({**ADDRESSES, "LOCI_PUBLIC_URL": "loci.example.com"}, "LOCI_PUBLIC_URL"),
         ({**ADDRESSES, "LOCI_PUBLIC_URL": "https://loci.example.com/?a=1"}, "LOCI_PUBLIC_URL"),
         ({**ADDRESSES, "LOCI_PUBLIC_URL": "https://loci.example.com/v1"}, "does not begin with /v1"),
+        ({**ADDRESSES, "LOCI_TRUSTED_PROXIES": "nginx"}, "LOCI_TRUSTED_PROXIES names 'nginx'"),
+        ({**ADDRESSES, "LOCI_TRUSTED_PROXIES": "10.1.2.3/16"}, "LOCI_TRUSTED_PROXIES"),
         ({**ADDRESSES, "LOCI_KEY_CACHE_SECONDS": "11"}, "LOCI_KEY_CACHE_SECONDS"),
         ({**ADDRESSES, "LOCI_RATE_LIMIT": "0"}, "LOCI_RATE_LIMIT"),
         ({**ADDRESSES, "LOCI_CORS_ORIGINS": "app.example.com"}, "LOCI_CORS_ORIGINS"),

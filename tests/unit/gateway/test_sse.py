@@ -9,9 +9,10 @@ import pytest
 
 from gateway.resources.messages.responses import OF_COMPACTION, answer_types
 from gateway.rest.convert import Rest
+from gateway.rest.event_frames import DONE, frame
 from gateway.turns.deltas import Deltas
 from gateway.turns.speech import SpeechRenderer
-from gateway.turns.sse import DONE, SseRenderer, error_frame, frame
+from gateway.turns.sse import SseRenderer, error_frame
 from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
 from services.common.errors import Unavailable
 from tests.unit.gateway.pieces import calls, event, returns, text, thought

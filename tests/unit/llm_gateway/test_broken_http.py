@@ -61,7 +61,7 @@ async def test_what_is_no_http_is_no_api(pieces: list[bytes]) -> None:
     assert isinstance(await _error(*pieces), LlmNotAnApi)
 
 
-@pytest.mark.parametrize("data", [b'{"choices":[{"delta":{"content":"\\ud800"}}]}', b"[" * 100_000, b'{"choices":5}'])
+@pytest.mark.parametrize("data", [b'{"choices":[{"delta":{"content":"', b"[" * 100_000, b'{"choices":5}'])
 async def test_events_that_make_no_sense(data: bytes) -> None:
     event = b"data: " + data + b"\n\n"
     assert isinstance(await _error(_OK, b"%x\r\n%b\r\n" % (len(event), event)), LlmStreamMalformed)

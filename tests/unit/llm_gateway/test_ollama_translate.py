@@ -21,7 +21,7 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmBadRequest
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.vendors.ollama.replies import take
+from services.llm_gateway.vendors.ollama.replies import Reader
 from services.llm_gateway.vendors.ollama.translate import body_of
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
 
@@ -131,14 +131,14 @@ def test_replies_by_a_schema_and_probabilities() -> None:
 )
 def test_the_end_of_a_reply(last: dict[str, Any], finish: FinishReason, usage: Usage | None) -> None:
     builder = ReplyBuilder()
-    assert list(take(builder, {"model": "m", "message": {"content": ""}, "done": True, **last}, 400)) == []
+    assert list(Reader(builder, 400).take_event({"model": "m", "message": {"content": ""}, "done": True, **last})) == []
     assert (builder.finish, builder.usage, builder.model) == (finish, usage, "m")
 
 
 def test_calls_come_whole_and_without_ids_from_old_versions() -> None:
     builder = ReplyBuilder()
     calls = [{"function": {"name": "dice", "arguments": {"n": 6}}}, {"function": {"name": "coin", "arguments": None}}]
-    deltas = list(take(builder, {"message": {"content": "", "tool_calls": calls}}, 1))
+    deltas = list(Reader(builder, 1).take_event({"message": {"content": "", "tool_calls": calls}}))
     assert [delta.index for delta in deltas] == [0, 0, 1, 1]
     parts = builder.generation(request(user("x")), "ollama", 1).message.parts
     made = [part for part in parts if isinstance(part, ToolCall)]

@@ -1,6 +1,5 @@
 """Histories to the wire and back, and streams cut anywhere: nothing that the wire can carry is lost."""
 
-import base64
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,8 @@ from services.llm_gateway.core.chat import (
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.sse import SseParser
 from services.llm_gateway.vendors.openai.details import settle
-from services.llm_gateway.vendors.openai.replies import take_chunk, take_whole
+from services.llm_gateway.vendors.openai.profiles import PLAIN
+from services.llm_gateway.vendors.openai.replies import Reader
 from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_compatible import CompatibleServer
 from tests.fakes.openai_server import request_view
@@ -36,9 +36,8 @@ from tests.unit.llm_gateway.builders import model, request, tool
 
 # No database keeps NUL, so no reply does.
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=20)
-base64_texts = st.binary(min_size=1, max_size=9).map(lambda data: base64.b64encode(data).decode())
 pictures = st.one_of(
-    st.builds(Image, data=base64_texts, media_type=st.sampled_from(["image/png", "image/jpeg"])),
+    st.sampled_from([Image("iVBORw==", media_type="image/png"), Image("/9j/4A==", media_type="image/jpeg")]),
     st.builds(Image, url=st.just("https://host/p.png"), detail=st.sampled_from([None, "low"])),
 )
 arguments = st.dictionaries(st.text(max_size=5), st.integers(-9, 9), max_size=2).map(
@@ -152,16 +151,23 @@ replies = st.builds(
 @given(reply=replies, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_a_stream_cut_anywhere_is_the_whole_reply(vendor: str, reply: Reply, sizes: list[int]) -> None:
     whole, streamed = ReplyBuilder(), ReplyBuilder()
-    take_whole(whole, orjson.loads(planned(vendor, reply, stream=False).body))
+    at_once, in_pieces = reader_of(whole), reader_of(streamed)
+    at_once.take_whole(orjson.loads(planned(vendor, reply, stream=False).body))
+    list(at_once.close())
     frames = planned(vendor, reply, stream=True).frames
     assert frames is not None
     parser = SseParser()
     for piece in pieces(b"".join(frames), sizes):
         for event in parser.feed(piece):
             if event.data != b"[DONE]":
-                list(take_chunk(streamed, orjson.loads(event.data)))
+                list(in_pieces.take_event(orjson.loads(event.data)))
+    list(in_pieces.close())
     assert message_of(streamed) == message_of(whole)
     assert (streamed.finish, streamed.usage) == (whole.finish, whole.usage)
+
+
+def reader_of(builder: ReplyBuilder) -> Reader:
+    return Reader(builder, request(handle="h", tools=[tool("f")]), PLAIN)
 
 
 def planned(vendor: str, reply: Reply, *, stream: bool) -> Any:
@@ -192,7 +198,9 @@ def test_details_go_back_as_they_came() -> None:
     summary = {"type": "reasoning.summary", "summary": "in short", "format": "openai-responses-v1", "index": 2}
     details = [{**text, "signature": "sig"}, sealed, summary]
     builder = ReplyBuilder()
-    take_whole(builder, {"choices": [{"message": {"reasoning_details": details, "reasoning": "two and two"}}]})
+    reader_of(builder).take_whole(
+        {"choices": [{"message": {"reasoning_details": details, "reasoning": "two and two"}}]}
+    )
     parts = message_of(builder)
     assert [type(part) for part in parts] == [Reasoning, RedactedReasoning, Reasoning]
     asked = request(Message(Role.USER, [Text("x")]), Message(Role.ASSISTANT, [*parts, Text("4")]))

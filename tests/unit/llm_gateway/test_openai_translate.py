@@ -22,7 +22,8 @@ from services.llm_gateway.core.chat import (
 )
 from services.llm_gateway.core.errors import LlmBadRequest, LlmEmptyResponse
 from services.llm_gateway.core.reply_builder import ReplyBuilder
-from services.llm_gateway.vendors.openai.replies import read_refusal, take_chunk, take_whole
+from services.llm_gateway.vendors.openai.profiles import PLAIN
+from services.llm_gateway.vendors.openai.replies import Reader, read_refusal
 from services.llm_gateway.vendors.openai.translate import body_of
 from tests.fakes.openai_server import refusal
 from tests.unit.llm_gateway.builders import assistant, call, model, request, results, system, tool, user
@@ -208,14 +209,18 @@ def test_token_details(options: dict[str, Any], name: str, is_vendor: bool, sent
     assert {name: made[name] for name in ("logprobs", "top_logprobs", "return_token_ids") if name in made} == sent
 
 
+def reader_of(builder: ReplyBuilder) -> Reader:
+    return Reader(builder, request(handle="h"), PLAIN)
+
+
 def whole(**message: Any) -> ReplyBuilder:
     builder = ReplyBuilder()
     finish = message.pop("finish_reason", "stop")
     usage = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
-    take_whole(
-        builder,
-        {"id": "r1", "model": "m-1", "choices": [{"message": message, "finish_reason": finish}], "usage": usage},
-    )
+    reader = reader_of(builder)
+    choices = [{"message": message, "finish_reason": finish}]
+    reader.take_whole({"id": "r1", "model": "m-1", "choices": choices, "usage": usage})
+    list(reader.close())
     return builder
 
 
@@ -246,9 +251,10 @@ def stream(*deltas: dict[str, Any], finish: str | None = "stop") -> tuple[ReplyB
     seen: list[Delta] = []
     chunks: list[dict[str, Any]] = [{"id": "r", "model": "m", "choices": [{"delta": delta}]} for delta in deltas]
     chunks += [{"choices": [{"delta": {}, "finish_reason": finish}]}, {"choices": [], "usage": None}]
+    reader = reader_of(builder)
     for chunk in chunks:
-        seen += take_chunk(builder, chunk)
-    return builder, seen
+        seen += reader.take_event(chunk)
+    return builder, [*seen, *reader.close()]
 
 
 def piece(index: int | None, id: str | None = None, name: str | None = None, arguments: str = "") -> dict[str, Any]:

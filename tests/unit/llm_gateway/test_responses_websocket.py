@@ -306,14 +306,12 @@ async def test_a_redirect_is_not_followed(fake: ResponsesServer) -> None:
     async def redirect(_: Request, exchange: Exchange) -> None:
         await exchange.send(302, {"location": f"{fake.base_url}/responses"}, b"")
 
-    server = HttpServer(redirect)
-    await server.start()
     opener = WebSockets(configured(fake))
-    with pytest.raises(aiohttp.ClientConnectionError, match="redirect"):
-        await opener.open(f"ws://127.0.0.1:{server.port}/v1/responses", {"authorization": "Bearer sk-test"})
+    async with HttpServer(redirect) as server:
+        with pytest.raises(aiohttp.ClientConnectionError, match="redirect"):
+            await opener.open(f"ws://127.0.0.1:{server.port}/v1/responses", {"authorization": "Bearer sk-test"})
     assert fake.connections == 0
     await opener.close()
-    await server.stop()
 
 
 def test_digests_tell_items_apart() -> None:

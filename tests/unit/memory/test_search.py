@@ -1,13 +1,18 @@
-"""Fusion by rank, and where a search looks."""
+"""The scores of each kind of search, and where it looks."""
 
 from uuid import UUID
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
+from services.common.core.fusion import FusedScore
 from services.common.core.ranking import depth
-from services.memory.core.ranking.search import RankedPassage, archive_lexeme, fuse, scope_lexemes, tsquery
+from services.memory.core.ranking.search import (
+    RankedPassage,
+    VectorRanking,
+    archive_lexeme,
+    fuse,
+    scope_lexemes,
+    tsquery,
+)
+from services.memory.passages.model import SearchMode
 
 ARCHIVE = UUID(int=1)
 
@@ -17,30 +22,19 @@ def ranking(*numbers: int) -> list[RankedPassage]:
     return [RankedPassage(ARCHIVE, UUID(int=number), 1 / (1 + place)) for place, number in enumerate(numbers)]
 
 
-def test_what_both_lists_have_comes_first() -> None:
-    fused = fuse([ranking(1, 2, 3)], ranking(9, 3), 10)
-    assert [one.passage_id.int for one in fused] == [3, 1, 9, 2]
-    assert fused[0].score == pytest.approx(1 / 63 + 1 / 62)
-    assert (fused[0].vector, fused[0].text) == (1 / 3, 1 / 2)
-    assert (fused[1].text, fused[2].vector) == (None, None)
+def test_each_kind_of_search_has_its_scores() -> None:
+    vectors, texts = [VectorRanking(ranking(1, 2, 3), 1.0)], ranking(9, 3)
+    hybrid = fuse(vectors, texts, SearchMode.HYBRID)
+    assert [(one.key[1].int, one.score) for one in hybrid][:3] == [(1, 0.5), (9, 0.5), (3, 0.25)]
+    assert (hybrid[2].vector, hybrid[2].text) == (1 / 3, 1 / 2)
+    assert fuse(vectors, [], SearchMode.VECTOR)[0] == FusedScore((ARCHIVE, UUID(int=1)), 1.0, 1.0, None)
+    assert fuse([], texts, SearchMode.TEXT)[0] == FusedScore((ARCHIVE, UUID(int=9)), 1.0, None, 1.0)
 
 
-def test_every_model_has_a_list_of_its_own() -> None:
-    fused = fuse([ranking(1, 2), ranking(3, 4)], ranking(4, 1), 3)
-    assert [one.passage_id.int for one in fused] == [1, 4, 3]
-
-
-def test_equal_numbers_in_different_archives_are_different_passages() -> None:
+def test_vectors_of_several_models_go_by_their_ranks() -> None:
     other = [RankedPassage(UUID(int=2), UUID(int=1), 0.5)]
-    assert len(fuse([ranking(1)], other, 10)) == 2
-
-
-@given(st.lists(st.integers(0, 30), unique=True), st.lists(st.integers(0, 30), unique=True), st.integers(1, 40))
-def test_fusion_loses_nothing_and_is_sorted(vectors: list[int], texts: list[int], top_k: int) -> None:
-    fused = fuse([ranking(*vectors)], ranking(*texts), top_k)
-    assert len(fused) == min(top_k, len({*vectors, *texts}))
-    assert [one.score for one in fused] == sorted((one.score for one in fused), reverse=True)
-    assert fuse([ranking(*vectors)], [], 99) == fuse([ranking(*vectors)], ranking(), 99)
+    fused = fuse([VectorRanking(ranking(1, 2), 1.0), VectorRanking(other, 1.0)], [], SearchMode.VECTOR)
+    assert [(one.key[0].int, one.score) for one in fused] == [(1, 1 / 61), (2, 1 / 61), (1, 1 / 62)]
 
 
 def test_depth_leaves_room_for_fusion() -> None:

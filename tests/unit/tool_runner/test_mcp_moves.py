@@ -8,8 +8,9 @@ from uuid import UUID
 import pytest
 
 from services.common.core.refusals import Refused
+from services.common.core.secret_names import MASK
 from services.tool_runner.mcp.oauth import Grant
-from services.tool_runner.mcp_servers.model import MASK, Http, Kind, Stdio
+from services.tool_runner.mcp_servers.model import Http, Kind, Stdio
 from services.tool_runner.mcp_servers.service import TransportChange
 from services.tool_runner.mcp_servers.tokens import TokenKeeper
 

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.common.core.refusals import Refused
+from services.common.core.secret_names import MASK
 from services.tool_runner.core.job import ExitReason, Language
 from services.tool_runner.mcp.protocol import results, server_tools
 from services.tool_runner.mcp.protocol.commands import program_of
@@ -15,8 +16,8 @@ from services.tool_runner.mcp.protocol.errors import McpProblem
 from services.tool_runner.mcp.protocol.server_tools import ServerTool
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp.throttle import Throttle
-from services.tool_runner.mcp_servers import model
-from services.tool_runner.mcp_servers.model import MASK, Http, Kind, Stdio
+from services.tool_runner.mcp_servers import masks, model
+from services.tool_runner.mcp_servers.model import Http, Kind, Stdio
 from services.tool_runner.mcp_servers.service import refreshed_tool
 
 PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -45,7 +46,7 @@ PNG = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         ),
         ({"content": [{"type": "news", "x": 1}]}, '{"type": "news", "x": 1}'),
         ({"content": "no list"}, "no list"),
-        ({"content": [{"type": "text", "text": "\ud800\x00"}]}, "?\ufffd"),
+        ({"content": [{"type": "text", "text": "\ud800\x00"}]}, "\ufffd\ufffd"),
         (
             {"content": [PNG]},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
@@ -130,6 +131,15 @@ async def test_a_schema_that_kills_the_child_harms_no_other() -> None:
         ("uvx", ["--from", "pkg[cli]==2.*", "run"], Language.PYTHON, [("pkg[cli]", "==2.*")], ["run"]),
         ("uvx", ["--with", "extra", "pkg"], Language.PYTHON, [("pkg", ""), ("extra", "")], ["pkg"]),
         ("uv", ["tool", "run", "pkg"], Language.PYTHON, [("pkg", "")], ["pkg"]),
+        ("uvx", ["--refresh", "-q", "pkg", "--port", "1"], Language.PYTHON, [("pkg", "")], ["pkg", "--port", "1"]),
+        ("uvx", ["--from", "pkg", "python", "-m", "x"], Language.PYTHON, [("pkg", "")], ["python3", "-P", "-m", "x"]),
+        (
+            "uv",
+            ["run", "--with", "a==1,b", "s.py", "-v"],
+            Language.PYTHON,
+            [("a", "==1"), ("b", "")],
+            ["", "s.py", "-v"],
+        ),
     ],
 )
 def test_commands_of_npx_and_uvx_are_packages_and_programs(
@@ -145,7 +155,19 @@ def test_other_commands_are_programs_of_the_image() -> None:
     program = program_of("python3", ["-m", "server"])
     assert (program.argv, program.requirements) == (("python3", "-m", "server"), "")
     assert program_of("node", ["server.js"]).language is Language.NODE
-    for bad in (["npx"], ["npx", "--registry", "http://evil", "pkg"], ["uvx", "git+https://evil/x"], ["uvx", "--from"]):
+    own = program_of("uv", ["run", "--directory=/srv/mine", "--no-project", "server.py", "--port", "1"])
+    assert (own.argv[-4:], own.requirements) == (("/srv/mine", "server.py", "--port", "1"), "")
+    with pytest.raises(Refused, match="the Python of the sandbox"):
+        program_of("uvx", ["--python", "3.12", "pkg"])
+    for bad in (
+        ["uv", "run"],
+        ["uv", "run", "--with"],
+        ["uv", "run", "--python", "3.12", "x"],
+        ["npx"],
+        ["npx", "--registry", "http://evil", "pkg"],
+        ["uvx", "git+https://evil/x"],
+        ["uvx", "--from"],
+    ):
         with pytest.raises(Refused):
             program_of(bad[0], bad[1:])
 
@@ -176,17 +198,29 @@ def test_headers_of_the_protocol_are_kept_and_not_sent() -> None:
 
 def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() -> None:
     http = Http(kind=Kind.SSE, url="https://a", auth_header="Authorization", auth_token="t0ken", headers={"k": "v4l"})
-    program = Stdio(command="cat", env={"KEY": "v4lue"})
+    program = Stdio(command="cat", args=("--token", "v4larg", "--all"), env={"KEY": "v4lue"})
     for transport in (http, program):
-        shown = model.mask(transport)
-        assert model.unmask(shown, transport) == transport
+        shown = masks.mask(transport)
+        assert masks.unmask(shown, transport) == transport
         text = model.config_text(transport) + repr(transport) + repr(shown)
         assert not any(secret in text for secret in ("t0ken", "v4l", "v4lue"))
+        assert "--all" in text or transport is http
         kept = model.transport_of(transport.kind, model.config_text(transport), model.secrets_text(transport))
         assert kept == transport
     with pytest.raises(Refused, match="stands for a value"):
-        model.unmask(Stdio(command="cat", env={"NEW": MASK}), program)
+        masks.unmask(Stdio(command="cat", env={"NEW": MASK}), program)
+    with pytest.raises(Refused, match="args"):
+        masks.unmask(Stdio(command="cat", args=("--password", MASK)), program)
     assert http.all_headers() == {"k": "v4l", "Authorization": "Bearer t0ken"}
+
+
+def test_results_hide_what_is_secret_and_show_the_rest() -> None:
+    env = {"API_KEY": "v4lue", "DATA_DIR": "/work/data", "PLAIN": "held back"}
+    network = '{"secrets": {"PLAIN": {"hosts": ["a.example"]}}}'
+    program = Stdio(command="npx", args=("server", "--figma-api-key=s3cret"), env=env, network=network)
+    assert set(masks.secrets_of(program)) == {"v4lue", "s3cret", "held back"}
+    http = Http(kind=Kind.SSE, url="u", auth_header="X", auth_token="t0", headers={"X-Tenant": "acme", "X-Key": "k3y"})
+    assert set(masks.secrets_of(http)) == {"t0", "k3y"}
 
 
 async def test_what_comes_too_fast_waits_and_what_is_too_much_ends() -> None:

@@ -12,13 +12,18 @@ from services.tool_runner.core.schemas.python import check_function, derive_sche
 from services.tool_runner.core.schemas.raw_arguments import complete, without_habits
 from services.tool_runner.core.schemas.rules import MAX_SOURCE_BYTES, check_schema
 
+IMPORTS = (
+    "import datetime, uuid; from annotated_types import Ge, MinLen; from datetime import date, timedelta; "
+    "from enum import Enum; from elsewhere import Thing, f, wrap, x; from pydantic import conint, constr"
+)
+
 
 def source(parameters: str, *, before: str = "", docs: str = "x: it") -> str:
     return f'{before}\ndef act({parameters}):\n    """Act.\n\n    Args:\n        {docs}\n    """\n'
 
 
 def schema_of(annotation: str) -> dict[str, object]:
-    derived = derive_schema(source(f"x: {annotation}"))
+    derived = derive_schema(source(f"x: {annotation}", before=IMPORTS))
     return {k: v for k, v in derived["parameters"]["properties"]["x"].items() if k != "description"}
 
 
@@ -94,7 +99,7 @@ def test_the_last_function_is_the_tool() -> None:
     text = source("x: int", before="import os\n\ndef helper():\n    pass\n\nclass Thing:\n    def last(self): pass\n")
     assert derive_schema(text)["name"] == "act"
     assert derive_schema(text + "\nasync def later():\n    '''Later.'''\n")["name"] == "later"
-    assert derive_schema("@wrap\n" + source("x: int").lstrip())["name"] == "act"
+    assert derive_schema(IMPORTS + "\n@wrap\n" + source("x: int").lstrip())["name"] == "act"
 
 
 def test_what_may_be_left_out_is_not_required() -> None:
@@ -125,7 +130,9 @@ def test_whether_a_function_takes_the_state() -> None:
 
 @pytest.mark.parametrize(("annotation", "said"), [("Annotated[int, 'many']", "many"), ("Optional[Kind]", "Which.")])
 def test_a_description_may_come_with_the_type(annotation: str, said: str) -> None:
-    text = source(f"x: {annotation}", before='class Kind(Enum):\n    """Which."""\n    A = 1\n', docs="y: other")
+    text = source(
+        f"x: {annotation}", before=IMPORTS + '\nclass Kind(Enum):\n    """Which."""\n    A = 1\n', docs="y: other"
+    )
     assert derive_schema(text)["parameters"]["properties"]["x"]["description"] == said
 
 

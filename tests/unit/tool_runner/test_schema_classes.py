@@ -12,6 +12,11 @@ from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.schemas.inline import inline
 from services.tool_runner.core.schemas.python import derive_schema
 
+# Behind the rest, so that lines are those of the cases.
+IMPORTS = (
+    "import enum; from dataclasses import dataclass, field; from datetime import date; "
+    "from enum import Enum, StrEnum, auto; from pydantic import ConfigDict"
+)
 # Run for Pydantic, and read as text by us.
 MODELS = '''
 class Color(enum.Enum):
@@ -61,7 +66,7 @@ NAMES = {
 
 
 def schema_of(definitions: str, annotation: str) -> dict[str, Any]:
-    text = f'{definitions}\ndef act(x: {annotation}):\n    """Act.\n\n    Args:\n        x: it\n    """\n'
+    text = f'{definitions}\ndef act(x: {annotation}):\n    """Act.\n\n    Args:\n        x: it\n    """\n{IMPORTS}\n'
     found: dict[str, Any] = derive_schema(text)["parameters"]["properties"]["x"]
     return found
 

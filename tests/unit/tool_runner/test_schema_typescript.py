@@ -222,3 +222,8 @@ def test_whether_a_function_takes_the_state(text: str, takes: bool) -> None:
 def test_other_comments_say_nothing() -> None:
     assert parse_doc("/* F. */").description == ""
     assert parse_doc("/** @param {{a: string} x it */").parameters == {}
+
+
+def test_examples_and_remarks_belong_to_the_description() -> None:
+    doc = parse_doc("/** Add.\n * @param a - one\n * @returns the sum\n * @example add(1)\n *   is 2\n * @private\n */")
+    assert doc.description == "Add.\n\nExample: add(1)\n  is 2"

@@ -88,4 +88,4 @@ def test_queries_that_are_refused(fields: dict[str, Any]) -> None:
 
 def test_a_query_is_made_storable() -> None:
     query = check_query(ToolQuery(text=" a\0b\ud800 ", mode=Mode.TEXT, tags=("t",), types=(ToolType.CUSTOM,), limit=60))
-    assert (query.text, query.mode, query.tags, query.depth) == ("a\ufffdb?", Mode.TEXT, ("t",), 120)
+    assert (query.text, query.mode, query.tags, query.depth) == ("a\ufffdb\ufffd", Mode.TEXT, ("t",), 120)

@@ -1,6 +1,7 @@
 """Messages that were found, read whole."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import asyncpg
 
@@ -12,8 +13,9 @@ from services.agent.adapters.recall.conditions import (
     repeat_exclusion,
     scope_condition,
 )
-from services.agent.core.recall.query import FusedHit, MessageFilter, MessageHit, Scope
+from services.agent.core.recall.query import MessageFilter, MessageHit, Scope
 from services.agent.postgres.rows import message_from_row
+from services.common.core.fusion import FusedScore
 
 _COLUMNS = """m.id, m.role, m.content, m.name, m.otid, m.sender_id, m.run_id, m.step_id, m.seq, m.created_at,
     m.agent_id, m.conversation_id"""
@@ -74,22 +76,20 @@ class MessageHits:
         if not parts:
             return []
         rows = await fetch_rows(self._pool, _NEWEST.format(parts="UNION ALL".join(parts), limit=most), values)
-        return [_found(row, FusedHit(row["id"], 0.0)) for row in rows]
+        return [_found(row, FusedScore(row["id"], 0.0)) for row in rows]
 
     async def found(
-        self, scope: Scope, ranked: Sequence[FusedHit], filters: MessageFilter, limit: int
+        self, scope: Scope, ranked: Sequence[FusedScore[UUID]], filters: MessageFilter, limit: int
     ) -> list[MessageHit]:
         """See `ports.Rankings`."""
         values = Parameters([scope.organization_id])
         where = f"{scope_condition(scope, values)} AND {repeat_exclusion(filters, values)}"
         if scope.is_tenant:
             where += f" AND {_PRESENT}"
-        statement = _BY_IDS.format(
-            ids=values.add([one.message_id for one in ranked]), where=where, limit=values.add(limit)
-        )
-        by_id = {one.message_id: one for one in ranked}
+        statement = _BY_IDS.format(ids=values.add([one.key for one in ranked]), where=where, limit=values.add(limit))
+        by_id = {one.key: one for one in ranked}
         return [_found(row, by_id[row["id"]]) for row in await self._pool.fetch(statement, *values)]
 
 
-def _found(row: asyncpg.Record, ranked: FusedHit) -> MessageHit:
+def _found(row: asyncpg.Record, ranked: FusedScore[UUID]) -> MessageHit:
     return MessageHit(message_from_row(row), row["agent_id"], row["conversation_id"], ranked)

@@ -69,6 +69,9 @@ def _query(arguments: Mapping[str, Any], timezone: tzinfo, site: CallSite) -> Me
     )
     if not isinstance(query, str):
         raise ValueError("query must be a text")  # noqa: TRY004 - the model's fault, not a programmer's
+    # As the memory's tools read them: digits in a text count, and one text stands for a list of one.
+    limit = int(limit) if isinstance(limit, str) and limit.strip().isdecimal() and len(limit) < 12 else limit
+    roles = [roles] if isinstance(roles, str) else roles
     if not isinstance(roles, list) or not all(role in _ROLES for role in roles):
         raise ValueError(f"roles must be a list of {', '.join(_ROLES)}")
     if not isinstance(limit, int) or not 1 <= limit <= MOST:

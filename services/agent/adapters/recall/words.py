@@ -93,7 +93,8 @@ WITH chosen AS MATERIALIZED (
     LEFT JOIN (SELECT place, count(*)::float8 AS messages FROM found GROUP BY place) AS known USING (place)
 )
 SELECT id, sum(
-    (SELECT of_term FROM weight)[place] * frequency * {BM25_K1 + 1} / (frequency + length)) AS score
+    (SELECT of_term FROM weight)[place] * frequency * {BM25_K1 + 1} / (frequency + length)) AS score,
+    (SELECT sum(one) FROM weight, unnest(of_term) AS one) AS whole
 FROM found
 GROUP BY id, created_at
 ORDER BY score DESC, created_at DESC, id

@@ -29,11 +29,13 @@ class Problem:
 
 
 def parse(arguments: str) -> dict[str, Any] | Problem:
-    """Returns the arguments as the model wrote them; "" counts as none."""
+    """Returns the arguments as the model wrote them; "" counts as none, a text that is an object's JSON as that."""
     if len(arguments) > MOST_BYTES:
         return Problem((f"the arguments have {len(arguments)} characters; at most {MOST_BYTES} are accepted",))
     try:
         value = json.loads(arguments or "{}", parse_constant=_refuse)
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            value = json.loads(value, parse_constant=_refuse)
     except RecursionError:
         return Problem(("the arguments are too deeply nested",))
     except ValueError as error:

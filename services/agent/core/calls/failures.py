@@ -1,9 +1,13 @@
 """From an error of a model call to what the run says of it. Pure."""
 
+import re
+
 from services.agent.core.facts import Failure, StopReason
 from services.common.core.storable import storable
 from services.common.errors import LociError, ResourceExhausted
 
+# As providers speak of a picture that they cannot read, or that is too large.
+_PICTURE = re.compile(r"image|picture|media_type|mime type", re.IGNORECASE)
 # ErrorInfo.reason -> (stop reason, the reference's error_type)
 _FAILURES = {
     "LLM_AUTHENTICATION": (StopReason.LLM_API_ERROR, "llm_authentication"),
@@ -41,6 +45,11 @@ def overflows(error: LociError) -> bool:
 def is_blind(error: LociError) -> bool:
     """Returns whether the model takes no pictures."""
     return error.reason == "LLM_IMAGES_UNSUPPORTED"
+
+
+def refuses_pictures(error: LociError) -> bool:
+    """Returns whether a provider refuses what it was sent because of a picture in it."""
+    return is_blind(error) or (error.reason == "LLM_BAD_REQUEST" and _PICTURE.search(error.message) is not None)
 
 
 def refuses_history(error: LociError) -> bool:

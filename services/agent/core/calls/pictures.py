@@ -68,9 +68,8 @@ def _part(item: Mapping[str, Any], room: int) -> Part:
     if item["type"] == "text":
         return Text(item["text"])
     source = item["source"]
-    media_type, data = source.get("media_type"), source.get("data")
-    understood = isinstance(media_type, str) and media_type in _BEGINNINGS and isinstance(data, str)
-    if source.get("type") != "base64" or not understood:
+    data = source.get("data")
+    if source.get("type") != "base64" or not isinstance(data, str):
         return Text(f"[a picture cannot be shown: its source must be base64 of {', '.join(_BEGINNINGS)}]")
     if _bytes(data) > room:
         return Text(
@@ -80,10 +79,16 @@ def _part(item: Mapping[str, Any], room: int) -> Part:
         data = canonical(data)
     except ValueError:
         return Text("[a picture cannot be shown: its data is not base64]")
-    begins = b64decode(data[:16])
-    if not begins.startswith(_BEGINNINGS[media_type]) or (media_type == "image/webp" and begins[8:] != b"WEBP"):
-        return Text(f"[a picture cannot be shown: its data is no {media_type}]")
+    media_type = _type_of(b64decode(data[:16]))
+    if media_type is None:
+        return Text(f"[a picture cannot be shown: its data is none of {', '.join(_BEGINNINGS)}]")
     return Image(data=data, media_type=media_type)
+
+
+def _type_of(begins: bytes) -> str | None:
+    """Returns the type that the bytes have, whatever their label says; None for others."""
+    found = next((name for name, beginnings in _BEGINNINGS.items() if begins.startswith(beginnings)), None)
+    return None if found == "image/webp" and begins[8:] != b"WEBP" else found
 
 
 def _bytes(data: str) -> int:

@@ -82,7 +82,7 @@ def _with_arguments(call: Call, turn: Turn) -> Call | Return:
     if isinstance(arguments, Problem):
         return _refusal(call, arguments.message(call.name))
     added = {HEARTBEAT} & arguments.keys() if POLICIES[turn.settings.agent_type].heartbeats else set()
-    if not added:
+    if not added and not call.arguments.lstrip().startswith('"'):
         # As the model wrote them: what is read and written again may differ in its numbers.
         return call
     own = {name: value for name, value in arguments.items() if name not in added}

@@ -1,13 +1,14 @@
 """The query of a search in messages, and the fusion of two searches' answers. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from uuid import UUID
 
 from services.agent.core.messages import Message, Role
-from services.common.core import ranking
+from services.common.core.fusion import FusedScore, VectorScores, fuse_ranks, fuse_scores
+from services.common.core.neighbours import MOST_CONTEXT
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable
 
@@ -42,12 +43,16 @@ class MessageFilter:
 
 @dataclass(frozen=True, slots=True)
 class MessageQuery:
-    """The text to look for, and how many messages at most; an empty text: the newest."""
+    """The text to look for, and how many messages at most, each with `context` neighbours on either side.
+
+    An empty text: the newest.
+    """
 
     text: str
     limit: int = DEFAULT_RESULTS
     mode: Mode = Mode.HYBRID
     filter: MessageFilter = MessageFilter()
+    context: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +87,37 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class RankedMessage:
-    """A message in the answer of one search; higher scores first."""
+    """A message in the answer of one search; higher scores first.
+
+    whole: in a search by words, the score of a message of usual length in which every word of the query stands once.
+    """
 
     message_id: UUID
     score: float
+    whole: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class FusedHit:
-    """A message in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
+class VectorRanking:
+    """The answer by the vectors of one model; `weight`: see `fusion.VectorScores`."""
 
-    message_id: UUID
-    score: float
-    vector: float | None = None
-    text: float | None = None
+    messages: Sequence[RankedMessage]
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class MessageHit:
-    """A message found, whose it is and where it was said, with its scores."""
+    """A message found, whose it is and where it was said, with its scores.
+
+    before, after: its neighbours, where the query asks for them.
+    """
 
     message: Message
     agent_id: UUID
     conversation_id: UUID
-    ranked: FusedHit
+    ranked: FusedScore[UUID]
+    before: Sequence[Message] = ()
+    after: Sequence[Message] = ()
 
 
 def check_query(query: MessageQuery) -> MessageQuery:
@@ -115,29 +127,33 @@ def check_query(query: MessageQuery) -> MessageQuery:
         raise _refusal(f"a query has at most {LONGEST_QUERY} characters, this one {len(text)}")
     if not 1 <= query.limit <= MOST_RESULTS:
         raise _refusal(f"limit is 1 to {MOST_RESULTS}, not {query.limit}")
+    if not 0 <= query.context <= MOST_CONTEXT:
+        raise _refusal(f"context is 0 to {MOST_CONTEXT} messages on either side, not {query.context}")
     for role in filters.roles:
         if role not in _SEARCHED:
             raise _refusal(f"{storable(role)[:40]!r} is no role; there are {', '.join(ROLES)}")
     if filters.start is not None and filters.end is not None and filters.start > filters.end:
         raise _refusal("the search begins after its end; exchange start and end")
-    return MessageQuery(text, query.limit, query.mode, filters)
+    return replace(query, text=text)
 
 
 def _refusal(sentence: str) -> Refused:
     return Refused("MESSAGE_QUERY_INVALID", sentence)
 
 
-def fuse(vectors: Sequence[Sequence[RankedMessage]], text: Sequence[RankedMessage]) -> list[FusedHit]:
-    """Returns one order of all lists (vectors: one per embedding model) by reciprocal rank; ties: the better vector."""
-    fused = ranking.fuse([*map(_scores, vectors)], _scores(text), lambda message_id: message_id)
-    return [FusedHit(*one) for one in fused]
+def fuse(vectors: Sequence[VectorRanking], text: Sequence[RankedMessage], mode: Mode) -> list[FusedScore[UUID]]:
+    """Returns one order of all rankings, one for each embedding model and that by words.
 
-
-def single_ranking(ranked: Sequence[RankedMessage], *, text: bool) -> list[FusedHit]:
-    """Returns the hits of one list by itself."""
-    return [
-        FusedHit(one.message_id, one.score, None if text else one.score, one.score if text else None) for one in ranked
-    ]
+    A search of one kind by one ranking has its scores; one by vectors of several models goes by their ranks.
+    """
+    if mode is Mode.TEXT:
+        return [FusedScore(one.message_id, one.score, None, one.score) for one in text]
+    if mode is Mode.VECTOR and len(vectors) == 1:
+        return [FusedScore(one.message_id, one.score, one.score, None) for one in vectors[0].messages]
+    scores = [VectorScores(_scores(one.messages), one.weight) for one in vectors]
+    if mode is Mode.VECTOR:
+        return fuse_ranks(scores)
+    return fuse_scores(scores, _scores(text), text[0].whole if text else 0.0)
 
 
 def _scores(ranked: Sequence[RankedMessage]) -> Mapping[UUID, float]:

@@ -1,9 +1,10 @@
 """Agents counted, and their tags, with SQLAlchemy."""
 
+import json
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Text, cast, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.core.rules.rule_json import rules_from_json
@@ -26,6 +27,13 @@ class AgentCounts:
         query = present(organization_id).where(*conditions_of(filters)).with_only_columns(func.count())
         async with self._counting.connect() as connection:
             return int((await connection.execute(query)).scalar_one())
+
+    async def with_rules_of(self, organization_id: UUID, tool_id: UUID, name: str) -> Sequence[UUID]:
+        holds = func.strpos(cast(agents.c.tool_rules, Text), json.dumps(name)) > 0
+        query = present(organization_id, agents.c.id).where(agents.c.tool_ids.contains([tool_id]), holds)
+        async with self._counting.connect() as connection:
+            found: Sequence[UUID] = (await connection.execute(query)).scalars().all()
+            return found
 
     async def rules_of_runs(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[ToolRule]:
         of_runs = select(runs.c.agent_id).where(runs.c.organization_id == organization_id, runs.c.id.in_(run_ids))

@@ -90,6 +90,10 @@ class AgentStore(Protocol):
         """Returns the tags of the tenant's agents that hold a text, each once, in the order of the page."""
         ...
 
+    async def with_rules_of(self, organization_id: UUID, tool_id: UUID, name: str) -> Sequence[UUID]:
+        """Returns the agents that have a tool attached and a rule that holds its name."""
+        ...
+
     async def rules_of_runs(self, organization_id: UUID, run_ids: Sequence[UUID]) -> Sequence[ToolRule]:
         """Returns the tool rules that the agents of these runs have now."""
         ...

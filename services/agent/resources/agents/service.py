@@ -5,12 +5,14 @@ the parts and gone with the commit, has the parts swept when no agent follows.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from services.agent.core.messages import Message
+from services.agent.core.rules.renaming import rename, with_approval_of
 from services.agent.resources.agents.catalogues import Catalogues, together, with_their_approvals
 from services.agent.resources.agents.gates import (
     Gates,
@@ -48,10 +50,11 @@ from services.agent.resources.agents.ports import (
     ModelCatalogue,
     ToolCatalogue,
 )
-from services.agent.resources.agents.sleeptime import REFUSALS, Partners
+from services.agent.resources.agents.sleeptime import Partners
 from services.agent.resources.concurrency import until_stored
 from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.messages.ports import Prompts
+from services.agent.resources.refusals import REFUSALS
 from services.common.context import CallContext
 from services.common.core.paging import PageBy, PageOf
 from services.common.errors import AlreadyExists, NotFound
@@ -221,6 +224,23 @@ class Agents:
 
         return await self.change(caller, agent_id, changed)
 
+    async def rename_tool(self, caller: CallContext, tool_id: UUID, old: str, new: str, *, only_approvals: bool) -> int:
+        """Has the rules of all agents with the tool follow its name; returns how many changed. Raises Aborted.
+
+        `only_approvals`: calls under both names wait from now on, so that none passes while the tool changes its name.
+        """
+
+        async def changed(before: AgentSettings) -> AgentSettings:
+            follow = with_approval_of if only_approvals else rename
+            return replace(before, tool_rules=follow(before.tool_rules, old, new))
+
+        organization_id = caller.organization_id
+        agent_ids = await self._store.with_rules_of(organization_id, tool_id, old)
+        for agent_id in agent_ids:
+            with suppress(NotFound):  # deleted meanwhile
+                await self._change(caller, agent_id, changed)
+        return len(agent_ids)
+
     async def reset_messages(self, caller: CallContext, agent_id: UUID) -> AgentState:
         """Begins its default conversation anew. Raises NotFound (AGENT_NOT_FOUND), Aborted (CONVERSATION_BUSY)."""
         return await self._describe_one(await self._store.reset_messages(caller.organization_id, agent_id))
@@ -323,7 +343,14 @@ class Agents:
         changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
     ) -> AgentState:
         """Stores what `changed` makes of the settings, anew as long as others change them. Raises NotFound, Aborted."""
+        return await self._describe_one(await self._change(caller, agent_id, changed))
 
+    async def _change(
+        self,
+        caller: CallContext,
+        agent_id: UUID,
+        changed: Callable[[AgentSettings], Awaitable[AgentSettings]],
+    ) -> Agent:
         async def attempt() -> Agent | None:
             before = await self._store.get(caller.organization_id, agent_id)
             settings = await changed(before.settings)
@@ -331,8 +358,7 @@ class Agents:
                 return before
             return await self._store.update(caller.organization_id, caller.user_id, before, settings)
 
-        agent = await until_stored(attempt, name=f"agent-{agent_id}", reason="AGENT_VERSION_CONFLICT")
-        return await self._describe_one(agent)
+        return await until_stored(attempt, name=f"agent-{agent_id}", reason="AGENT_VERSION_CONFLICT")
 
 
 def _messages(new: NewAgent, settings: AgentSettings) -> tuple[Message, ...]:

@@ -120,6 +120,17 @@ class AgentServicer(agent_service_pb2_grpc.AgentServiceServicer):
         )
         return wire.SetToolApprovalResponse(agent=agent_to_proto(described))
 
+    async def RenameTool(self, request: wire.RenameToolRequest, context: Any) -> wire.RenameToolResponse:
+        """Has the rules of agents follow a tool's name."""
+        changed = await self._agents.rename_tool(
+            current(),
+            from_public("tool", request.tool_id),
+            request.old_name,
+            request.new_name,
+            only_approvals=request.only_approvals,
+        )
+        return wire.RenameToolResponse(changed_agents=changed)
+
     async def ResetMessages(self, request: wire.ResetMessagesRequest, context: Any) -> wire.ResetMessagesResponse:
         """Begins the default conversation anew."""
         described = await self._agents.reset_messages(current(), from_public("agent", request.agent_id))

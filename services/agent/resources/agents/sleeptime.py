@@ -13,13 +13,12 @@ from services.agent.resources.agents.model.sleeptime import Partner, group_of, n
 from services.agent.resources.agents.model.state import NewAgent
 from services.agent.resources.agents.ports import AgentMemories, AgentStore
 from services.agent.resources.messages.ports import Prompts
+from services.agent.resources.refusals import REFUSALS
 from services.common.context import CallContext
-from services.common.core.refusals import Refused
-from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from services.common.errors import NotFound
 from services.common.ids import from_public
 
 # With these the memory service has made nothing.
-REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
 # The settings of a new agent, from what its request says.
 Resolve = Callable[[NewAgent], Awaitable[AgentSettings]]
 

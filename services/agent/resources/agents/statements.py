@@ -37,6 +37,7 @@ from services.agent.resources.tables import (
     messages,
     runs,
 )
+from services.common.core.storable import storable_name
 
 LAST_SEQ = literal(2**63 - 1, BigInteger)
 # Before the names of the columns of a message that waits for the client.
@@ -57,7 +58,7 @@ def conditions_of(filters: AgentList) -> list[ColumnElement[bool]]:
     if filters.query_text:
         conditions.append(agents.c.name.icontains(filters.query_text, autoescape=True))
     if filters.tags:
-        tags = list(filters.tags)
+        tags = [storable_name(tag) for tag in filters.tags]
         conditions.append(agents.c.tags.contains(tags) if filters.match_all_tags else agents.c.tags.overlap(tags))
     if not filters.show_hidden:
         conditions.append(agents.c.hidden.is_not(True))

@@ -31,15 +31,14 @@ from services.agent.resources.checkpoints.ports import (
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.service import Conversations, ConversationState
+from services.agent.resources.refusals import REFUSALS
 from services.common.context import CallContext
 from services.common.core.paging import PageOf
-from services.common.core.refusals import Refused
 from services.common.core.storable import storable
-from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+from services.common.errors import AlreadyExists
 from services.common.ids import uuid7
 
 # With these the memory service has made nothing.
-_REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)
 _NOTHING = RestoreResult({}, frozenset(), frozenset())
 
 
@@ -146,7 +145,7 @@ class Checkpoints:
         if await self._agent_store.reserve(organization_id, new_id, caller.user_id):
             try:
                 inheritance = await self._copy_parts(organization_id, agent_id, source_id, new_id, point)
-            except _REFUSALS:
+            except REFUSALS:
                 await self._agent_store.release(organization_id, new_id)
                 raise
             fork = AgentFork(

@@ -17,7 +17,7 @@ from uuid import UUID
 from services.agent.core import model_settings
 from services.agent.resources.agents.model.settings import LARGEST_DEFAULT_WINDOW
 from services.common.core.refusals import Refused
-from services.common.core.storable import storable
+from services.common.core.storable import storable_name
 
 MOST_CHARACTERS = 100_000
 MOST_ISOLATED = 100
@@ -73,7 +73,7 @@ def check(values: SettingValues) -> SettingValues:
 
 def check_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """Labels of blocks to copy, each once. Raises Refused (CONVERSATION_INVALID)."""
-    unique = tuple(dict.fromkeys(storable(label) for label in labels))
+    unique = tuple(dict.fromkeys(storable_name(label) for label in labels))
     if len(unique) > MOST_ISOLATED:
         raise invalid("isolated_block_labels", f"has {len(unique)} labels; at most {MOST_ISOLATED} are copied")
     return unique

@@ -54,7 +54,8 @@ def step_ns(step: StepView) -> int | None:
     if step.status == "pending":
         return None
     parts = [step.metrics[name] for name in ("llm_request_ns", "tool_execution_ns") if name in step.metrics]
-    return step.metrics.get("step_ns", sum(parts) if parts else None)
+    whole: int | None = step.metrics.get("step_ns", sum(parts) if parts else None)
+    return whole
 
 
 def spans_of(whole: RunSteps, now: datetime) -> Iterator[Span]:

@@ -17,7 +17,7 @@ from services.common.timestamps import timestamp
 _STEPS_PER_PAGE = 50
 LONGEST_TRANSACTION = 200
 _FEEDBACK = {run_pb2.STEP_FEEDBACK_POSITIVE: "positive", run_pb2.STEP_FEEDBACK_NEGATIVE: "negative"}
-_steps = Codec(StepView, run_pb2.Step, leave=("usage", "failure", "completed_at", "metrics"))
+_steps = Codec(StepView, run_pb2.Step, leave=("usage", "failure", "completed_at", "metrics", "tool_problems"))
 
 
 def _invalid_time(name: str, problem: str) -> InvalidArgument:
@@ -59,6 +59,9 @@ def step_to_proto(step: StepView) -> run_pb2.Step:
         error_type="" if failure is None else failure.reason or failure.error_type,
         error_message="" if failure is None else failure.message,
         error_detail="" if failure is None else failure.detail,
+        tool_problems=[
+            run_pb2.ToolProblem(name=name, problem=why) for name, why in step.metrics.get("tool_problems", ())
+        ],
     )
 
 

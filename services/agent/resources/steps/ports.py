@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from services.agent.core.facts import Failure, Usage
@@ -14,7 +14,8 @@ from services.common.core.paging import Page, PageOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """A step as its readers see it; see loci.agent.v1.Step. `metrics` are nanoseconds by name."""
+    """A step as its readers see it; see loci.agent.v1.Step. `metrics` are nanoseconds by name, and
+    `tool_problems`: [name, why] of tools that the model was not offered."""
 
     id: UUID
     run_id: UUID
@@ -31,7 +32,7 @@ class StepView:
     trace_id: str
     created_at: datetime
     completed_at: datetime | None = None
-    metrics: Mapping[str, int] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     feedback: str | None = None
     tags: tuple[str, ...] = ()
     project_id: str | None = None

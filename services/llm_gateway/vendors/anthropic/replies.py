@@ -49,11 +49,14 @@ class Reader(ReplyReader):
         self._replies: set[int] = set()
         self._usage: dict[str, Any] = {}
         self._inputs: dict[int, Any] = {}
+        # Blocks in the order of their beginnings, and those that have not ended by their index.
+        self._started = 0
+        self._open: dict[Any, int] = {}
 
     @property
     def is_complete(self) -> bool:
         """See ReplyReader.is_complete."""
-        return self.ended
+        return self.ended or (self.builder.finish is not None and not self._open)
 
     def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
         """See ReplyReader.take_whole."""
@@ -70,11 +73,13 @@ class Reader(ReplyReader):
         """See ReplyReader.take_event. Types it does not know are passed over."""
         match event.get("type"):
             case "content_block_delta":
-                yield from self._take_delta(event["index"], event["delta"])
+                yield from self._take_delta(self._block_at(event), event["delta"])
             case "content_block_start":
-                yield from self._take_block(event["index"], event["content_block"])
+                self._started += 1
+                self._open[event.get("index")] = self._started
+                yield from self._take_block(self._started, event["content_block"])
             case "content_block_stop":
-                yield from self._end_block(event["index"])
+                yield from self._end_block(self._open.pop(event.get("index"), self._started))
             case "message_start":
                 self._take_envelope(event["message"])
             case "message_delta":
@@ -83,6 +88,14 @@ class Reader(ReplyReader):
                 self.ended = True
             case "error":
                 self.failure = STATUSES.get(read_refusal(500, event).kind, 500), event
+
+    def close(self) -> Iterable[Delta]:
+        """See ReplyReader.close. Blocks that nobody ended may have their input, too."""
+        return [delta for index in list(self._inputs) for delta in self._end_block(index)]
+
+    def _block_at(self, event: Mapping[str, Any]) -> int:
+        """Returns the block that an event is of. Some servers give every block the same index, or begin none."""
+        return self._open.setdefault(event.get("index"), self._started)
 
     def _take_envelope(self, message: Mapping[str, Any]) -> None:
         self.builder.response_id, self.builder.model = message.get("id") or "", message.get("model") or ""
@@ -119,10 +132,10 @@ class Reader(ReplyReader):
                 self.builder.add_redacted(index, with_origin(self._origin, block["data"]))
             case "tool_use":
                 self._inputs[index] = block.get("input")
-                if self._reply_tool and block["name"] == self._reply_tool:
+                if self._reply_tool and block.get("name") == self._reply_tool:
                     self._replies.add(index)
                     return
-                yield self.builder.begin_call(index, block["id"], block["name"])
+                yield self.builder.begin_call(index, block.get("id") or "", block.get("name") or "")
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
         match delta.get("type"):

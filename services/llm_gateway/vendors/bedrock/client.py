@@ -28,6 +28,7 @@ from services.llm_gateway.vendors.bedrock.translate import (
     replies_by_call,
     vectors_in,
 )
+from services.llm_gateway.vendors.shared.text_thoughts import AUTO, OPTION, TextHabits
 
 _PAGE = 1000
 _PROFILE_TYPES = ("SYSTEM_DEFINED", "APPLICATION")
@@ -55,8 +56,14 @@ class BedrockProvider(HttpProvider):
         builder, may_call = ReplyBuilder(), request.tool_choice is not ToolMode.NONE
         # The reply does not name its model: it is the one that was asked.
         builder.model = model.name
-        reader = Reader(builder, profile_of(model).signed_by, reply_tool, may_call=may_call)
+        profile = profile_of(model)
+        text = None if profile.claude else self._habits.reader(builder, model.name)
+        reader = Reader(builder, profile.signed_by, reply_tool, may_call=may_call, text=text)
         return Call(path, body_of(request, model), reader, streams, EventStreamParser)
+
+    @cached_property
+    def _habits(self) -> TextHabits:
+        return TextHabits(self._config.options.get(OPTION) or AUTO)
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
         """See Provider.count_tokens. Only some of Claude's models are counted for, by their own id."""

@@ -11,6 +11,7 @@ from services.llm_gateway.core.refusals import Refusal
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
 from services.llm_gateway.vendors.shared.origins import ANTHROPIC, BEDROCK, with_origin
+from services.llm_gateway.vendors.shared.text_thoughts import OFF, TextThoughts
 
 _FINISH = {
     "end_turn": FinishReason.STOP,
@@ -40,13 +41,22 @@ _SPENT = re.compile(r"tokens per day", re.IGNORECASE)
 
 class Reader(ReplyReader):
     """Reads one reply into a builder. The input of a call of `reply_tool` is text to it; without `may_call` other
-    calls are left out. `signed_by`: whose its signatures are.
+    calls are left out. `signed_by`: whose its signatures are. `text` reads the first text, where thoughts may be in
+    that.
     """
 
     def __init__(
-        self, builder: ReplyBuilder, signed_by: str = ANTHROPIC, reply_tool: str = "", *, may_call: bool = True
+        self,
+        builder: ReplyBuilder,
+        signed_by: str = ANTHROPIC,
+        reply_tool: str = "",
+        *,
+        may_call: bool = True,
+        text: TextThoughts | None = None,
     ) -> None:
         super().__init__(builder)
+        self._text = TextThoughts(builder, OFF) if text is None else text
+        self._text_at: int | None = None
         self._signed_by = signed_by
         self._reply_tool = reply_tool
         self._may_call = may_call
@@ -102,21 +112,31 @@ class Reader(ReplyReader):
         elif thoughts := block.get("reasoningContent"):
             yield from self._take_thoughts(index, {**thoughts, **(thoughts.get("reasoningText") or {})})
         elif text := block.get("text"):
-            yield self.builder.add_text(index, text)
+            yield from self._take_text(index, text)
         for cited in (block.get("citationsContent") or {}).get("content") or ():
             if text := cited.get("text"):
                 yield self.builder.add_text(index, text)
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[Delta]:
         if text := delta.get("text"):
-            yield self.builder.add_text(index, text)
+            yield from self._take_text(index, text)
         if piece := (delta.get("toolUse") or {}).get("input"):
             yield from self._take_input(index, piece)
         if thoughts := delta.get("reasoningContent"):
             yield from self._take_thoughts(index, thoughts)
 
+    def _take_text(self, index: int, text: str) -> Iterator[Delta]:
+        if self._text_at is None:
+            self._text_at = index
+        return self._text.add(text) if index == self._text_at else iter((self.builder.add_text(index, text),))
+
+    def close(self) -> Iterable[Delta]:
+        """See ReplyReader.close."""
+        return self._text.end()
+
     def _take_thoughts(self, index: int, thoughts: Mapping[str, Any]) -> Iterator[Delta]:
         if text := thoughts.get("text"):
+            self._text.leave()
             yield self.builder.add_reasoning(index, text)
         if signature := thoughts.get("signature"):
             self.builder.sign(index, signature if index in self._signed else with_origin(self._signed_by, signature))
@@ -125,6 +145,7 @@ class Reader(ReplyReader):
             self.builder.add_redacted(index, data if self.builder.has_pieces(index) else with_origin(BEDROCK, data))
 
     def _begin_call(self, index: int, call: Mapping[str, Any]) -> Iterator[Delta]:
+        yield from self._text.end()
         if self._reply_tool and call["name"] == self._reply_tool:
             self._replies.add(index)
         elif self._may_call:

@@ -21,6 +21,7 @@ from services.llm_gateway.http.routes import BearerRoutes, Routes
 from services.llm_gateway.vendors.ollama.listing import listed_model
 from services.llm_gateway.vendors.ollama.replies import Reader, read_refusal
 from services.llm_gateway.vendors.ollama.translate import body_of, embed_body_of
+from services.llm_gateway.vendors.shared.text_thoughts import AUTO, OPTION, TextHabits
 
 _CHAT = "/api/chat"
 # Models that are asked about at once while the list is made.
@@ -51,7 +52,13 @@ class OllamaProvider(HttpProvider):
 
     async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
         body = body_of(request, model, stream=stream, keep_alive=self._keep_alive)
-        return Call(_CHAT, body, Reader(ReplyBuilder(), len(body)), stream, NdjsonParser)
+        builder = ReplyBuilder()
+        reader = Reader(builder, len(body), self._habits.reader(builder, model.name))
+        return Call(_CHAT, body, reader, stream, NdjsonParser)
+
+    @cached_property
+    def _habits(self) -> TextHabits:
+        return TextHabits(self._config.options.get(OPTION) or AUTO)
 
     async def embed(self, model: EmbeddingModel, texts: Sequence[str]) -> Embeddings:
         """See Provider.embed."""

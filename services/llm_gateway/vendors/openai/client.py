@@ -20,6 +20,7 @@ from services.llm_gateway.vendors.openai.replies import Reader, embeddings_of, r
 from services.llm_gateway.vendors.openai.translate import body_of
 from services.llm_gateway.vendors.responses.client import Responses
 from services.llm_gateway.vendors.shared.origins import OPENAI
+from services.llm_gateway.vendors.shared.text_thoughts import AUTO, OFF, OPTION, TextHabits
 
 _PATH = "/chat/completions"
 
@@ -55,6 +56,12 @@ class OpenAIProvider(HttpProvider):
         setting = self._config.options.get("responses")
         return self._is_openai and model.capabilities.reasoning if setting is None else bool(setting)
 
+    @cached_property
+    def _habits(self) -> TextHabits:
+        # OpenAI's own models keep their thoughts apart.
+        usual = OFF if self.type == "openai" and self._config.is_vendor else AUTO
+        return TextHabits(self._config.options.get(OPTION) or usual)
+
     def _path(self, path: str, model: str) -> str:
         """Returns the path of that call of the model."""
         return path
@@ -67,7 +74,9 @@ class OpenAIProvider(HttpProvider):
 
     async def _call(self, request: ChatRequest, model: ChatModel, *, stream: bool) -> Call:
         body = body_of(request, model, stream=stream, is_vendor=self._config.is_vendor)
-        return Call(self._path(_PATH, model.name), body, Reader(ReplyBuilder(), request, self._vendor), stream)
+        builder = ReplyBuilder()
+        reader = Reader(builder, request, self._vendor, self._habits.reader(builder, model.name))
+        return Call(self._path(_PATH, model.name), body, reader, stream)
 
     async def count_tokens(self, request: ChatRequest, model: ChatModel) -> int | None:
         """See Provider.count_tokens. Chat Completions counts only what it has answered; the vendor's count is another

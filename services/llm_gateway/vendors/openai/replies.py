@@ -3,7 +3,10 @@
 All vendors' words are read from whoever says them: they do not contradict each other.
 """
 
+from array import array
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
+from sys import byteorder
 from typing import Any
 
 import orjson
@@ -12,9 +15,11 @@ from services.llm_gateway.core.chat import ChatRequest, Delta, FinishReason, Gen
 from services.llm_gateway.core.refusals import Refusal, status_in
 from services.llm_gateway.core.reply_builder import ReplyBuilder
 from services.llm_gateway.core.reply_reader import ReplyReader
+from services.llm_gateway.vendors.openai.calls import CallReader
 from services.llm_gateway.vendors.openai.details import take_details
 from services.llm_gateway.vendors.openai.profiles import VendorProfile
 from services.llm_gateway.vendors.openai.translate import complete_reply
+from services.llm_gateway.vendors.shared.text_thoughts import OFF, TextThoughts
 
 _FINISH = {
     "stop": FinishReason.STOP,
@@ -36,58 +41,101 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 
 
 class Reader(ReplyReader):
-    """Reads one reply to `request`."""
+    """Reads one reply to `request`. `text` reads its text, where thoughts may be in that."""
 
-    def __init__(self, builder: ReplyBuilder, request: ChatRequest, vendor: VendorProfile) -> None:
+    def __init__(
+        self, builder: ReplyBuilder, request: ChatRequest, vendor: VendorProfile, text: TextThoughts | None = None
+    ) -> None:
         super().__init__(builder)
+        self._text = TextThoughts(builder, OFF) if text is None else text
         self._request = request
         self._vendor = vendor
+        self._calls = CallReader(builder, [tool.name for tool in request.tools])
 
     def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
         """See ReplyReader.take_whole. Some servers send errors as 200."""
         if self._fails(reply):
             return ()
-        deltas = take_whole(self.builder, reply)
-        if not reply.get("choices"):
-            self.builder.finish = FinishReason.UNKNOWN
+        deltas: list[Delta] = []
+        self.builder.finish = None if reply.get("choices") else FinishReason.UNKNOWN
+        for choice in (reply.get("choices") or ())[:1]:
+            deltas += self._take_message(choice.get("message") or {}, whole=True)
+            _take_token_details(self.builder, choice)
+            self._take_finish(choice.get("finish_reason") or "")
+        _take_envelope(self.builder, reply)
         return deltas
 
-    def take_event(self, event: Mapping[str, Any]) -> Iterable[Delta]:
+    def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         """See ReplyReader.take_event."""
-        return () if self._fails(event) else take_chunk(self.builder, event)
+        if self._fails(event):
+            return
+        for choice in (event.get("choices") or ())[:1]:
+            self.began = True
+            yield from self._take_message(choice.get("delta") or choice.get("message") or {}, whole=False)
+            _take_token_details(self.builder, choice)
+            if reason := choice.get("finish_reason"):
+                self._take_finish(reason)
+            if usage := choice.get("usage"):  # Moonshot's
+                self.builder.usage = usage_of(usage)
+        _take_envelope(self.builder, event)
+
+    def close(self) -> Iterable[Delta]:
+        """See ReplyReader.close."""
+        return [*self._text.end(), *self._calls.close()]
+
+    def complete(self, generation: Generation) -> Generation:
+        """See ReplyReader.complete."""
+        return complete_reply(generation, self._request, self._vendor)
 
     def _fails(self, body: Mapping[str, Any]) -> bool:
         if error := error_in(body):
             self.failure = status_in(error), {"error": error}
         return bool(error)
 
-    def complete(self, generation: Generation) -> Generation:
-        """See ReplyReader.complete."""
-        return complete_reply(generation, self._request, self._vendor)
+    def _take_finish(self, reason: Any) -> None:
+        self.is_broken = reason in _BROKEN
+        self.builder.finish = None if self.is_broken else _FINISH.get(reason, FinishReason.UNKNOWN)
 
+    def _take_message(self, message: Mapping[str, Any], *, whole: bool) -> Iterator[Delta]:
+        """Reads a whole message or a delta of one: they have the same fields."""
+        builder = self.builder
+        if details := message.get("reasoning_details"):
+            # They say all that `reasoning` says beside them.
+            self._text.leave()
+            yield from take_details(builder, details)
+        else:
+            for name in _THOUGHTS:
+                if isinstance(thoughts := message.get(name), str) and thoughts:
+                    self._text.leave()
+                    yield builder.add_reasoning("reasoning", thoughts)
+                    break
+        content = message.get("content")
+        if isinstance(content, list):  # Mistral's
+            for part in content:
+                yield from self._take_part(part)
+        elif content:
+            yield from self._text.add(content)
+        if refusal := message.get("refusal"):
+            # What the model says to the user, in a field of its own.
+            yield from self._text.add(refusal)
+        calls = message.get("tool_calls") or ()
+        if not calls and (call := message.get("function_call")):  # the older name, of one call
+            calls = [{"index": "function_call", "function": call}]
+        if calls:
+            yield from self._text.end()
+            yield from self._calls.take(calls, whole=whole)
 
-def take_whole(builder: ReplyBuilder, body: Mapping[str, Any]) -> list[Delta]:
-    """Reads a blocking reply; returns its deltas. `builder.finish` stays None where the vendor broke off."""
-    deltas: list[Delta] = []
-    for choice in (body.get("choices") or ())[:1]:
-        deltas += _take_message(builder, choice.get("message") or {})
-        _take_token_details(builder, choice)
-        if (reason := choice.get("finish_reason")) not in _BROKEN:
-            builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
-    _take_envelope(builder, body)
-    return deltas
-
-
-def take_chunk(builder: ReplyBuilder, chunk: Mapping[str, Any]) -> Iterator[Delta]:
-    """Reads one chunk of a stream; yields what it adds."""
-    for choice in (chunk.get("choices") or ())[:1]:
-        yield from _take_message(builder, choice.get("delta") or {})
-        _take_token_details(builder, choice)
-        if (reason := choice.get("finish_reason")) and reason not in _BROKEN:
-            builder.finish = _FINISH.get(reason, FinishReason.UNKNOWN)
-        if usage := choice.get("usage"):  # Moonshot's
-            builder.usage = usage_of(usage)
-    _take_envelope(builder, chunk)
+    def _take_part(self, part: Any) -> Iterator[Delta]:
+        if isinstance(part, str):
+            part = {"type": "text", "text": part}
+        if part.get("type") == "thinking":
+            thinking = part.get("thinking") or ()
+            texts = [thinking] if isinstance(thinking, str) else [item.get("text") or "" for item in thinking]
+            if any(texts):
+                self._text.leave()
+                yield self.builder.add_reasoning("reasoning", "".join(texts))
+        elif part.get("text"):
+            yield from self._text.add(part["text"])
 
 
 def error_in(body: Mapping[str, Any]) -> Any:
@@ -109,57 +157,6 @@ def _take_envelope(builder: ReplyBuilder, body: Mapping[str, Any]) -> None:
         builder.response_id, builder.model = body.get("id") or "", body.get("model") or ""
     if usage := body.get("usage"):
         builder.usage = usage_of(usage)
-
-
-def _take_message(builder: ReplyBuilder, message: Mapping[str, Any]) -> Iterator[Delta]:
-    """Reads a whole message or a delta of one: they have the same fields."""
-    if details := message.get("reasoning_details"):
-        # They say all that `reasoning` says beside them.
-        yield from take_details(builder, details)
-    else:
-        for name in _THOUGHTS:
-            if isinstance(thoughts := message.get(name), str) and thoughts:
-                yield builder.add_reasoning("reasoning", thoughts)
-                break
-    content = message.get("content")
-    if isinstance(content, list):  # Mistral's
-        for part in content:
-            yield from _take_part(builder, part)
-    elif content:
-        yield builder.add_text("text", content)
-    if refusal := message.get("refusal"):
-        # What the model says to the user, in a field of its own.
-        yield builder.add_text("text", refusal)
-    for position, call in enumerate(message.get("tool_calls") or ()):
-        yield from _take_call(builder, position, call)
-
-
-def _take_part(builder: ReplyBuilder, part: Any) -> Iterator[Delta]:
-    if isinstance(part, str):
-        part = {"type": "text", "text": part}
-    if part.get("type") == "thinking":
-        thinking = part.get("thinking") or ()
-        texts = [thinking] if isinstance(thinking, str) else [item.get("text") or "" for item in thinking]
-        if any(texts):
-            yield builder.add_reasoning("reasoning", "".join(texts))
-    elif part.get("text"):
-        yield builder.add_text("text", part["text"])
-
-
-def _take_call(builder: ReplyBuilder, position: int, call: Mapping[str, Any]) -> Iterator[Delta]:
-    function = call.get("function") or {}
-    id, index = call.get("id") or "", call.get("index")
-    key: object = ("call", position if index is None else index)
-    known = builder.call_id(key)
-    if known is not None and id and id != known:
-        # Some compatible servers number every call 0 and tell them apart by id alone.
-        key = ("call", id)
-        known = builder.call_id(key)
-    if known is None:
-        yield builder.begin_call(key, id, function.get("name") or "")
-    if arguments := function.get("arguments"):
-        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-        yield builder.add_arguments(key, text)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
@@ -233,5 +230,21 @@ def _upstream(metadata: Any) -> str:
 
 
 def embeddings_of(body: Mapping[str, Any]) -> list[list[float]]:
-    """Returns the vectors of an embeddings reply, in the order of the inputs."""
-    return [item["embedding"] for item in sorted(body["data"], key=lambda item: item["index"])]
+    """Returns the vectors of an embeddings reply, in the order of the inputs: that of their indexes, where each has one
+    of its own, else as they stand. Some servers send base64 whatever they are asked for.
+    """
+    items = list(body["data"])
+    indexes = [item.get("index") for item in items]
+    if sorted(index for index in indexes if isinstance(index, int)) == list(range(len(items))):
+        items.sort(key=lambda item: int(item["index"]))
+    return [_vector(item["embedding"]) for item in items]
+
+
+def _vector(value: Any) -> list[float]:
+    """Returns the numbers of a vector: a list, or the base64 of its 32-bit floats, little-endian."""
+    if not isinstance(value, str):
+        return [*value]
+    floats = array("f", b64decode(value, validate=True))
+    if byteorder == "big":
+        floats.byteswap()
+    return floats.tolist()

@@ -102,13 +102,13 @@ def reply_schema(format: ResponseFormat, handle: str) -> dict[str, Any]:
         try:
             strict = schemas.strict_reply(format.schema)
         except schemas.SchemaTooLarge as error:
-            raise _too_large("response_format", error, handle) from error
+            raise _too_large(error, handle) from error
     return {**fields, "schema": strict or format.schema, "strict": strict is not None}
 
 
-def _too_large(what: str, error: schemas.SchemaTooLarge, handle: str) -> LlmSchemaRefused:
+def _too_large(error: schemas.SchemaTooLarge, handle: str) -> LlmSchemaRefused:
     advice = "Make it smaller, or turn its strict mode off."
-    return LlmSchemaRefused(f"The schema of {what} is too large: {error}. {advice}", handle=handle)
+    return LlmSchemaRefused(f"The schema of response_format is too large: {error}. {advice}", handle=handle)
 
 
 def _settings(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> dict[str, Any]:
@@ -166,11 +166,11 @@ def _tools(request: ChatRequest, model: ChatModel, vendor: VendorProfile) -> lis
 
 
 def strict_schemas(request: ChatRequest, vendor: VendorProfile) -> dict[str, str]:
-    """Returns the strict forms of the tools that are to be enforced and have one, by name. Raises LlmSchemaRefused."""
+    """Returns the strict forms of the tools that are to be enforced and have one, by name."""
     tools = [tool for tool in request.tools if tool.strict]
     if vendor.strict is Strict.NO or not tools:
         return {}
-    forms = {tool.name: form for tool in tools if (form := _strict_form(tool, request.handle)) is not None}
+    forms = {tool.name: form for tool in tools if (form := _strict_form(tool)) is not None}
     return {} if vendor.strict is Strict.ALL and len(forms) < len(request.tools) else forms
 
 
@@ -192,11 +192,12 @@ def _restore(part: Part, originals: dict[str, str]) -> Part:
     return replace(part, arguments_json=restore_json(part.arguments_json, originals[part.name]))
 
 
-def _strict_form(tool: ToolSpec, handle: str) -> str | None:
+def _strict_form(tool: ToolSpec) -> str | None:
+    """Returns the strict form; None also where it is larger than strict mode takes: no tool closes an agent."""
     try:
         return schemas.strict_json(tool.parameters_json)
-    except schemas.SchemaTooLarge as error:
-        raise _too_large(f"the tool {tool.name}", error, handle) from error
+    except schemas.SchemaTooLarge:
+        return None
 
 
 def _tool(tool: ToolSpec, strict: str | None) -> dict[str, Any]:

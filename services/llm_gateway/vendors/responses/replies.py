@@ -60,6 +60,11 @@ class Reader(ReplyReader):
         """See ReplyReader.is_complete."""
         return self.ended
 
+    def take_done(self) -> None:
+        """See ReplyReader.take_done."""
+        super().take_done()
+        self.ended = self.builder.finish is not None
+
     def take_whole(self, reply: Mapping[str, Any]) -> Iterable[Delta]:
         """See ReplyReader.take_whole."""
         return list(self._take_end(reply))
@@ -71,6 +76,7 @@ class Reader(ReplyReader):
     def take_event(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         """See ReplyReader.take_event. Those of other tools and media add nothing."""
         kind = event.get("type") or ""
+        self.began = True
         match kind:
             case "response.output_text.delta" | "response.refusal.delta":
                 yield from self._take_text(event, event.get("delta"), whole=False)

@@ -88,6 +88,7 @@ class _Reader(ReplyReader):
         elif (given_up := abort_reason(reply)) is not None:
             self.failure = int(given_up.get("status_code") or 500), reply
         else:
+            self.began = True
             yield from self._take_text(self._generated.more(reply))
 
     def _take_text(self, text: str) -> Iterator[Delta]:

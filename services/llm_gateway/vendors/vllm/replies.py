@@ -31,6 +31,7 @@ class CompletionReader(ReplyReader):
         builder.response_id = builder.response_id or reply.get("id") or ""
         builder.model = builder.model or reply.get("model") or ""
         for choice in (reply.get("choices") or ())[:1]:
+            self.began = True
             if text := choice.get("text"):
                 yield from self._text.add(text)
             if logprobs := choice.get("logprobs"):

@@ -6,6 +6,7 @@ changed meanwhile.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -61,7 +62,7 @@ def append(value: str, content: str) -> Edit:
 
 def replace_every(value: str, old: str, new: str) -> Edit:
     """Replaces every occurrence of `old`, which must be there (core_memory_replace). An empty `new` deletes."""
-    old, new = storable(old), storable(new)
+    old, new = _as_in(value, storable(old), storable(new))
     if not old:
         raise Refused("TOOL_REFUSED", "old_content is empty. Give the exact text that shall be replaced.")
     before, separator, after = value.partition(old)
@@ -80,7 +81,7 @@ def replace_every(value: str, old: str, new: str) -> Edit:
 
 def replace_one(value: str, old: str, new: str) -> Edit:
     """Replaces the one occurrence of `old` (memory_replace). Where tabs alone prevent a match, they become spaces."""
-    old, new = storable(old), storable(new)
+    old, new = _as_in(value, storable(old), storable(new))
     if not old:
         raise Refused("TOOL_REFUSED", "old_string is empty. Give the exact text that shall be replaced.")
     refuse_line_numbers("old_string", old)
@@ -129,7 +130,7 @@ def apply_edit(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, E
     """Returns the block after a tool's edit. Raises Refused when it is read-only or would be over its limit."""
     if block.read_only:
         raise Refused("TOOL_REFUSED", f'The memory block "{block.label}" is read-only; tools cannot change it.')
-    edit = operation(block.value)
+    edit = _edited(block.value, operation)
     over = len(edit.value) - block.limit
     if over > 0:
         raise Refused(
@@ -139,6 +140,32 @@ def apply_edit(block: Block, operation: Callable[[str], Edit]) -> tuple[Block, E
             "remove something from the block first.",
         )
     return replace(block, value=edit.value), edit
+
+
+def _edited(value: str, operation: Callable[[str], Edit]) -> Edit:
+    """Returns the edit of a value. What does not match it may match its plain form: models write no other line ends and
+    letters. Line ends that were all CRLF are so afterwards."""
+    try:
+        return operation(value)
+    except Refused:
+        plain = plain_form(value)
+        if plain == value:
+            raise
+        edit = operation(plain)
+    breaks = value.count("\r\n")
+    return replace(edit, value=edit.value.replace("\n", "\r\n")) if breaks == value.count("\n") > 0 else edit
+
+
+def plain_form(text: str) -> str:
+    """Returns a text with LF alone as line ends, and with composed letters (NFC)."""
+    return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _as_in(value: str, old: str, new: str) -> tuple[str, str]:
+    """Returns the texts in the form in which the value has the first, if it has it in any."""
+    if old in value or plain_form(old) not in value:
+        return old, new
+    return plain_form(old), new.replace("\r\n", "\n")
 
 
 def unknown_label(label: str, labels: Iterable[str]) -> Refused:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.common.core.refusals import Refused
+from services.memory.core.file_text.names import normal_form
 from services.memory.core.file_text.pages import text_lines
 from services.memory.files.model import TextPage
 
@@ -49,6 +50,7 @@ def compile_pattern(pattern: str, name: str) -> Any:
 
 def compile_include(include: str) -> Any:
     """Compiles a pattern for paths: a glob, or else a regular expression. Raises Refused."""
+    include = normal_form(include)  # as names of files are stored
     if not _is_glob(include):
         return compile_pattern(include, "include")
     # A star matches slashes, too: a file's own name may have some.

@@ -203,6 +203,6 @@ def _is_called_binary(name: str, media_type: str) -> bool:
 def of_media_type(name: str, media_type: str) -> FileKind:
     """Returns the kind of a stored file. A document that is stored as plain text was brought as its text."""
     known = kind_of(name, media_type)
-    if known is not None and known.format is not FileFormat.TEXT and media_type == PLAIN_TEXT:
+    if known is not None and known.format is not FileFormat.TEXT and media_type.partition(";")[0] == PLAIN_TEXT:
         return FileKind(FileFormat.TEXT, known.split_mode, PLAIN_TEXT)
     return known if known is not None else _UNKNOWN

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
+from services.common.core.neighbours import Neighbour
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ranking.search import Part, RankedPassage, Scope
-from services.memory.passages.model import PassageFilter
+from services.memory.passages.model import PassageFilter, PassageKey
 
 
 class Rankings(Protocol):
@@ -27,6 +28,14 @@ class Rankings(Protocol):
         limit: int,
     ) -> list[RankedPassage]:
         """Ranks by cosine similarity; the part is that of the scope which has vectors of this model."""
+
+    async def neighbours(
+        self, organization_id: UUID, keys: Sequence[PassageKey], filters: PassageFilter, steps: int
+    ) -> list[Neighbour[PassageKey]]:
+        """Returns what stands at most so many steps, and half an hour, before and after each, and is wanted.
+
+        A piece of a file has its neighbours in the file, whenever they were stored.
+        """
 
 
 class SampleStore(Protocol):

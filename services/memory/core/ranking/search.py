@@ -1,17 +1,17 @@
 """Hybrid search: how the answers of several searches become one. Pure.
 
-Text is ranked by BM25 over the archives searched, vectors by cosine, and the ranks are fused
-(`services/common/core/ranking.py`).
+Text is ranked by BM25 over the archives searched, vectors by cosine, and the scores are fused
+(`services/common/core/fusion.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from services.common.core import ranking
+from services.common.core.fusion import FusedScore, VectorScores, fuse_ranks, fuse_scores
 from services.common.core.ranking import any_of
 from services.memory.archives.model import Archive, EmbeddingModel
-from services.memory.passages.model import Passage
+from services.memory.passages.model import Passage, PassageKey, SearchMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +33,35 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class RankedPassage:
-    """A passage in the answer of one search; higher scores first."""
+    """A passage in the answer of one search; higher scores first.
+
+    whole: in a search by words, the score of a passage of usual length in which every word of the query stands once.
+    """
 
     archive_id: UUID
     passage_id: UUID
     score: float
+    whole: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class FusedPassage:
-    """A passage in the fused answer; `vector` and `text` are its scores in the lists in which it stands."""
+class VectorRanking:
+    """The answer by the vectors of one model; `weight`: see `fusion.VectorScores`."""
 
-    archive_id: UUID
-    passage_id: UUID
-    score: float
-    vector: float | None
-    text: float | None
+    passages: Sequence[RankedPassage]
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage found, with its scores."""
+    """A passage found, with its scores; before, after: its neighbours, where the query asks for them."""
 
     passage: Passage
     score: float
     vector_score: float | None
     text_score: float | None
+    before: Sequence[Passage] = ()
+    after: Sequence[Passage] = ()
 
 
 def scope_of(archives: Sequence[Archive]) -> Scope:
@@ -80,14 +83,23 @@ def _part(archives: Sequence[Archive]) -> Part:
 
 
 def fuse(
-    vector_lists: Sequence[Sequence[RankedPassage]], text_list: Sequence[RankedPassage], top_k: int
-) -> list[FusedPassage]:
-    """Returns the best `top_k` over all lists; one vector list per embedding model. Ties go to the better vector."""
-    fused = ranking.fuse([*map(_scores, vector_lists)], _scores(text_list), lambda key: key[1])
-    return [FusedPassage(*key, score, vector, text) for key, score, vector, text in fused[:top_k]]
+    rankings: Sequence[VectorRanking], texts: Sequence[RankedPassage], mode: SearchMode
+) -> list[FusedScore[PassageKey]]:
+    """Returns one order of all rankings, one for each embedding model and that by words.
+
+    A search of one kind by one ranking has its scores; one by vectors of several models goes by their ranks.
+    """
+    if mode is SearchMode.TEXT:
+        return [FusedScore(key, score, None, score) for key, score in _scores(texts).items()]
+    vectors = [VectorScores(_scores(one.passages), one.weight) for one in rankings]
+    if mode is SearchMode.HYBRID:
+        return fuse_scores(vectors, _scores(texts), texts[0].whole if texts else 0.0)
+    if len(vectors) == 1:
+        return [FusedScore(key, score, score, None) for key, score in vectors[0].scores.items()]
+    return fuse_ranks(vectors)
 
 
-def _scores(hits: Iterable[RankedPassage]) -> dict[tuple[UUID, UUID], float]:
+def _scores(hits: Iterable[RankedPassage]) -> dict[PassageKey, float]:
     return {(hit.archive_id, hit.passage_id): hit.score for hit in hits}
 
 

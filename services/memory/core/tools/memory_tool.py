@@ -10,6 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from services.common.core.refusals import Refused
+from services.common.core.storable import storable_name
 from services.memory.agents.model import AgentMemory
 from services.memory.blocks.model import Block, BlockDraft, Operation, validate
 from services.memory.core.editing import edits, patches
@@ -65,7 +66,7 @@ def command(arguments: Arguments, mint: Callable[[], UUID]) -> EditCommand | Pla
 
 def _label(arguments: Arguments, name: str) -> str:
     path = arguments.text(name)
-    label = path.strip().removeprefix("/").removeprefix("memories/")
+    label = storable_name(path).strip().removeprefix("/").removeprefix("memories/")
     if not label:
         raise Refused("TOOL_REFUSED", f'{name} is {path[:80]!r}, which names no block. Write "/memories/<label>".')
     return label

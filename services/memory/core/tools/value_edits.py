@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from services.common.core.storable import storable_name
 from services.memory.core.editing import diffs, edits
 from services.memory.core.editing.edits import Edit
 from services.memory.core.tools.arguments import Arguments
@@ -36,4 +37,4 @@ _LABELS: dict[str, Callable[[Arguments], str]] = {
 def label_of(tool_name: str, arguments: Arguments) -> str:
     """Returns the label of the block that the call means. Raises Refused."""
     read = _LABELS.get(tool_name)
-    return arguments.text("label") if read is None else read(arguments)
+    return storable_name(arguments.text("label")) if read is None else read(arguments)

@@ -17,6 +17,7 @@ from services.common.process_limits import limit_process
 from services.memory.core.file_text.kinds import FileFormat, SplitMode
 from services.memory.core.file_text.pages import LONGEST_TEXT, pages_of, storable
 from services.memory.files.parsing.splitting import cuts
+from services.memory.files.parsing.text import assumed_charset
 from services.memory.files.parsing.unreadable import Unreadable
 
 CPU_SECONDS = 60
@@ -64,7 +65,15 @@ def answer(kind: FileFormat, split_mode: SplitMode, data: bytes) -> Iterator[dic
             "text": page.text,
         }
         pages, line, place = pages + 1, page.last_line, place + len(pieces)
-    yield {"pages": pages, "lines": line, "characters": len(text), "chunks": place, "ending": ending}
+    charset = assumed_charset(data) if kind in (FileFormat.TEXT, FileFormat.HTML) else ""
+    yield {
+        "pages": pages,
+        "lines": line,
+        "characters": len(text),
+        "chunks": place,
+        "ending": ending,
+        "charset": charset,
+    }
 
 
 def main() -> None:

@@ -41,7 +41,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
 _PARSED = """
 UPDATE memory.files f
 SET status = CASE WHEN $6 > 0 THEN 3 ELSE 4 END, line_count = $4, char_count = $5, chunk_count = $6, ending = $8,
-    embedded_count = 0, upload_id = NULL, updated_at = now()
+    embedded_count = 0, upload_id = NULL, updated_at = now(),
+    media_type = f.media_type || CASE
+        WHEN $9::text = '' OR f.media_type LIKE '%charset=%' THEN '' ELSE '; charset=' || $9::text END
 WHERE f.organization_id = $1 AND f.id = $2 AND f.status = 2 AND f.upload_id = $3
     AND $7 = (SELECT count(*) FROM memory.file_pages p WHERE p.organization_id = $1 AND p.file_id = $2)
 RETURNING status
@@ -154,7 +156,7 @@ class PostgresIngestion:
             raise FileConflict from None
 
     async def finish_parsing(self, organization_id: UUID, work: Work, parsed: ParseSummary) -> FileStatus:
-        counts = (parsed.lines, parsed.characters, parsed.chunks, parsed.pages, parsed.ending)
+        counts = (parsed.lines, parsed.characters, parsed.chunks, parsed.pages, parsed.ending, parsed.charset)
         async with self._pool.acquire() as connection, connection.transaction():
             status = await connection.fetchval(_PARSED, organization_id, work.file.id, work.upload_id, *counts)
             if status is None:

@@ -119,6 +119,18 @@ def filter_condition(filters: PassageFilter, values: Values) -> str:
     return " AND ".join(conditions) or "true"
 
 
+def own_condition(filters: PassageFilter, values: Values) -> str:
+    """Returns a condition on passages `c` themselves."""
+    conditions = []
+    if filters.tags:
+        conditions.append(f"c.tags {'@>' if filters.match_all_tags else '&&'} {values.add(filters.tags)}::text[]")
+    if filters.start is not None:
+        conditions.append(f"c.created_at >= {values.add(filters.start)}")
+    if filters.end is not None:
+        conditions.append(f"c.created_at <= {values.add(filters.end)}")
+    return " AND ".join(conditions) or "true"
+
+
 async def select_by_filter(
     connection: Any, organization_id: UUID, part: Part, filters: PassageFilter, most: int
 ) -> Selection | None:

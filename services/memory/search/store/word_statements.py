@@ -8,7 +8,7 @@ the query's words (null: as many passages as are found), $7 these words as queri
 from services.common.core.ranking import BM25_B, BM25_K1
 from services.memory.core.ranking.search import Part
 from services.memory.passages.model import PassageFilter
-from services.memory.search.store.filters import COLUMNS, newest, within
+from services.memory.search.store.filters import COLUMNS, newest, own_condition, within
 from services.memory.sql.statements import Values
 
 # Without a plan for these very words and this tenant, or with a scan of all tenants' passages, a search could take
@@ -33,7 +33,7 @@ WITH candidate AS MATERIALIZED (
 ), weight AS MATERIALIZED (
     SELECT {weights} FROM candidate
 )
-SELECT archive_id, id, {score} AS score
+SELECT archive_id, id, {score} AS score, {whole} AS whole
 FROM candidate CROSS JOIN weight
 WHERE wanted
 ORDER BY score DESC, id
@@ -43,6 +43,8 @@ _FREQUENCY = "width_bucket(ts_rank('{{1,1,1,1}}', c.words, ($7::text[])[{n}]::ts
 _WEIGHT = """coalesce(($6::float8[])[{n}], ln(1 + (greatest($4::float8 - count(*) FILTER (WHERE f{n} > 0), 0) + 0.5)
         / (count(*) FILTER (WHERE f{n} > 0) + 0.5))) AS w{n}"""
 _SCORE = "w{n} * f{n} * {k} / (f{n} + length)"
+# A passage of usual length that has each word once: the rest of the score is 1.
+_WHOLE = "w{n}"
 
 
 def matching(query: str, most: int | None, values: Values) -> str:
@@ -64,7 +66,7 @@ def rank_statement(sources: list[str], words: int, part: Part, filters: PassageF
     """Returns the best by BM25 among the candidates of all sources, of which none may give what another does."""
     numbers = range(1, words + 1)
     return _RANKED.format(
-        filters=_filter_condition(filters, values),
+        filters=own_condition(filters, values),
         within=within(part),
         sources="\n    UNION ALL ".join(sources),
         k1=BM25_K1,
@@ -73,16 +75,5 @@ def rank_statement(sources: list[str], words: int, part: Part, filters: PassageF
         frequencies=", ".join(_FREQUENCY.format(n=n) for n in numbers),
         weights=", ".join(_WEIGHT.format(n=n) for n in numbers),
         score=" + ".join(_SCORE.format(n=n, k=BM25_K1 + 1) for n in numbers),
+        whole=" + ".join(_WHOLE.format(n=n) for n in numbers),
     )
-
-
-def _filter_condition(filters: PassageFilter, values: Values) -> str:
-    """Returns the filter on the passage itself, which is at hand."""
-    conditions = []
-    if filters.tags:
-        conditions.append(f"c.tags {'@>' if filters.match_all_tags else '&&'} {values.add(filters.tags)}::text[]")
-    if filters.start is not None:
-        conditions.append(f"c.created_at >= {values.add(filters.start)}")
-    if filters.end is not None:
-        conditions.append(f"c.created_at <= {values.add(filters.end)}")
-    return " AND ".join(conditions) or "true"

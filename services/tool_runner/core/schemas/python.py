@@ -1,6 +1,6 @@
 """A tool's JSON schema from its Python source, by syntax alone: nothing is imported, evaluated or run.
 
-Pure. The tool is the last function of the module; its name, docstring (Google style) and type hints give::
+Pure. The tool is the last function of the module; its name, docstring (of any style) and type hints give::
 
     {"name": ..., "description": ..., "parameters": {"type": "object", "properties": ..., "required": ...}}
 
@@ -17,10 +17,11 @@ from services.tool_runner.core.schemas.constraints import Schema
 from services.tool_runner.core.schemas.docstring import Docstring, parse_docstring
 from services.tool_runner.core.schemas.errors import SchemaError
 from services.tool_runner.core.schemas.rules import check_args_schema, check_schema, check_size, no_such_function
+from services.tool_runner.core.schemas.undefined import check_annotation, check_fields, check_names, defined_names
 
 STATE_PARAMETER = "agent_state"
-# Given by the runner at the call, or a habit of older tools; never by the model.
-HIDDEN_PARAMETERS = frozenset({STATE_PARAMETER, "request_heartbeat"})
+# Given by the runner at the call, left from a method, or a habit of older tools; never by the model.
+HIDDEN_PARAMETERS = frozenset({STATE_PARAMETER, "self", "request_heartbeat"})
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -44,7 +45,9 @@ def derive_schema(source: str, args_schema: Schema | None = None, description: s
         )
     parsed = parse_docstring(docstring)
     own_schema = check_args_schema(args_schema) if args_schema else None
-    parameters = own_schema or _parameters(function, parsed, SourceNames(module))
+    parameters = own_schema or _parameters(function, parsed, SourceNames(module), defined_names(module))
+    check_fields(module, defined_names(module))
+    check_names(module)
     schema = {"name": function.name, "description": parsed.description, "parameters": parameters}
     check_schema(schema)
     return schema
@@ -89,10 +92,13 @@ def _tool_function(module: ast.Module) -> _Function:
     return functions[-1]
 
 
-def _parameters(function: _Function, docstring: Docstring, names: SourceNames) -> Schema:
+def _parameters(function: _Function, docstring: Docstring, names: SourceNames, defined: frozenset[str]) -> Schema:
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for argument, default in _arguments(function):
+        if argument.annotation:
+            where = f"parameter {argument.arg!r} of function {function.name!r}: "
+            check_annotation(argument.annotation, defined, where)
         properties[argument.arg] = _property(function, argument, docstring, names)
         if default is None and not (argument.annotation and is_optional(argument.annotation, names)):
             required.append(argument.arg)

@@ -53,11 +53,13 @@ class NotAnObject(ValueError):
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Returns the arguments; "" counts as none. Raises NotAnObject."""
+    """Returns the arguments; "" counts as none, and a text that is an object's JSON as that. Raises NotAnObject."""
     if len(text) > MOST_BYTES:
         raise NotAnObject(f"the arguments have {len(text)} characters; at most {MOST_BYTES} are accepted")
     try:
         value = json.loads(text or "{}", parse_constant=_refuse)
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            value = json.loads(value, parse_constant=_refuse)
     except RecursionError:
         raise NotAnObject("the arguments are too deeply nested") from None
     except ValueError as error:
@@ -78,6 +80,11 @@ def hash_arguments(text: str) -> str:
     except NotAnObject:
         canonical = text
     return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def names_of(parameters: Schema) -> list[str]:
+    """Returns the names of the arguments that are the tool's own, in the schema's order."""
+    return [name for name in parameters.get("properties") or {} if name not in HABITS]
 
 
 def without_habits(parameters: Schema) -> Schema:

@@ -1,16 +1,18 @@
 """Commands of npx or uvx: packages to install beforehand, and the program to run of them. Pure.
 
     npx -y @modelcontextprotocol/server-everything stdio  ->  that package, its one program, the argument `stdio`
+    uv run --directory /srv/mine server.py                ->  that script, with the Python of the folder's .venv
     uvx --from mcp-server-git==2025.1 mcp-server-git      ->  that package, the program named
 
 Nothing is installed when the program runs: its sandbox has no network but what the server's `network` allows.
+A package's program is run as `node FILE`, as npx comes to: programs look at `argv` and at `require.main`.
 """
 
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from services.common.core.refusals import Refused
 from services.tool_runner.core.job import Language
@@ -19,29 +21,32 @@ from services.tool_runner.mcp_servers.model import INVALID
 # By what people write: the words of the command, and whose packages they are.
 _NPM: tuple[tuple[str, ...], ...] = (("npx",), ("npm", "exec"), ("npm", "x"))
 _PIP: tuple[tuple[str, ...], ...] = (("uvx",), ("uv", "tool", "run"), ("pipx", "run"))
+_PYTHONS = frozenset({"python", "python3"})
 _NODES = frozenset({"node", "nodejs"})
+# How to install is Loci's affair: these change nothing here.
 _FLAGS = frozenset(
-    {"-y", "--yes", "-q", "--quiet", "--no-install", "--prefer-offline", "--no-cache", "--isolated", "--"}
+    {
+        "-y",
+        "--yes",
+        "-q",
+        "--quiet",
+        "-v",
+        "--verbose",
+        "--no-install",
+        "--no-audit",
+        "--no-fund",
+        "--no-progress",
+        "--",
+    }
+    | {"--prefer-offline", "--prefer-online", "--offline", "--no-cache", "-n", "--isolated", "--ignore-existing"}
+    | {"--refresh", "--reinstall", "--upgrade", "-U", "--no-config", "--native-tls", "--legacy-peer-deps", "--force"}
 )
+_UV_FLAGS = frozenset({"--no-project", "--frozen", "--locked", "--no-sync", "--offline", "--script", "-s", "--no-dev"})
+_UV_VALUES = ("--directory", "--project", "--with")
 _PIP_SPEC = re.compile(r"(?P<name>[A-Za-z0-9._-]+(\[[A-Za-z0-9._,-]+\])?)(?P<version>[@=<>~!].*)?")
 
-_RUN_NODE = """
-const { pathToFileURL } = require("url"), path = require("path"), fs = require("fs");
-const [name, wanted, ...args] = process.argv.slice(1);
-const folder = process.env.NODE_PATH.split(":").map((one) => path.join(one, name)).find((one) => fs.existsSync(one));
-if (!folder) { console.error(`the package ${name} is not there`); process.exit(127); }
-const { bin } = JSON.parse(fs.readFileSync(path.join(folder, "package.json"), "utf8"));
-const bins = typeof bin === "string" ? { [name.split("/").pop()]: bin } : bin || {};
-const names = Object.keys(bins), usual = name.split("/").pop();
-const chosen = wanted || (names.length === 1 ? names[0] : usual);
-if (!bins[chosen]) {
-  console.error(`${name} has the programs ${names.join(", ") || "none"}, not ${chosen}`);
-  process.exit(127);
-}
-const program = path.join(folder, bins[chosen]);
-process.argv = [process.argv[0], program, ...args];
-import(pathToFileURL(program));
-"""
+_RUN_NODE = Path(__file__).with_name("npm_program.py").read_text()
+_RUN_UV = Path(__file__).with_name("uv_program.py").read_text()
 _RUN_PYTHON = """
 import sys
 from importlib.metadata import entry_points
@@ -71,6 +76,8 @@ def program_of(command: str, args: Sequence[str]) -> Program:
     for beginning in _PIP:
         if words[: len(beginning)] == beginning:
             return _pip(words[len(beginning) :])
+    if words[:2] == ("uv", "run"):
+        return _uv_run(words[2:])
     # Sandboxes hold the one or the other.
     return Program((command, *args), Language.NODE if words[0] in _NODES else Language.PYTHON)
 
@@ -82,8 +89,7 @@ def _npm(words: Sequence[str]) -> Program:
     spec, program = (packages[0], rest[0] if rest else "") if packages else (rest[0], "")
     name, version = _npm_parts(spec)
     needed = [{"name": name, "version": version}, *(_package_name(*_npm_parts(other)) for other in packages[1:])]
-    # Node takes the words behind the program for its own arguments; "--" ends its options.
-    argv = ("node", "-e", _RUN_NODE, "--", name, program, *rest[1:])
+    argv = ("python3", "-I", "-S", "-c", _RUN_NODE, name, program, *rest[1:])
     return Program(argv, Language.NODE, json.dumps(needed))
 
 
@@ -97,7 +103,31 @@ def _pip(words: Sequence[str]) -> Program:
     if not named and packages:
         needed.insert(0, _package_name(*_pip_parts(rest[0])))
     program = rest[0] if named else _pip_parts(rest[0])[0].partition("[")[0]
-    return Program(("python3", "-c", _RUN_PYTHON, program, *rest[1:]), Language.PYTHON, json.dumps(needed))
+    if named and program in _PYTHONS:
+        return Program(("python3", "-P", *rest[1:]), Language.PYTHON, json.dumps(needed))
+    # -P: what lies in the working folder is no module of the program's.
+    return Program(("python3", "-P", "-c", _RUN_PYTHON, program, *rest[1:]), Language.PYTHON, json.dumps(needed))
+
+
+def _uv_run(words: Sequence[str]) -> Program:
+    """Own code: in its project's environment, or in the packages that `--with` names."""
+    folder, packages, rest = "", list[str](), list(words)
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "--module", "-"):
+        option, _, value = rest.pop(0).partition("=")
+        if option in _UV_VALUES and not value and not rest:
+            raise _refusal(f"{option} names nothing")
+        value = value or (rest.pop(0) if option in _UV_VALUES else "")
+        if option in ("--directory", "--project"):
+            folder = value
+        elif option == "--with":
+            packages += value.split(",")
+        elif option not in (*_FLAGS, *_UV_FLAGS):
+            raise _refusal(f"the option {option[:50]} of uv run is not known here; leave it out")
+    if not rest:
+        raise _refusal("uv run: it names no program")
+    needed = [_package_name(*_pip_parts(spec)) for spec in packages]
+    argv = ("python3", "-P", "-c", _RUN_UV, folder, *rest)
+    return Program(argv, Language.PYTHON, json.dumps(needed) if needed else "")
 
 
 def _options(words: Sequence[str], named: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -110,6 +140,10 @@ def _options(words: Sequence[str], named: Sequence[str]) -> tuple[list[str], lis
             if not value and not left:
                 raise _refusal(f"{option} names no package")
             packages.append(value or left.pop(0))
+        elif option in ("--python", "-p"):
+            raise _refusal(
+                f"{option}: the Python of the sandbox runs it; leave it out, or choose another image or machine"
+            )
         elif option not in _FLAGS:
             raise _refusal(f"the option {option[:50]} of npx or uvx is not known here; leave it out")
     return packages, left

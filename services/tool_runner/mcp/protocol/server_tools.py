@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
+from services.common.core.schema_forms import unresolved_reference
 from services.tool_runner.core.model import Tool, ToolType
 from services.tool_runner.core.storable import storable
+from services.tool_runner.mcp.protocol.input_schemas import modern
 
 JsonObject = dict[str, Any]
 
@@ -80,15 +82,22 @@ def _problem_of(item: Any, name: str, offers: Mapping[str, ServerTool]) -> str:
         return f"its name is longer than {_MOST_PROBLEM} characters"
     if name in offers:
         return "the server lists another tool of this name"
-    schema = item.get("inputSchema", {})
+    if problem := _unwieldy(item.get("inputSchema")):
+        return problem
+    execution = item.get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+        return "it runs as a task only (execution.taskSupport), and Loci calls tools without tasks"
+    schema = modern(item.get("inputSchema"))
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         return "its inputSchema is not a JSON Schema of type object"
-    if not isinstance(schema.get("properties", {}), dict):
+    if not isinstance(schema.get("properties") or {}, dict):
         return "the properties of its inputSchema are not an object"
-    return _unwieldy(schema)
+    if reference := unresolved_reference(schema):
+        return f"its inputSchema refers to {reference[:100]}, which it does not define"
+    return ""
 
 
-def _unwieldy(schema: JsonObject) -> str:
+def _unwieldy(schema: Any) -> str:
     """Returns what makes a schema one that nobody can use; looked at without recursion."""
     left: list[tuple[Any, int]] = [(schema, 1)]
     nodes = 0
@@ -112,8 +121,7 @@ def _unwieldy(schema: JsonObject) -> str:
 
 
 def _offer(item: JsonObject, name: str) -> ServerTool:
-    parameters = {"type": "object", "properties": {}, **item.get("inputSchema", {})}
-    parameters.pop("$schema", None)
+    parameters = {"type": "object", "properties": {}, **modern(item.get("inputSchema"))}
     described = item.get("description") or item.get("title") or ""
     annotations = item.get("annotations")
     read_only = isinstance(annotations, dict) and annotations.get("readOnlyHint") is True

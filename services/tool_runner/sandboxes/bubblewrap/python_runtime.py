@@ -41,6 +41,7 @@ class PythonRuntime:
     executable: str
     mounts: tuple[str, ...]
     links: tuple[tuple[str, str], ...]
+    version: tuple[int, ...] = ()
 
 
 async def find_runtimes() -> list[PythonRuntime]:
@@ -90,7 +91,8 @@ def _runtime(answer: list[Any]) -> PythonRuntime | None:
         return None
     present = [os.path.realpath(path) for path in paths if os.path.exists(path)]
     links = tuple((os.readlink(path), path) for path in ("/lib", "/lib64") if os.path.islink(path))
-    return PythonRuntime(present[0], tuple(dict.fromkeys(present + _libraries(multiarch))), links)
+    mounts = tuple(dict.fromkeys(present + _libraries(multiarch)))
+    return PythonRuntime(present[0], mounts, links, tuple(version))
 
 
 def _libraries(multiarch: str) -> list[str]:

@@ -13,7 +13,7 @@ import platform
 import random
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from services.tool_runner.layers.cache import unpack_layer
 from services.tool_runner.sandboxes.bubblewrap.cgroups import Cgroup, Cgroups, find_cgroups
 from services.tool_runner.sandboxes.bubblewrap.node_runtime import NodeRuntime, find_node
 from services.tool_runner.sandboxes.bubblewrap.orphans import end_orphans, mark_of_this_process
+from services.tool_runner.sandboxes.bubblewrap.packages import Packages, find_packages
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime, compile_files, find_runtimes
-from services.tool_runner.sandboxes.bubblewrap.spec import FIRST_UID, SANDBOXES, command
+from services.tool_runner.sandboxes.bubblewrap.spec import FIRST_UID, SANDBOXES, command, home_uid
 from services.tool_runner.sandboxes.bubblewrap.worker import BubblewrapWorker, StartedBwrap
 from services.tool_runner.sandboxes.pool import PooledSandbox
 from services.tool_runner.sandboxes.ports import Shape
@@ -87,6 +88,7 @@ class BubblewrapSource:
         # In no order: the kernel counts processes by user, and another runner of this machine begins somewhere else.
         self._free_uids = random.sample(range(FIRST_UID, FIRST_UID + SANDBOXES), SANDBOXES)
         self._node: NodeRuntime | None = None
+        self._packages: Packages | None = None
         self._finding = asyncio.Lock()
 
     async def start(self, shape: Shape, tenant: str) -> BubblewrapWorker:
@@ -94,19 +96,20 @@ class BubblewrapSource:
         if shape.language is Language.NODE:
             async with self._finding:
                 self._node = self._node or await find_node()
+        elif self._packages is None:
+            async with self._finding:
+                self._packages = self._packages or await self._find_packages()
         layer = await _unpack(shape.layer) if shape.layer else None
-        if not self._free_uids:
-            raise SandboxUnavailable(f"{SANDBOXES} sandboxes are at work; try again")
-        uid = self._free_uids.pop()
+        uid, free = await self._user(shape)
         cgroup: Cgroup | None = None
         try:
             cgroup = self._new_cgroup(shape)
             started = await self._run_bwrap(shape, uid, layer)
-            worker = BubblewrapWorker(started, cgroup, lambda: self._free_uids.append(uid))
+            worker = BubblewrapWorker(started, cgroup, free)
         except BaseException:
             if cgroup:
                 cgroup.remove()
-            self._free_uids.append(uid)
+            free()
             raise
         try:
             await worker.begin()
@@ -115,11 +118,31 @@ class BubblewrapSource:
             raise
         return worker
 
+    async def _user(self, shape: Shape) -> tuple[int, Callable[[], None]]:
+        """Returns the user of a worker, where this process is root, and what frees it."""
+        if home := shape.host.home:
+            try:
+                await asyncio.to_thread(give_home, home, home_uid(home))
+            except OSError as error:
+                raise SandboxUnavailable(f"the program's folder {home} cannot be used: {error}") from error
+            return home_uid(home), lambda: None
+        if not self._free_uids:
+            raise SandboxUnavailable(f"{SANDBOXES} sandboxes are at work; try again")
+        uid = self._free_uids.pop()
+        return uid, lambda: self._free_uids.append(uid)
+
     async def close(self) -> None:
         """Workers end each for itself."""
         node, self._node = self._node, None
         if node:
             await asyncio.to_thread(node.discard)
+        packages, self._packages = self._packages, None
+        if packages:
+            await asyncio.to_thread(packages.discard)
+
+    async def _find_packages(self) -> Packages:
+        is_same = self._place.python.version == sys.version_info[:2]
+        return await asyncio.to_thread(find_packages) if is_same else Packages()
 
     def _new_cgroup(self, shape: Shape) -> Cgroup | None:
         try:
@@ -131,18 +154,21 @@ class BubblewrapSource:
         """Starts bwrap, which waits with the start of the worker until it may go on."""
         place = self._place
         files = {path: _pipe_with(content) for path, content in place.files.items()}
+        etc = {name: _pipe_with(content) for name, content in _etc(shape).items()}
         seccomp = _pipe_with(place.seccomp)
         (info, info_write), (errors, errors_write), (block, unblock) = os.pipe(), os.pipe(), os.pipe()
-        theirs = (*files.values(), seccomp, info_write, block)
+        theirs = (*files.values(), *etc.values(), seccomp, info_write, block)
         try:
             argv = command(
                 place.bwrap,
                 shape,
                 uid,
                 python=place.python,
+                packages=self._packages or Packages(),
                 node=self._node if shape.language is Language.NODE else None,
                 layer=layer,
                 files=files,
+                etc=etc,
                 seccomp=seccomp,
                 info=info_write,
                 block=block,
@@ -159,6 +185,24 @@ class BubblewrapSource:
             for descriptor in (*theirs, errors_write):
                 os.close(descriptor)
         return StartedBwrap(child, info, errors, unblock)
+
+
+def give_home(home: str, uid: int) -> None:
+    """Makes a home that user's, where this process is root; it has been, but for the first time."""
+    if os.geteuid() != 0 or os.stat(home).st_uid == uid:
+        return
+    for _, folders, files, here in os.fwalk(home):
+        for name in (*folders, *files):
+            os.chown(name, uid, uid, dir_fd=here, follow_symlinks=False)
+    os.chown(home, uid, uid)  # last: it says that all of it is done
+
+
+def _etc(shape: Shape) -> dict[str, bytes]:
+    """Returns the files by which programs find the hosts that their sandbox answers for."""
+    if not shape.host.names:
+        return {}
+    lines = ("127.0.0.1 localhost", *(f"{address} {name}" for name, address in shape.host.names))
+    return {"hosts": "".join(f"{line}\n" for line in lines).encode(), "nsswitch.conf": b"hosts: files\n"}
 
 
 async def _unpack(layer: Layer) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.tool_runner.core.job import MIB
+from services.tool_runner.core.job import MIB, HostFolder
 from services.tool_runner.sandboxes.seccomp import container_profile
 
 SANDBOX_LABEL = "loci.sandbox"
@@ -30,7 +30,7 @@ class ContainerRequest:
     processes: int
     cpus: float
     disk: int
-    host_folders: tuple[str, ...] = ()
+    host_folders: tuple[HostFolder, ...] = ()
 
 
 MOST: Mapping[str, Any] = {"memory": 4096 * MIB, "processes": 512, "cpus": 4.0, "disk": 2048 * MIB}
@@ -44,7 +44,7 @@ def read_request(fields: Mapping[str, Any]) -> ContainerRequest:
         fields["language"],
         str(fields["layer"]),
         **{name: min(fields[name], MOST[name]) for name in MOST},
-        host_folders=tuple(map(str, fields.get("host_folders", ()))),
+        host_folders=tuple(HostFolder(str(path), bool(writable)) for path, writable in fields.get("host_folders", ())),
     )
 
 
@@ -88,7 +88,7 @@ def container_config(
             "SecurityOpt": ["no-new-privileges", "seccomp=" + json.dumps(container_profile(machine))],
             "Tmpfs": dict.fromkeys(("/work", "/tmp", "/inputs"), tmpfs),
             "Mounts": [
-                {"Type": "bind", "Source": folder, "Target": folder, "ReadOnly": True}
+                {"Type": "bind", "Source": folder.path, "Target": folder.path, "ReadOnly": not folder.writable}
                 for folder in request.host_folders
             ],
             "ShmSize": request.disk,

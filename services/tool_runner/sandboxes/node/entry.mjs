@@ -18,8 +18,8 @@ import { compile, warmUp } from "./compiling.mjs";
 import { failure, raised } from "./failures.mjs";
 import { defineClient, State } from "./given.mjs";
 import { Modules } from "./modules.mjs";
-import { useProxy } from "./network.mjs";
-import { encode } from "./results.mjs";
+import { useProxy } from "./network.cjs";
+import { encode, settled } from "./results.mjs";
 
 const JOB_FD = 3;
 const OUTCOME_FD = 4;
@@ -74,7 +74,7 @@ function exited(code, asked) {
 async function call(program, modules, job) {
   watchProcess(program, exited);
   const state = new State(job.agent_state);
-  const value = await callWith(await program.run(modules), job, state.value);
+  const value = await settled(await callWith(await program.run(modules), job, state.value), job.limits.result);
   finish({ ...encode(value, job.limits.result), edits: state.edits() });
 }
 
@@ -83,7 +83,7 @@ async function script(program, modules, job) {
   let value;
   let done = false;
   watchProcess(program, (code, asked) =>
-    code || !(asked || done) ? exited(code, asked) : encode(value, job.limits.result, { orText: true }),
+    code || !(asked || done) ? exited(code, asked) : encode(value, job.limits.result),
   );
   value = await program.run(modules);
   done = true;

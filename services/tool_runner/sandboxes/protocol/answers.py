@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
+from services.common.core.json_text import well_formed_json
 from services.tool_runner.core.job import MIB, ExitReason, File, Job, Limits, Mode, Output, Result, ToolError
 from services.tool_runner.core.storable import storable
 from services.tool_runner.sandboxes.protocol.connections import BadWorker
@@ -117,7 +118,7 @@ def _parse(body: bytes) -> Result:
             return replace(common, reason=ExitReason.BAD_RESULT, error=error)
         if reason is ExitReason.OK:
             edits = tuple((_text(label), _text(value)) for label, value in fields.get("edits") or ())
-            return replace(common, result=_text(fields["result"]), block_edits=edits)
+            return replace(common, result=well_formed_json(_text(fields["result"])), block_edits=edits)
         error = ToolError(**{name: _text(fields["error"][name]) for name in ("type", "message", "traceback")})
         return replace(common, error=error)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as problem:

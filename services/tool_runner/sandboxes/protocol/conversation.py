@@ -163,6 +163,7 @@ def _job_fields(job: Job, *, counted: bool) -> dict[str, Any]:
         "function": job.function,
         "arguments": dict(job.arguments),
         "parameters": list(job.parameters or job.arguments),
+        "schema": dict(job.schema),
         "environment": dict(job.environment),
         "argv": list(job.argv),
         "agent_state": job.agent_state,

@@ -4,8 +4,8 @@ A frame is one byte of kind, four of length (big endian), and that many bytes. I
 
     worker  HELLO       "LOCI-WORKER 2 python" (or node): ready for a job
     runner  JOB         JSON: nonce, mode, source, function, arguments, parameters (their names in the schema's order),
-                        environment, limits, argv, agent_state, client, network (whether connections may be opened),
-                        authority (PEM), session (more may come)
+                        schema (what the client said they are, or {}), environment, limits, argv, agent_state, client,
+                        network (whether connections may be opened), authority (PEM), session (more may come)
     runner  FILE, DATA  an input file: its name, then its content in chunks; for each
     runner  GO          run it
             ... while it runs, in any order:

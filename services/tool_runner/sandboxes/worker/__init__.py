@@ -11,8 +11,11 @@ leaves as its outcome is rebuilt from its expected parts.
     frames    what goes over stdin and stdout             starting  the three kinds of processes, behind their pipes
     relay     the proxy's door: connections as frames     tool      a process becomes the tool's, is limited, ends
     output    what is printed: pieces, limits             running   what such a process does, in Python
-    files     /inputs, what is made in /work, clearing    state     `agent_state` and `client`
-                                                          outcome   how it ended: encoded there, checked here
+    files     /inputs, what is made in /work, clearing    loading   the source becomes a module
+    outcome   how it ended: encoded there, checked here   annotated arguments as annotations say they are
+                                                          objects   arguments whose class is nowhere
+                                                          results   what was returned, as JSON
+                                                          state     `agent_state` and `client`
 
 Files given to a call lie in /inputs, mode 0444 in folders of mode 0555. The tool has the same user, so modes alone
 would not hold: where the kernel has Landlock (5.13; all of it here from 6.2 on), the tool's processes can change

@@ -7,7 +7,7 @@ import sys
 
 if __name__ == "__main__":
     if sys.flags.no_site:  # packages are found; what they do when Python starts is not done
-        sys.path += filter(os.path.isdir, site.getsitepackages())
+        sys.path += filter(os.path.isdir, (*site.getsitepackages(), "/opt/loci/packages"))
         for add in (site.setquit, site.setcopyright, site.sethelper):
             add()
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

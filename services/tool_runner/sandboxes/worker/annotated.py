@@ -1,14 +1,18 @@
 """Arguments of JSON as what a function's annotations say they are: models, dataclasses, Enums, dates, sets.
 
-What is annotated as str, int, list and the like goes as it came, and so does what no annotation can be found for; a
-value that its own class refuses is the tool's error.
+What is annotated as str, int, list and the like goes as it came. Objects whose class cannot be found, and those without
+an annotation where the client gave a schema, have attributes: see `objects.py`. A value that its own class refuses is
+the tool's error.
 """
 
 import collections.abc
 import enum
 from typing import Any
 
+from .objects import as_object
+
 _AS_IT_IS = frozenset({"str", "int", "float", "bool", "list", "dict", "None", "Any", "object"})
+_UNSAID = object()
 _SEQUENCES = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 _SETS = {set: set, frozenset: frozenset, collections.abc.Set: set, collections.abc.MutableSet: set}
 _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
@@ -23,19 +27,34 @@ _FROM_TEXT = {
 }
 
 
-def as_annotated(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments for this function. Raises whatever a class of the tool's raises."""
+def as_annotated(function: Any, arguments: dict[str, Any], schema: Any = None) -> dict[str, Any]:
+    """Returns the arguments for this function. `schema`: what the client said they are, empty where it said nothing.
+
+    Raises whatever a class of the tool's raises.
+    """
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     try:
         annotations = function.__annotations__
     except (AttributeError, NameError):  # a callable of another kind; a name that is there for type checkers only
-        return arguments
+        annotations = {}
     names = getattr(function, "__globals__", {})
+    known = schema.get("properties", {}) if schema else {}
     return {
-        name: value if _is_plain(annotations.get(name)) else _convert(annotations[name], value, names)
+        name: _argument(annotations.get(name), value, names, known.get(name) if schema else _UNSAID)
         for name, value in arguments.items()
     }
+
+
+def _argument(annotation: Any, value: Any, names: dict[str, Any], schema: Any) -> Any:
+    """Returns one argument. `schema`: _UNSAID where the client gave none."""
+    if annotation is None:
+        return value if schema is _UNSAID else as_object(value, schema)
+    if value is None or _is_plain(annotation):
+        return value
+    if (resolved := _resolve(annotation, names)) is None:
+        return as_object(value, schema)
+    return _convert(resolved, value, names)
 
 
 def _is_plain(annotation: Any) -> bool:
@@ -45,8 +64,10 @@ def _is_plain(annotation: Any) -> bool:
 
 def _convert(annotation: Any, value: Any, names: dict[str, Any]) -> Any:
     annotation = _resolve(annotation, names)
-    if value is None or annotation is None or _is_plain(annotation):
+    if value is None or (annotation is not None and _is_plain(annotation)):
         return value
+    if annotation is None:
+        return as_object(value)
     if inner := getattr(annotation, "__args__", ()):
         return _in_form(annotation, inner, value, names)
     return _build(annotation, value, names) if isinstance(annotation, type) else value
@@ -121,7 +142,10 @@ def _build(kind: type, value: Any, names: dict[str, Any]) -> Any:
         if hasattr(kind, "__dataclass_fields__"):
             fields = kind.__dataclass_fields__
             return kind(**{n: _convert(fields[n].type if n in fields else None, v, names) for n, v in value.items()})
-        return value
+        if hasattr(kind, "_fields"):  # a NamedTuple
+            types = kind.__annotations__
+            return kind(**{name: _convert(types.get(name), part, names) for name, part in value.items()})
+        return value if issubclass(kind, dict) else as_object(value)
     if issubclass(kind, enum.Enum) and not isinstance(value, kind):
         return kind(value)
     make = _FROM_TEXT.get((kind.__module__.partition(".")[0], kind.__name__))

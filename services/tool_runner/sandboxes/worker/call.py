@@ -12,7 +12,7 @@ from .frames import WINDOW, Wire
 from .outcome import Outcome, check, failure, frame
 from .output import OutputCapture
 from .relay import Door, environment
-from .starting import ToolProcess, start_node, start_program, start_python
+from .starting import ToolProcess, node_options, start_node, start_program, start_python
 
 _LOOK_SECONDS = 0.05
 _NODE_PARTS = ("mode", "source", "function", "arguments", "parameters", "agent_state", "client", "limits")
@@ -32,6 +32,8 @@ class Call:
         seconds = self._limits["seconds"]
         self._deadline = time.monotonic() + seconds if seconds else None
         names = job["environment"] | environment(network=job["network"], authority=job["authority"])
+        if self._is_program and job["network"]:
+            names |= node_options(names)
         self._kills = tool.memory_kills()  # of earlier calls of a session, or of a host
         self._process = _begin(job, names, warm, language=language, memory=memory)
         self._feed = InputFeed(self._process.feed, wire if self._is_program else None)

@@ -1,6 +1,5 @@
 """The outcome of a call as JSON data: {reason, result} or {reason, error {type, message, traceback}}; with `edits`."""
 
-import enum
 import importlib
 import json
 from typing import Any
@@ -25,44 +24,6 @@ def raised_outcome(error: BaseException, source: str) -> Outcome:
     return failure("raised", type(error).__name__, text_of(error), _own_frames(error, source))
 
 
-def encode(value: Any, limit: int, *, or_text: bool) -> Outcome:
-    """Returns the value as JSON of at most `limit` bytes; `or_text`: its repr where it is none.
-
-    Raises what a __str__, __repr__ or model_dump of the tool's own does.
-    """
-    try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=None if or_text else _plain)
-    except (ValueError, TypeError, RecursionError) as error:
-        if or_text:
-            return encode(repr(value), limit, or_text=False)
-        why = "too deeply nested" if isinstance(error, RecursionError) else text_of(error)
-        message = f"the tool returned a {type(value).__name__} that is not JSON: {why}"
-        return failure("bad_result", type(error).__name__, message)
-    size = len(text.encode("utf-8", "replace"))
-    if size > limit:
-        message = f"the result has {size} bytes of JSON; at most {limit} are accepted"
-        return failure("output_too_large", "ValueError", message)
-    return {"reason": "ok", "result": text}
-
-
-def _plain(value: Any) -> Any:
-    """Returns what JSON lacks, as what it has; anything else as its text, as the reference server gives it."""
-    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        return importlib.import_module("dataclasses").asdict(value)
-    if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
-        return dump(mode="json")
-    if callable(iso := getattr(value, "isoformat", None)) and not isinstance(value, type):
-        return iso()
-    match value:
-        case set() | frozenset():
-            return list(value)
-        case enum.Enum():
-            return value.value
-        case bytes():
-            return value.decode("utf-8", "replace")
-    return str(value)
-
-
 def text_of(error: BaseException) -> str:
     """Returns the exception's message; what it raises in turn is not allowed to matter."""
     try:
@@ -82,8 +43,14 @@ def _own_frames(error: BaseException, source: str) -> str:
 
 def frame(data: Any) -> bytes:
     """Returns 4 bytes of length and JSON. Escapes are few: an outcome is at most about twice its contents."""
-    body = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
+    text = json.dumps(data, ensure_ascii=False)
+    body = (text if text.isascii() else whole_characters(text)).encode()
     return len(body).to_bytes(4, "big") + body
+
+
+def whole_characters(text: str) -> str:
+    """Returns the text with halves of characters joined; a lonely one becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def check(body: bytes) -> Outcome:

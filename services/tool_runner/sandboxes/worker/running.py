@@ -6,8 +6,15 @@ import types
 from typing import Any
 
 from .annotated import as_annotated
-from .outcome import TOOL_FILE, Outcome, encode, raised_outcome
+from .loading import load
+from .objects import as_object
+from .outcome import TOOL_FILE, Outcome, raised_outcome
+from .results import encode
 from .state import Client, State
+
+# Never the model's: the agent, and what is left from a method.
+_HIDDEN = ("agent_state", "self")
+_VAR_KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
 
 
 def run(job: dict[str, Any]) -> Outcome:
@@ -25,18 +32,37 @@ def run(job: dict[str, Any]) -> Outcome:
 
 def _call(job: dict[str, Any], state: State) -> Any:
     module = _module("tool", job)
-    exec(compile(job["source"], TOOL_FILE, "exec"), module.__dict__)
+    load(job["source"], TOOL_FILE, module)
     function = _function(module, job["function"])
     names, needed = _parameters(function)
     # An argument that may be left out and has no default is None (Optional[T]).
     missing = dict.fromkeys(needed)
     injected = {"agent_state": state.value} if "agent_state" in names and state.value is not None else {}
-    return _await_result(function(**(missing | as_annotated(function, job["arguments"]) | injected)))
+    arguments = _by_name(job, names, needed, function)
+    converted = as_annotated(function, arguments, job["schema"])
+    return _await_result(function(**(missing | converted | injected)))
+
+
+def _by_name(job: dict[str, Any], names: list[str], needed: list[str], function: Any) -> dict[str, Any]:
+    """Returns the arguments by the names of parameters: the only one, if no argument has its name, takes them all."""
+    arguments: dict[str, Any] = job["arguments"]
+    own = [name for name in names if name not in _HIDDEN]
+    known = {*job["schema"].get("properties", ()), *arguments}
+    if not job["schema"] or len(own) != 1 or own[0] not in needed or own[0] in known or _takes_any(function):
+        return arguments
+    return {own[0]: as_object(arguments, job["schema"])}
+
+
+def _takes_any(function: Any) -> bool:
+    """Returns whether it has `**words`."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & _VAR_KEYWORDS)
 
 
 def _function(module: types.ModuleType, name: str) -> Any:
     """Returns the function of this name; the last that the source defines, for a tool that was named otherwise."""
-    if (named := getattr(module, name, None)) is not None:
+    if callable(named := getattr(module, name, None)):
         return named
     functions = (value for value in vars(module).values() if isinstance(value, types.FunctionType))
     own = [function for function in functions if function.__code__.co_filename == TOOL_FILE]
@@ -86,6 +112,8 @@ def _module(name: str, job: dict[str, Any]) -> types.ModuleType:
 
 
 def _await_result(value: Any) -> Any:
+    if hasattr(type(value), "__anext__"):
+        value = _items(value)
     if not hasattr(type(value), "__await__"):
         return value
     # asyncio is imported by who needs it: it would double the start of every worker.
@@ -93,4 +121,9 @@ def _await_result(value: Any) -> Any:
 
 
 async def _wait_for(value: Any) -> Any:
-    return await value
+    value = await value
+    return await _items(value) if hasattr(type(value), "__anext__") else value
+
+
+async def _items(generator: Any) -> list[Any]:
+    return [item async for item in generator]

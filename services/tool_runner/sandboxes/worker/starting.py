@@ -10,6 +10,7 @@ from .tool import fork_program, fork_python
 _HEAP_SHARE = 0.75  # of a worker's memory, for Node's heap
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _ENTRY = os.path.join(_HOME, "node", "entry.mjs")
+_PROXY = os.path.join(_HOME, "node", "program.cjs")
 _LAYER_PATHS = {"PYTHONPATH": "layer/python", "NODE_PATH": "layer/node_modules"}
 _LAYER_PROGRAMS = ("layer/python/bin", "layer/node_modules/.bin")
 
@@ -37,6 +38,13 @@ def layer_environment() -> dict[str, str]:
     found = {name: path for name, part in _LAYER_PATHS.items() if os.path.isdir(path := os.path.join(_HOME, part))}
     programs = [path for part in _LAYER_PROGRAMS if os.path.isdir(path := os.path.join(_HOME, part))]
     return found | ({"PATH": ":".join((*programs, os.environ.get("PATH", os.defpath)))} if programs else {})
+
+
+def node_options(environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variable that leads a program's Node, and each that it starts, to the proxy; none without Node."""
+    if not os.path.isfile(_PROXY):
+        return {}
+    return {"NODE_OPTIONS": f"--require={_PROXY} {environment.get('NODE_OPTIONS', '')}".strip()}
 
 
 def start_python(job: dict[str, Any], environment: Mapping[str, str]) -> ToolProcess:

@@ -55,7 +55,7 @@ def fork_python(job: dict[str, Any], environment: Mapping[str, str], ends: Mappi
 def _find_layer() -> None:
     """Puts its packages before those that are installed, not before Python's own."""
     if layer := os.environ.get("PYTHONPATH"):
-        installed = (place for place, path in enumerate(sys.path) if path.endswith("-packages"))
+        installed = (place for place, path in enumerate(sys.path) if path.endswith("packages"))
         sys.path.insert(next(installed, len(sys.path)), layer)
 
 
@@ -72,7 +72,7 @@ def fork_program(
         try:
             os.execvpe(argv[0], argv, {**os.environ, **environment})
         except OSError as error:
-            os.write(2, f"{argv[0]} cannot be started: {error}\n".encode())
+            os.write(2, f"{argv[0]} cannot be started: {error.strerror}\n".encode())
         os._exit(127)
 
     return _fork(body, ends, locked=True)

@@ -8,7 +8,8 @@ from enum import Enum
 from math import hypot, isfinite
 from uuid import UUID
 
-from services.common.core.ranking import depth, reciprocal_ranks
+from services.common.core.fusion import reciprocal_ranks
+from services.common.core.ranking import depth
 from services.common.core.refusals import Refused
 from services.common.core.words import query_words
 from services.tool_runner.core.model import Tool, ToolType

@@ -108,12 +108,13 @@ async def test_the_search_of_the_service(service: AdminWorld) -> None:
     assert texts(in_default) == ["My automobile is red."]
     assert (await search(organization_id=uuid7(), query="car")).hits == []
     # Everything that an agent says, each role by its name.
-    assert {hit.message.WhichOneof("message") for hit in (await search(query="noted", roles=[])).hits[:3]} == {
-        "assistant_message"
-    }
+    noted = await search(query="noted", roles=[], mode=wire.MESSAGE_SEARCH_MODE_TEXT)
+    assert {hit.message.WhichOneof("message") for hit in noted.hits[:3]} == {"assistant_message"}
     service.peers.failures["Embed"] = [Unavailable("away", reason="LLM_CONNECTION") for _ in range(2)]
     silent = await search(query="automobile", agent_id=agent.id)
-    assert (len(silent.hits), list(silent.without_vectors)) == (2, ["loci/hash"])
+    assert sum(hit.HasField("text_score") for hit in silent.hits) == 2
+    assert not any(hit.HasField("vector_score") for hit in silent.hits)
+    assert list(silent.without_vectors) == ["loci/hash"]
     with pytest.raises(Unavailable):
         await search(query="automobile", agent_id=agent.id, mode=wire.MESSAGE_SEARCH_MODE_VECTOR)
     for wrong in ({"roles": ["robot"]}, {"query": "x" * 10_001}, {"limit": 1_001}, {"limit": -1}):

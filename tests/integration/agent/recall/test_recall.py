@@ -76,12 +76,12 @@ async def test_every_word_of_a_message_of_1_mb_is_found(world: World) -> None:
         replica.models.replies = [text("That was long.")]
         await replica.send(world.request(said))
     for word in ("heron", "otter", "beavers", said.split()[20_000]):
-        ((role, shown),) = await found(world, query=word)
+        ((role, shown),) = await found(world, query=word, limit=1)
         assert role == "user"
         assert word.removesuffix("s") in shown.casefold()
         assert len(shown) < 1_000
         assert "characters are left out here" in shown
-    ((_, shown),) = await found(world, query="Is there a heron, an otter or a beaver?")
+    ((_, shown),) = await found(world, query="Is there a heron, an otter or a beaver?", limit=1)
     assert all(word in shown for word in ("Heron.", "Otter.", "Beaver."))
 
 
@@ -100,7 +100,7 @@ async def test_what_of_a_run_is_not_shown_is_found_in_it(world: World) -> None:
 
     async def search(call: Call) -> str:
         site = replica.tools.sites[call.key]
-        searched.extend([await found(world, site, query=word) for word in ("otter", "badger")])
+        searched.extend([await found(world, site, query=word, limit=1) for word in ("otter", "badger")])
         return "found"
 
     async def read(call: Call) -> str:
@@ -151,7 +151,7 @@ async def test_a_clients_answer_is_found_where_it_led_to(world: World) -> None:
         replica.models.replies = [calls("delete"), text("Well."), calls("delete", "delete")]
         await replica.send(world.request("One."))
         await replica.send(world.answer(Decision("call_0", reason="because of the beaver")))
-        assert [role for role, _ in await found(world, query="beaver")] == ["tool"]
+        assert [role for role, _ in await found(world, query="beaver", limit=1)] == ["tool"]
         await replica.send(world.request("Two."))
         began, gate = asyncio.Event(), asyncio.Event()
 
@@ -167,7 +167,7 @@ async def test_a_clients_answer_is_found_where_it_led_to(world: World) -> None:
         )
         await asyncio.wait_for(began.wait(), 10)
         # The other call is being run, so nothing has come of the answer yet.
-        assert [role for role, _ in await found(world, query="walrus")] == ["approval"]
+        assert [role for role, _ in await found(world, query="walrus", limit=1)] == ["approval"]
         gate.set()
         await sending
-    assert [role for role, _ in await found(world, query="walrus")] == ["tool"]
+    assert [role for role, _ in await found(world, query="walrus", limit=1)] == ["tool"]

@@ -57,6 +57,30 @@ async def test_base_tool_rules_as_the_client_wants_them(world: AdminWorld) -> No
     assert [(rule["tool_name"], rule["type"]) for rule in _rules(mixed)] == [(name, "continue_loop") for name in OLDER]
 
 
+async def test_rules_follow_a_renamed_tool(world: AdminWorld) -> None:
+    erase, look = world.peers.add_tool("erase"), world.peers.add_tool("look")
+    rules = '[{"type": "requires_approval", "tool_name": "erase"}, {"type": "exit_loop", "tool_name": "erase"}]'
+    with_it, without = [await world.create(tool_ids=[tool], tool_rules_json=rules) for tool in (erase, look)]
+
+    async def rename(old: str, new: str, *, only_approvals: bool) -> int:
+        request = wire.RenameToolRequest(tool_id=erase, old_name=old, new_name=new, only_approvals=only_approvals)
+        return int((await world.call(world.agents.RenameTool, request)).changed_agents)
+
+    async def names(agent_id: str) -> list[tuple[str, str]]:
+        return [(rule["type"], rule["tool_name"]) for rule in _rules(await world.get(agent_id))]
+
+    before = [("requires_approval", "erase"), ("exit_loop", "erase")]
+    assert await rename("erase", "wipe", only_approvals=True) == 1
+    assert await names(with_it.id) == [*before, ("requires_approval", "wipe")]
+    assert await rename("erase", "wipe", only_approvals=False) == 1
+    assert await names(with_it.id) == [("requires_approval", "wipe"), ("exit_loop", "wipe")]
+    assert await rename("erase", "wipe", only_approvals=False) == 0
+    # Its rule may be about a tool of its client.
+    assert await names(without.id) == before
+    # Part of a longer name is no name.
+    assert await rename("wip", "x", only_approvals=False) == 0
+
+
 async def test_tool_rules_are_shown_as_the_reference_shows_them(world: AdminWorld) -> None:
     rules: list[dict[str, Any]] = [
         {"type": "run_first", "tool_name": "a", "args": {"x": 1}, "prompt_template": "ignored"},

@@ -42,15 +42,33 @@ def with_picture(request: TurnRequest) -> TurnRequest:
 
 async def test_a_picture_that_the_model_does_not_take_fails_one_run_only(world: World) -> None:
     async with world.replica() as replica:
-        replica.models.replies = [NO_IMAGES, NO_IMAGES, text("Words I understand.")]
+        replica.models.replies = [NO_IMAGES, text("Words I understand.")]
         failed = await replica.send(with_picture(world.request("look")))
         assert end(failed).run.status is RunStatus.FAILED
         assert len(replica.models.requests) == 1
+        # A refusal that speaks of pictures can mean no other: it is not sent again.
         events = await replica.send(world.request("and now?"), stream=True)
         assert end(events).run.status is RunStatus.COMPLETED
+        assert len(replica.models.requests) == 2
         asked = replica.models.requests[-1].history
     assert [part for message in asked for part in message.parts] == [Text("look"), A_PICTURE, Text("and now?")]
-    assert [event.attempt for event in events if isinstance(event, Abandoned)] == [1]
+    assert not [event for event in events if isinstance(event, Abandoned)]
+
+
+async def test_a_picture_without_which_the_model_answers_is_not_sent_again(world: World) -> None:
+    refused = InvalidArgument("it gave no reason", reason="LLM_BAD_REQUEST")
+    async with world.replica() as replica:
+        replica.models.replies = [refused, refused, text("Words."), text("More words.")]
+        assert end(await replica.send(with_picture(world.request("look")))).run.status is RunStatus.FAILED
+        # Only now it shows what was wrong with the request.
+        events = await replica.send(world.request("and now?"), stream=True)
+        assert [event.attempt for event in events if isinstance(event, Abandoned)] == [1]
+        before = len(replica.models.requests)
+        assert end(await replica.send(world.request("and then?"))).run.status is RunStatus.COMPLETED
+        assert len(replica.models.requests) == before + 1
+        asked = [part for message in replica.models.requests[-1].history for part in message.parts]
+    assert A_PICTURE in asked
+    assert not [part for part in asked if isinstance(part, Image)]
 
 
 async def test_a_question_about_a_picture_is_not_answered_without_it(world: World) -> None:
@@ -63,8 +81,8 @@ async def test_a_question_about_a_picture_is_not_answered_without_it(world: Worl
         failure = end(await replica.send(with_picture(world.request("look")))).failure
         assert failure is not None
         assert (failure.reason, len(replica.models.requests) - before) == ("LLM_IMAGES_UNSUPPORTED", 1)
-        # The next run shows that picture in words, should the model still be a blind one.
-        replica.models.replies = [blind, text("Words I understand.")]
+        # The next run shows that picture in words.
+        replica.models.replies = [text("Words I understand.")]
         assert end(await replica.send(world.request("and now?"))).run.status is RunStatus.COMPLETED
 
 
@@ -167,7 +185,7 @@ async def test_cancel_does_not_need_the_tool_runner(world: World, monkeypatch: p
         ({"query": "dragons " + "wörter " * 30_000}, "about dragons"),
         ({"query": "drag\0ons"}, "about dragons"),
         ({"query": "dragons", "roles": [{"role": "user"}]}, "roles must be"),
-        ({"query": "dragons", "roles": "user"}, "roles must be"),
+        ({"query": "dragons", "roles": "user"}, "about dragons"),
         ({"query": {"a": 1}}, "query must be"),
         ({"limit": 10**18}, "limit must be"),
         ({"end_date": "9999-12-31T23:59:59-12:00"}, "end_date must be"),

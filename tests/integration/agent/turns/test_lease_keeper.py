@@ -147,3 +147,48 @@ async def test_a_keyed_retry_attaches_even_where_busy_is_refused(world: World) -
         await replica.worker.accept(first, stream=False)
         accepted, _ = await replica.worker.accept(world.request(keys=("otids:9",)), stream=False)
         assert (accepted.run_id, accepted.started) == (first.run_id, False)
+
+
+async def test_reaping_waits_for_nobody(world: World) -> None:
+    """A frozen owner holds the row of one of its runs: the other is queued, and that one at a later look."""
+    leases = PostgresLeases(world.pool, uuid7())
+    held, free = world.request(), None
+    async with world.replica() as lost:
+        lost.models.replies = [hang, hang]
+        await lost.worker.accept(held, stream=False)
+        await world.add_agent()
+        free = world.request()
+        await lost.worker.accept(free, stream=False)
+        await lost.die()
+        async with world.pool.acquire() as frozen:
+            transaction = frozen.transaction()
+            await transaction.start()
+            await frozen.execute("SELECT FROM agent.runs WHERE id = $1 FOR UPDATE", held.run_id)
+            async with asyncio.timeout(SECONDS):
+                assert await leases.reap() == 1
+                assert await leases.reap() == 0
+            assert await _owners(world) == {held.run_id: lost.journal.worker_id, free.run_id: None}
+            await transaction.rollback()
+        assert await leases.reap() == 1
+        assert await _owners(world) == {held.run_id: None, free.run_id: None}
+        assert await world.pool.fetchval("SELECT count(*) FROM agent.workers") == 0
+
+
+async def _owners(world: World) -> dict[object, object]:
+    rows = await world.pool.fetch("SELECT id, worker_id FROM agent.runs WHERE status = 'running'")
+    return {row["id"]: row["worker_id"] for row in rows}
+
+
+async def test_take_overs_count_since_the_last_fact(world: World) -> None:
+    """A long run outlives many replicas, as long as it gets on."""
+    request = world.request()
+    async with world.replica() as lost:
+        lost.models.replies = [hang]
+        await lost.worker.accept(request, stream=False)
+        await lost.die()
+    long_life = MOST_OWNERS * 5
+    await world.pool.execute("UPDATE agent.facts SET fence = $2 WHERE run_id = $1", request.run_id, long_life)
+    await world.pool.execute("UPDATE agent.runs SET fence = $2 WHERE id = $1", request.run_id, long_life)
+    async with world.replica() as replica, asyncio.timeout(SECONDS):
+        events = [event async for event in replica.reader.follow(ORGANIZATION, request.run_id)]
+    assert end(events).run.status is RunStatus.COMPLETED

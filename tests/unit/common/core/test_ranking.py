@@ -1,13 +1,6 @@
-"""Fusion by rank, queries in tsquery's notation, and what BM25 in SQL needs."""
+"""Queries in tsquery's notation, and what BM25 in SQL needs."""
 
-import pytest
-
-from services.common.core.ranking import all_of, any_of, frequency_thresholds, quote_lexeme, reciprocal_ranks
-
-
-def test_what_more_lists_have_scores_more() -> None:
-    scores = reciprocal_ranks([["a", "b"], ["b"], []])
-    assert scores == {"a": pytest.approx(1 / 61), "b": pytest.approx(1 / 62 + 1 / 61)}
+from services.common.core.ranking import all_of, any_of, frequency_thresholds, quote_lexeme
 
 
 def test_queries_quote_what_tsquery_would_read() -> None:

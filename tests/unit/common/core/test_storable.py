@@ -20,7 +20,7 @@ ANY_JSON: st.SearchStrategy[Any] = st.recursive(
 
 @pytest.mark.parametrize(
     ("text", "stored"),
-    [("", ""), ("a\0b", "ab"), ("\ud800a", "?a"), ("ä\udfff", "ä?"), ("😀", "😀"), ("\ufffd", "\ufffd")],
+    [("", ""), ("a\0b", "ab"), ("\ud800a", "\ufffda"), ("ä\udfff", "ä\ufffd"), ("😀", "😀"), ("\ufffd", "\ufffd")],
 )
 def test_texts(text: str, stored: str) -> None:
     assert storable(text) == stored
@@ -35,7 +35,7 @@ def test_all_of_a_json_value_can_be_stored(value: Any) -> None:
 
 
 def test_names_are_texts_too() -> None:
-    assert storable_json({"a\0": [{"b": ("\ud800", 1, None)}]}) == {"a": [{"b": ["?", 1, None]}]}
+    assert storable_json({"a\0": [{"b": ("\ud800", 1, None)}]}) == {"a": [{"b": ["\ufffd", 1, None]}]}
 
 
 @given(ANY_JSON)
@@ -44,7 +44,7 @@ def test_a_clients_json_is_what_it_wrote(value: Any) -> None:
     assert parse_storable(json.dumps(clean)) == orjson.loads(json.dumps(clean))
 
 
-@pytest.mark.parametrize("text", ["", "{", '"\\ud800"', "NaN", "[" * 600 + "]" * 600, "[" * 5_000])
+@pytest.mark.parametrize("text", ["", "{", "NaN", "[" * 600 + "]" * 600, "[" * 5_000])
 def test_what_is_none_or_too_deep_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         parse_storable(text)

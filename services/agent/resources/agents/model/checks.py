@@ -13,7 +13,7 @@ from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.summaries.compaction_settings import settings_from_json
 from services.agent.resources.agents.model.base_tools import BASE_TOOLS
 from services.common.core.refusals import Refused
-from services.common.core.storable import parse_storable
+from services.common.core.storable import parse_storable, storable_name
 
 MOST_TOOLS = 1_000
 MOST_RULES = 1_000
@@ -35,7 +35,7 @@ def check(values: SettingValues) -> SettingValues:
         checked["tool_ids"] = tuple(dict.fromkeys(values["tool_ids"]))
         check_tools(checked["tool_ids"])
     if values.get("tags"):
-        checked["tags"] = tuple(sorted({tag for tag in values["tags"] if tag}))
+        checked["tags"] = tuple(sorted({storable_name(tag) for tag in values["tags"] if tag}))
     return checked
 
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 _NAME = re.compile(r"\[?\s*(?P<name>[\w$.]+)\s*(?P<default>=[^\]]*)?\]?\s*(?:-\s*)?(?P<text>.*)", re.DOTALL)
 
+# Tags whose text the model reads, too.
+_SAID = frozenset({"deprecated", "example", "note", "remarks", "see", "summary", "throws", "todo"})
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -36,6 +39,8 @@ def parse_doc(comment: str) -> Doc:
             parameters |= _parameter(text)
         elif tag == "description":
             description = f"{description}\n{text}"
+        elif tag.lower() in _SAID:
+            description = f"{description}\n\n{tag.capitalize()}: {text}"
     return Doc(description.strip(), parameters)
 
 

@@ -30,7 +30,7 @@ def test_parsing() -> None:
         ('{"a": NaN}', "the arguments are not valid JSON: NaN is not JSON"),
         ('{"a": Infinity}', "the arguments are not valid JSON: Infinity is not JSON"),
         ("[1]", "the arguments must be a JSON object, not [1]"),
-        ('"\ud800"', 'the arguments must be a JSON object, not "?"'),
+        ('"\ud800"', 'the arguments must be a JSON object, not "\ufffd"'),
         ("[" * 200_000, "the arguments are too deeply nested"),
         (" " * (MOST_BYTES + 1), f"the arguments have {MOST_BYTES + 1} characters; at most {MOST_BYTES} are accepted"),
     ],

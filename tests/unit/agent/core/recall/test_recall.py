@@ -12,18 +12,18 @@ from services.agent.convert.search import hits_to_proto, message_query, search_t
 from services.agent.core.continuation import heartbeat
 from services.agent.core.messages import Call, Decision, Image, Message, Part, Reasoning, Return, Role, Text
 from services.agent.core.recall.query import (
-    FusedHit,
     MessageFilter,
     MessageHit,
     MessageQuery,
     Mode,
     RankedMessage,
+    VectorRanking,
     check_query,
     fuse,
-    single_ranking,
 )
 from services.agent.core.recall.texts import embedding_text, index_texts, query_text
 from services.agent.core.recall.vector_choice import by_index, candidates, most_read
+from services.common.core.fusion import FusedScore
 from services.common.core.refusals import Refused
 from services.common.core.vectors import unit_vector
 from services.common.errors import InvalidArgument
@@ -95,20 +95,23 @@ def test_a_query_out_of_range(changes: dict[str, Any], told: str) -> None:
 
 
 def test_what_cannot_be_stored_is_not_looked_for() -> None:
-    assert check_query(replace(QUERY, text=" a\0 car\ud800 ")).text == "a car?"
+    assert check_query(replace(QUERY, text=" a\0 car\ud800 ")).text == "a car\ufffd"
 
 
 def test_two_answers_become_one() -> None:
     def ranked(*ids: int) -> list[RankedMessage]:
         return [RankedMessage(UUID(int=number), 1 / place) for place, number in enumerate(ids, 1)]
 
-    fused = fuse([ranked(1, 2, 3)], ranked(3, 4))
-    assert [one.message_id.int for one in fused] == [3, 1, 2, 4]
-    assert fused[0] == FusedHit(UUID(int=3), 1 / 63 + 1 / 61, 1 / 3, 1.0)
-    assert fused[-1].vector is None
-    assert fuse([], ranked(7)) == [FusedHit(UUID(int=7), 1 / 61, None, 1.0)]
-    assert single_ranking(ranked(5), text=True) == [FusedHit(UUID(int=5), 1.0, None, 1.0)]
-    assert single_ranking(ranked(5), text=False) == [FusedHit(UUID(int=5), 1.0, 1.0, None)]
+    vectors = VectorRanking(ranked(1, 2, 3), 1.0)
+    fused = fuse([vectors], ranked(3, 4), Mode.HYBRID)
+    assert [(one.key.int, one.score) for one in fused] == [(1, 0.5), (3, 0.5), (4, 0.25), (2, 0.125)]
+    assert fused[1] == FusedScore(UUID(int=3), 0.5, 1 / 3, 1.0)
+    assert fused[2].vector is None
+    assert fuse([], ranked(7), Mode.HYBRID) == [FusedScore(UUID(int=7), 1.0, None, 1.0)]
+    assert fuse([], ranked(5), Mode.TEXT) == [FusedScore(UUID(int=5), 1.0, None, 1.0)]
+    assert fuse([VectorRanking(ranked(5), 1.0)], [], Mode.VECTOR) == [FusedScore(UUID(int=5), 1.0, 1.0, None)]
+    several = fuse([vectors, VectorRanking(ranked(8), 1.0)], [], Mode.VECTOR)
+    assert [(one.key.int, one.score) for one in several][:3] == [(1, 1 / 61), (8, 1 / 61), (2, 1 / 62)]
 
 
 def test_when_the_index_is_asked() -> None:
@@ -142,9 +145,9 @@ def test_a_search_on_the_wire() -> None:
 
 def test_a_hit_for_each_piece_that_is_searched() -> None:
     said = message("assistant", Reasoning("Hm."), Text("Yes."), Call("k", "c", "look", "{}"))
-    hits = list(hits_to_proto(MessageHit(said, AGENT, CONVERSATION, FusedHit(said.id, 0.5, 0.25))))
+    hits = list(hits_to_proto(MessageHit(said, AGENT, CONVERSATION, FusedScore(said.id, 0.5, 0.25))))
     assert [hit.message.WhichOneof("message") for hit in hits] == ["assistant_message", "tool_call_message"]
     assert (hits[0].agent_id, hits[0].conversation_id) == (f"agent-{AGENT}", f"conv-{CONVERSATION}")
     assert (hits[0].score, hits[0].vector_score, hits[0].HasField("text_score")) == (0.5, 0.25, False)
-    (own,) = hits_to_proto(MessageHit(message("user", Text("A.")), AGENT, AGENT, FusedHit(said.id, 0.5)))
+    (own,) = hits_to_proto(MessageHit(message("user", Text("A.")), AGENT, AGENT, FusedScore(said.id, 0.5)))
     assert own.conversation_id == ""

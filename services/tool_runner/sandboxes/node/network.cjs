@@ -1,23 +1,32 @@
 // The tool's way out: all of it goes to the proxy that HTTP_PROXY names, which Node does not read by itself.
+// CommonJS, since programs of MCP servers have it loaded by `--require`, which leaves their own loading as it is.
 
-import { readFileSync } from "node:fs";
-import http from "node:http";
-import https from "node:https";
-import { createRequire } from "node:module";
-import tls from "node:tls";
+const { readFileSync } = require("node:fs");
+const http = require("node:http");
+const https = require("node:https");
+const tls = require("node:tls");
 
-const require = createRequire(import.meta.url);
+// Places of this machine ("localhost:8000") that the proxy may be asked for; all others are the sandbox's own.
+let outside = new Set();
 
 /** From here on `fetch`, `http` and `https` use the environment's proxy and trust its authority. Nothing without one. */
-export function useProxy(environment) {
+exports.useProxy = function useProxy(environment) {
   const address = environment.HTTPS_PROXY ?? environment.https_proxy ?? environment.HTTP_PROXY ?? environment.http_proxy;
   if (!address) return;
+  outside = new Set((environment.loci_proxied_local ?? "").split(","));
   const proxy = new URL(address);
   http.globalAgent = new ForwardAgent(proxy);
   https.globalAgent = new TunnelAgent(proxy);
   if (environment.NODE_EXTRA_CA_CERTS) trust(environment.NODE_EXTRA_CA_CERTS);
   proxyFetch(address);
-}
+};
+
+/** The same for a program that may have an undici of its own, which finds the dispatcher that is there. */
+exports.useProxyInProgram = function useProxyInProgram(environment) {
+  exports.useProxy(environment);
+  const address = environment.HTTPS_PROXY;
+  if (address) dispatch(address);
+};
 
 // undici is loaded when it is first needed: that takes longer than most calls.
 function proxyFetch(address) {
@@ -56,7 +65,7 @@ class ForwardAgent extends http.Agent {
 
   addRequest(request, options, ...rest) {
     const { hostname, port } = this.proxy;
-    if (isLocal(options.host) || options.socketPath) return super.addRequest(request, options, ...rest);
+    if (isLocal(options, 80) || options.socketPath) return super.addRequest(request, options, ...rest);
     const target = new URL(request.path, `http://${options.host}:${options.port ?? 80}`);
     request.path = target.href;
     return super.addRequest(request, { ...options, host: hostname, hostname, port }, ...rest);
@@ -71,7 +80,7 @@ class TunnelAgent extends https.Agent {
   }
 
   createConnection(options, done) {
-    if (isLocal(options.host)) return super.createConnection(options, done);
+    if (isLocal(options, 443)) return super.createConnection(options, done);
     const place = `${options.host}:${options.port ?? 443}`;
     const { hostname, port } = this.proxy;
     const agent = new http.Agent(); // `false` would make one more of ours
@@ -89,8 +98,9 @@ class TunnelAgent extends https.Agent {
   }
 }
 
-function isLocal(host) {
-  return host === "localhost" || host === "::1" || /^127\./.test(host ?? "");
+function isLocal({ host, port }, usualPort) {
+  const local = host === "localhost" || host === "::1" || /^127\./.test(host ?? "");
+  return local && !outside.has(`${host}:${port ?? usualPort}`);
 }
 
 // Node reads NODE_EXTRA_CA_CERTS when it starts, which was before this call's environment was known.

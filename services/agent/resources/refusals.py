@@ -1,0 +1,6 @@
+"""What a store or a peer answers when something cannot be made: whoever reserved an id for it gives that back."""
+
+from services.common.core.refusals import Refused
+from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, NotFound
+
+REFUSALS = (Refused, InvalidArgument, NotFound, AlreadyExists, FailedPrecondition)

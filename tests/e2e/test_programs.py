@@ -1,0 +1,88 @@
+"""Python clients of others, each installed from its registry into an environment of its own, and run as it is."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.helpers import create
+from tests.e2e.stack import Stack
+from tests.fakes.openai_server import OpenAIServer
+from tests.fakes.script import Reply, RequestView, ToolCall
+
+FOLDER = Path(__file__).parent / "programs"
+TERMINAL = Path(__file__).parent / "npm-letta-code/node_modules/.bin"
+MODEL = "openai/gpt-4o-mini"
+
+
+def _program(name: str, *arguments: str, home: Path, **more: str) -> str:
+    """Runs a command of an environment; returns what it prints."""
+    binaries = FOLDER / name / ".venv/bin"
+    if not binaries.is_dir():
+        pytest.skip(f"needs: make tests/e2e/programs/{name}/.venv/.ready")
+    environment = {
+        "PATH": f"{binaries}:{TERMINAL}:{os.environ['PATH']}",
+        "HOME": str(home),
+        # It would fetch a list of prices.
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LETTA_CODE_TELEM": "0",
+        **more,
+    }
+    done = subprocess.run(
+        arguments, cwd=home, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _obeys(seen: RequestView) -> Reply:
+    """A model that says what it is told to say, calls what it is told to call, and fills forms."""
+    verb, _, rest = seen.last_text.strip().splitlines()[-1].partition(" ")
+    if verb == "call":
+        arguments: dict[str, dict[str, Any]] = {"double": {"number": 21}, "Person": {"name": "Ada"}}
+        return Reply(calls=(ToolCall(rest, arguments[rest]),))
+    return Reply(text='{"name": "Ada"}' if verb == "as" else rest)
+
+
+def test_langchain_and_litellm(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path) -> None:
+    openai_fake.answer(_obeys)
+    agent_id = create(stack.client(), MODEL)
+    printed = _program("openai", "python", str(FOLDER / "openai/program.py"), stack.url, agent_id, home=tmp_path)
+    assert json.loads(printed.splitlines()[-1]) == {
+        "langchain": {
+            "invoked": "invoked",
+            "streamed": "streamed",
+            "stopped": "one ",
+            "called": {"number": 21},
+            "formed": "Ada",
+            "by_schema": "Ada",
+            "responded": "responded",
+            "dimensions": [384, 384],
+        },
+        "lite": {"completed": "hello", "streamed": "hello", "formed": "Ada", "responded": "responded"},
+    }
+
+
+def test_the_ai_memory_sdk(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path) -> None:
+    openai_fake.answer(lambda _: Reply(text="Noted."))
+    seen: Any = json.loads(_program("memory", "python", str(FOLDER / "memory/program.py"), stack.url, home=tmp_path))
+    assert (seen["run"], seen["agents"]) == ("completed", 1)
+    assert "Likes cats" in str(seen["kept"])
+    assert "<preferences" in seen["shown"]
+
+
+def test_letta_evals(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path) -> None:
+    if shutil.which("node") is None or not (TERMINAL / "letta").exists():
+        pytest.skip("needs: npm ci --prefix tests/e2e/npm-letta-code")
+    openai_fake.answer(_obeys)
+    for name in ("suite.yaml", "dataset.jsonl"):
+        shutil.copy(FOLDER / "evals" / name, tmp_path)
+    command = ("letta-evals", "run", "suite.yaml", "--output", "results")
+    _program("evals", *command, home=tmp_path, LETTA_BASE_URL=stack.url, LETTA_API_KEY="none")
+    summary = json.loads((tmp_path / "results/summary.json").read_text())
+    (model,) = summary["models"]
+    assert (model["n_attempted"], model["reward"]) == (2, 0.5)
