@@ -1,11 +1,11 @@
-"""`python -m bench [turns | llm | prefix | history | search | tools | gateway | probe]`.
+"""`python -m bench [turns | llm | prefix | history | search | tools | gateway | parsers | probe]`.
 
 See the modules of these names. Default: turns.
 """
 
 import sys
 
-from bench import gateway, history, llm, prefix, probe, search, tools, turns
+from bench import gateway, history, llm, parsers, prefix, probe, search, tools, turns
 
 BENCHMARKS = {
     "turns": turns.main,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "search": search.main,
     "tools": tools.main,
     "gateway": gateway.main,
+    "parsers": parsers.main,
     "probe": probe.main,
 }
 

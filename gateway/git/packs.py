@@ -15,6 +15,8 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_OBJECTS = 10_000
 # Of all objects, unpacked.
 MOST_UNPACKED = 64 * 1024 * 1024
+# Of all deltas: a step may make one byte, and costs as much as one that makes many.
+MOST_STEPS = 500_000
 _COMMIT, _TAG, _OFFSET_DELTA, _ID_DELTA = 1, 4, 6, 7
 _TRAILER = 20
 # In which a pack is unpacked.
@@ -47,6 +49,7 @@ class _Reader:
         self._known = stored
         self._at = 12
         self._left = MOST_UNPACKED
+        self._steps_left = MOST_STEPS
         self._by_offset: dict[int, ShaFile] = {}
         self._by_id: dict[bytes, ShaFile] = {}
 
@@ -82,7 +85,9 @@ class _Reader:
             raise BadPack("the pack builds on an object that is not there")
         delta = _Delta(self._unpacked(size))
         self._take(delta.size)
-        return ShaFile.from_raw_string(base.type_num, delta.applied(base.as_raw_string()))
+        content = delta.applied(base.as_raw_string(), self._steps_left)
+        self._steps_left -= delta.steps
+        return ShaFile.from_raw_string(base.type_num, content)
 
     def _byte(self) -> int:
         self._at += 1
@@ -128,12 +133,17 @@ class _Delta:
         self._base_size = _number(self._byte)
         # Of what it makes, in bytes.
         self.size = _number(self._byte)
+        self.steps = 0
 
-    def applied(self, base: bytes) -> bytes:
+    def applied(self, base: bytes, most_steps: int) -> bytes:
         if len(base) != self._base_size:
             raise ValueError(self._base_size)
         content = bytearray()
         while self._at < len(self._delta) and len(content) <= self.size:
+            self.steps += 1
+            if self.steps > most_steps:
+                advice = "push without any: git -c pack.window=0 push"
+                raise BadPack(f"the pack's deltas have more than {MOST_STEPS:,} steps; {advice}")
             command = self._byte()
             if command & 0x80:
                 start = self._parts(command, 4)

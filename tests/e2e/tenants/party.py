@@ -1,0 +1,100 @@
+"""A tenant that attacks or is attacked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+
+from tests.e2e.database import rows
+from tests.e2e.stack import Stack
+from tests.e2e.tenants.places import EXCEPTIONS, WORDS, Place
+from tests.e2e.tenants.samples import FORMS, QUERIES, body_of, filled, put, with_beside
+
+UUIDS = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+_TABLES = """
+SELECT table_schema || '.' || table_name AS name FROM information_schema.columns
+WHERE column_name = 'organization_id' AND table_schema IN ('agent', 'memory', 'tool_runner', 'llm_gateway') ORDER BY 1
+"""
+# Of those, what changes by itself: indexes that are filled, and what is under way.
+_MOVING = ("outbox", "embedding", "vectors", "jobs", "workers")
+
+
+@dataclass
+class Party:
+    """A tenant, what it has, and a client with its admin's key."""
+
+    organization_id: str
+    mark: str
+    has: Mapping[str, Any]
+    http: httpx.Client
+    mcp_url: str
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+
+    def ask(self, label: str, place: Place | None = None, value: str = "") -> httpx.Response:
+        """Asks with what is its own in every place but one."""
+        method, _, path = label.partition(" ")
+        own = {**self.has, **WORDS, "mcp": self.mcp_url}
+        names = re.findall(r"{(\w+)}", path)
+        ids = {name: str(own[EXCEPTIONS.get((label, name), name)]) for name in names}
+        if place is not None and "conversation_id" in ids and place.kind != "path" and place.way[-1] == "agent_id":
+            # It says whose default conversation is meant, and nothing of another.
+            ids["conversation_id"] = "default"
+            own["talk_checkpoint_id"] = own["checkpoint_id"]
+        query: dict[str, Any] = dict(filled(QUERIES.get(label, {}), own, self._fresh))
+        body = filled(body_of(label), own, self._fresh)
+        if place is not None:
+            given = list(dict.fromkeys((own[place.thing], value))) if place.many else value
+            if place.kind == "path":
+                ids[place.way[0]] = value
+            elif place.kind == "query":
+                query[place.way[0]] = given
+            else:
+                body = put(with_beside(body, place.way), place.way, given)
+        url = re.sub(r"{(\w+)}", lambda found: quote(ids[found[1]], safe=""), path)
+        if label in FORMS:
+            name, content = FORMS[label]
+            content = filled(content, own, self._fresh)
+            text = content if isinstance(content, str) else json.dumps(content)
+            return self.http.request(method, url, params=query, files={"file": (name, text.encode())})
+        return self.http.request(method, url, params=query, json=body)
+
+    def _fresh(self) -> str:
+        return f"new_{self.mark}_{next(self._numbers)}"
+
+    def nobodys(self, thing: str) -> str:
+        """Returns an id or name like that of one of its things, which nobody has."""
+        return UUIDS.sub(_another, str(self.has[thing])).replace(self.mark, "nobody")
+
+    def shown_in(self, answer: str, asked: str) -> list[str]:
+        """Returns what is its own in an answer, and was not asked with."""
+        named = [
+            each for each in self.has.values() if isinstance(each, str) and (self.mark in each or UUIDS.search(each))
+        ]
+        return [each for each in (self.mark, *named) if each in answer and each not in asked]
+
+
+def _another(found: re.Match[str]) -> str:
+    made = uuid4()
+    return str(made) if "-" in found[0] else made.hex
+
+
+def contents(stack: Stack, organization_id: str) -> dict[str, str]:
+    """What each table has of a tenant."""
+    names = [row["name"] for row in rows(stack, _TABLES)]
+    query = " UNION ALL ".join(
+        f"SELECT '{name}' AS name, count(*) || md5(coalesce(string_agg(t::text, ' ' ORDER BY t::text), '')) AS content"
+        f" FROM {name} t WHERE organization_id = $1::uuid"
+        for name in names
+        if not any(word in name for word in _MOVING)
+    )
+    return {row["name"]: row["content"] for row in rows(stack, query, organization_id.removeprefix("org-"))}
