@@ -17,6 +17,7 @@ from tests.e2e.database import rows
 from tests.e2e.stack import Stack
 from tests.e2e.tenants.places import EXCEPTIONS, WORDS, Place
 from tests.e2e.tenants.samples import FORMS, QUERIES, body_of, filled, put, with_beside
+from tests.polling import wait_until
 
 UUIDS = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _TABLES = """
@@ -24,7 +25,9 @@ SELECT table_schema || '.' || table_name AS name FROM information_schema.columns
 WHERE column_name = 'organization_id' AND table_schema IN ('agent', 'memory', 'tool_runner', 'llm_gateway') ORDER BY 1
 """
 # Of those, what changes by itself: indexes that are filled, and what is under way.
-_MOVING = ("outbox", "embedding", "vectors", "jobs", "workers")
+_MOVING = ("outbox", "embedding", "vector", "jobs", "workers")
+# And columns: a device that is connected says so again and again.
+_BEATING = ["heartbeat_at", "last_seen_at"]
 
 
 @dataclass
@@ -89,12 +92,30 @@ def _another(found: re.Match[str]) -> str:
 
 
 def contents(stack: Stack, organization_id: str) -> dict[str, str]:
-    """What each table has of a tenant."""
+    """Returns what each table has of a tenant, once nothing is written behind its calls any more."""
+    seen: list[dict[str, str]] = []
+
+    def is_still() -> bool:
+        seen.append(_contents(stack, organization_id))
+        return len(seen) > 1 and seen[-1] == seen[-2]
+
+    wait_until(is_still, 60, pause=1, problem=lambda: f"it does not come to rest: {changes(seen[-2], seen[-1])}")
+    return seen[-1]
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Returns the names of tables in which something changed."""
+    return [name for name, content in after.items() if before[name] != content]
+
+
+def _contents(stack: Stack, organization_id: str) -> dict[str, str]:
     names = [row["name"] for row in rows(stack, _TABLES)]
+    text = "(to_jsonb(t) - $2::text[])::text"
     query = " UNION ALL ".join(
-        f"SELECT '{name}' AS name, count(*) || md5(coalesce(string_agg(t::text, ' ' ORDER BY t::text), '')) AS content"
+        f"SELECT '{name}' AS name, count(*) || md5(coalesce(string_agg({text}, ' ' ORDER BY {text}), '')) AS content"
         f" FROM {name} t WHERE organization_id = $1::uuid"
         for name in names
         if not any(word in name for word in _MOVING)
     )
-    return {row["name"]: row["content"] for row in rows(stack, query, organization_id.removeprefix("org-"))}
+    found = rows(stack, query, organization_id.removeprefix("org-"), _BEATING)
+    return {row["name"]: row["content"] for row in found}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import httpx
 
 from tests.e2e.stack import Stack
-from tests.e2e.tenants.party import UUIDS, Party, contents
+from tests.e2e.tenants.party import UUIDS, Party, changes, contents
 from tests.e2e.tenants.places import Place, places
 from tests.e2e.tenants.refusals import WHOLES, as_of_nothing, refusals
 from tests.gateway_document import openapi
@@ -54,7 +54,7 @@ def test_a_foreign_id_is_as_good_as_none(open_stack: Stack, parties: tuple[Party
     wrong = [problem for label, place in attacks for problem in problems(label, place, attacker, victim)]
     after = contents(open_stack, victim.organization_id)
     assert not wrong, f"{len(wrong)} of {len(attacks)}:\n" + "\n".join(wrong)
-    assert {name: (before[name], content) for name, content in after.items() if before[name] != content} == {}
+    assert changes(before, after) == []
 
 
 def test_with_ids_of_its_own_it_works(parties: tuple[Party, Party]) -> None:

@@ -177,7 +177,7 @@ async def test_roles(start_gateway: StartGateway, keys: Keys) -> None:
         ("GET", "/v1/nonsense", {"admin"}),
     ]
     rights = {
-        ("DELETE", agent): "write_agent; ask an admin for a key with the role admin or developer",
+        ("DELETE", agent): "write; ask an admin for a key with the role admin or developer",
         ("GET", "/v1/api-keys/"): "own; ask an admin for a key with the role admin",
         ("GET", "/v1/blocks/"): "read; ask an admin for a key with the role admin or developer or read-only",
     }

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gateway.access.guesses import MOST_A_MINUTE
 from loci.agent.v1 import message_service_pb2
+from services.common.guesses import MOST_A_MINUTE
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import StartGateway
 from tests.integration.gateway.samples import AGENT_ID
