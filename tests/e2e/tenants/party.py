@@ -46,15 +46,15 @@ class Party:
     def ask(self, label: str, place: Place | None = None, value: str = "") -> httpx.Response:
         """Asks with what is its own in every place but one."""
         method, _, path = label.partition(" ")
-        own = {**self.has, **WORDS, "mcp": self.mcp_url}
+        own = self.words()
         names = re.findall(r"{(\w+)}", path)
         ids = {name: str(own[EXCEPTIONS.get((label, name), name)]) for name in names}
         if place is not None and "conversation_id" in ids and place.kind != "path" and place.way[-1] == "agent_id":
             # It says whose default conversation is meant, and nothing of another.
             ids["conversation_id"] = "default"
             own["talk_checkpoint_id"] = own["checkpoint_id"]
-        query: dict[str, Any] = dict(filled(QUERIES.get(label, {}), own, self._fresh))
-        body = filled(body_of(label), own, self._fresh)
+        query: dict[str, Any] = dict(filled(QUERIES.get(label, {}), own, self.fresh))
+        body = filled(body_of(label), own, self.fresh)
         if place is not None:
             given = list(dict.fromkeys((own[place.thing], value))) if place.many else value
             if place.kind == "path":
@@ -66,12 +66,18 @@ class Party:
         url = re.sub(r"{(\w+)}", lambda found: quote(ids[found[1]], safe=""), path)
         if label in FORMS:
             name, content = FORMS[label]
-            content = filled(content, own, self._fresh)
+            content = filled(content, own, self.fresh)
             text = content if isinstance(content, str) else json.dumps(content)
             return self.http.request(method, url, params=query, files={"file": (name, text.encode())})
         return self.http.request(method, url, params=query, json=body)
 
-    def _fresh(self) -> str:
+    def words(self) -> dict[str, Any]:
+        """Returns what "%name" stands for in samples: its things, and "%new_name" for an id of its kind."""
+        new = {f"new_{name}": self.nobodys(name) for name in ("agent_id", "conversation_id", "file_id", "group_id")}
+        return {**self.has, **WORDS, **new, "new_message_id": self.nobodys("message_id"), "mcp": self.mcp_url}
+
+    def fresh(self) -> str:
+        """Returns a name that nothing else has."""
         return f"new_{self.mark}_{next(self._numbers)}"
 
     def nobodys(self, thing: str) -> str:

@@ -26,6 +26,7 @@ def _of_agent(world: World, agent_id: str) -> dict[str, Any]:
     tomorrow = {"type": "one-time", "scheduled_at": (time.time() + _TOMORROW) * 1_000}
     template = world.client.templates.create(type="agent", agent_id=agent_id, name=world.name("template"))
     checkpoint = world.get(f"{agent}/checkpoints")[0]["id"]
+    rewind = world.post(f"{agent}/rewind", {"checkpoint_id": checkpoint})
     job = world.client.agents.messages.create_async(agent_id, input=f"Again, {world.mark}.")
     list(world.client.runs.messages.stream(job.id))
     response = world.post("/v1/responses", {"model": agent_id, "input": world.mark})
@@ -35,6 +36,7 @@ def _of_agent(world: World, agent_id: str) -> dict[str, Any]:
         "checkpoint_id": checkpoint,
         "job_id": job.id.replace("run-", "job-"),
         "response_id": response["id"],
+        "rewind_id": rewind["id"],
         "scheduled_message_id": world.post(f"{agent}/schedule", schedule)["id"],
         "template_id": template.id,
         "template_name": template.name,
@@ -83,21 +85,28 @@ def _of_tenant(world: World, agent_id: str) -> dict[str, Any]:
         "org_id": whoami["organization_id"],
         "provider_id": world.post("/v1/providers/", provider | {"base_url": world.openai.base_url})["id"],
         "token": token,
-        "token_id": token.removeprefix("loci-"),
+        "token_id": _bare(token.removeprefix("loci-")),
         "user_id": world.post("/v1/users/", {"name": world.name("user")})["id"],
     }
 
 
 def _spare(world: World) -> dict[str, Any]:
     """Returns what another route may delete, where two delete the same kind."""
-    folder = world.new_folder()
+    folder, agent = world.new_folder(), world.new_agent()
     return {
+        "spare_agent_id": agent.id,
+        "spare_conversation_id": world.client.conversations.create(agent_id=agent.id).id,
         "spare_block_id": world.new_block().id,
         "spare_file_id": world.new_file(folder.id).id,
         "spare_folder_id": folder.id,
         "spare_server_name": world.new_server().server_name,
         "spare_user_id": world.post("/v1/users/", {"name": world.name("user")})["id"],
     }
+
+
+def _bare(token: str) -> str:
+    """Returns the id of a token, without its secret."""
+    return token[: len("ct-") + 36]
 
 
 def _said(world: World) -> list[dict[str, str]]:
