@@ -177,7 +177,7 @@ PARTS = (
         subjects=(*_STACK, "ade/", "gateway/", "scripts/ade.py", "tests/e2e/ade/"),
     ),
     Part("rest", tests=("tests/e2e/rest/",), subjects=(*_STACK, "gateway/")),
-    Part("tenants", tests=("tests/e2e/tenants/",), subjects=(*_STACK, "gateway/", "services/")),
+    Part("tenants", tests=("tests/e2e/tenants/",), subjects=(*_STACK, "gateway/", "services/*/*.py")),
     Part(
         "moving",
         tests=_e2e("moving_in", "moving_many"),
