@@ -47,8 +47,9 @@ def _of_agent(world: World, agent_id: str) -> dict[str, Any]:
 
 def _of_conversation(world: World, talk: str) -> dict[str, Any]:
     client = world.client.conversations.messages
-    run_id = next(one.run_id for one in client.create(talk, messages=_said(world), background=True) if one.run_id)
-    list(client.stream(talk, run_id=run_id))
+    # To its end: a stream that is dropped is closed wherever it is collected, within the client's own locks, too.
+    said = list(client.create(talk, messages=_said(world), background=True))
+    run_id = next(one.run_id for one in said if one.run_id)
     message = next(one for one in client.list(talk) if one.message_type == "user_message")
     return {
         "talk_checkpoint_id": world.get(f"/v1/conversations/{talk}/checkpoints")[0]["id"],
