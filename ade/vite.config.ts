@@ -32,5 +32,6 @@ export default defineConfig({
     target: "es2023",
     manifest: "manifest.json",
   },
-  test: { include: ["src/**/*.test.ts"] },
+  // Modules ask where the page is when they are loaded.
+  test: { include: ["src/**/*.test.ts"], setupFiles: ["src/test-place.ts"] },
 });

@@ -30,6 +30,7 @@ from gateway.resources.agents import files as agent_files
 from gateway.resources.agents import overviews as agent_overviews
 from gateway.resources.agents import routes as agents
 from gateway.resources.agents import secrets as secrets_of_agents
+from gateway.resources.approvals import routes as approvals
 from gateway.resources.archives import embedding_changes, passages
 from gateway.resources.archives import routes as archives
 from gateway.resources.blocks import routes as blocks
@@ -40,6 +41,7 @@ from gateway.resources.conversations.responses import ConversationAgents
 from gateway.resources.devices import routes as devices
 from gateway.resources.executions import routes as executions
 from gateway.resources.folders import routes as folders
+from gateway.resources.groups import messages as group_messages
 from gateway.resources.groups import routes as groups
 from gateway.resources.identities import routes as identities
 from gateway.resources.jobs import routes as jobs
@@ -90,6 +92,7 @@ _ROUTERS = (
     schedules,
     agent_files,
     secrets_of_agents,
+    approvals,
     checkpoints,
     passages,
     archives,
@@ -120,6 +123,7 @@ _ROUTERS = (
     tags,
     identities,
     groups,
+    group_messages,
     jobs,
     embeddings,
     internal,

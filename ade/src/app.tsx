@@ -13,7 +13,8 @@ const queries = new QueryClient({
       if (isStatus(error, 401)) lock();
     },
   }),
-  defaultOptions: { queries: { retry: false, staleTime: 2_000, refetchOnWindowFocus: false } },
+  // Loci is there without a network, too: on this machine.
+  defaultOptions: { queries: { retry: false, staleTime: 2_000, refetchOnWindowFocus: false, networkMode: "always" } },
 });
 
 /** The whole page. */

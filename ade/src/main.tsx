@@ -7,6 +7,8 @@ import "./styles/shell.css";
 import "./styles/agents.css";
 import "./styles/chat.css";
 import "./styles/memory.css";
+import "./styles/screens.css";
+import "./styles/figures.css";
 
 const root = document.getElementById("root");
 if (root) createRoot(root).render(<StrictMode><App /></StrictMode>);

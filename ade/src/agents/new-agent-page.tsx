@@ -1,9 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { Link } from "wouter";
 import { api } from "../api/client";
 import { problemOf, type Problem } from "../api/errors";
 import { navigate } from "../router";
+import { Field } from "../ui/field";
 import { ProblemBox } from "../ui/problem-box";
 import { importAgent } from "./actions";
 import { useModels, useTemplates } from "./queries";
@@ -100,16 +101,6 @@ export function NewAgentPage() {
         </div>
       </form>
     </main>
-  );
-}
-
-function Field({ label, note, children }: { label: string; note?: string; children: ReactNode }) {
-  return (
-    <label className="field">
-      <span>{label}</span>
-      {children}
-      {note && <span className="muted small">{note}</span>}
-    </label>
   );
 }
 

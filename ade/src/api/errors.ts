@@ -14,7 +14,7 @@ export function problemOf(error: unknown): Problem {
     return { sentence: "Loci does not answer. Is it running?", trace: null, status: null };
   }
   if (error instanceof APIError) {
-    const body = error.error as { detail?: unknown; message?: unknown } | undefined;
+    const body = error.error as Body | undefined;
     return {
       sentence: sentenceOf(body) ?? error.message,
       trace: error.headers?.get("x-trace-id") ?? null,
@@ -24,11 +24,20 @@ export function problemOf(error: unknown): Problem {
   return { sentence: error instanceof Error ? error.message : String(error), trace: null, status: null };
 }
 
-function sentenceOf(body: { detail?: unknown; message?: unknown } | undefined): string | null {
+interface Body {
+  detail?: unknown;
+  message?: unknown;
+  error?: Body | string;
+}
+
+/** Returns what a body says of a failure; null where it says nothing. */
+export function sentenceOf(body: Body | undefined): string | null {
   // Events of streams have both: a sentence, and the particulars.
   if (typeof body?.message === "string" && typeof body.detail === "string" && !body.detail.startsWith(body.message)) {
     return `${body.message} (${body.detail})`;
   }
+  // Models and MCP servers have both within `error`.
+  if (body?.error && typeof body.error === "object") return sentenceOf(body.error);
   const detail = body?.detail ?? body?.message;
   if (typeof detail === "string") return detail;
   if (detail && typeof detail === "object" && "message" in detail) return String(detail.message);

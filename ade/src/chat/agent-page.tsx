@@ -1,30 +1,29 @@
 import { ChevronLeft, PanelLeft } from "lucide-react";
-import { useState } from "react";
-import { Link } from "wouter";
+import { Suspense, useEffect, useState } from "react";
+import { Link, useSearch } from "wouter";
 import { AgentMenu } from "../agents/agent-menu";
 import { useAgent } from "../agents/queries";
-import { ArchivePane } from "../archive/archive-pane";
 import { problemOf } from "../api/errors";
 import { navigate } from "../router";
 import { ErrorBoundary } from "../shell/error-boundary";
+import { PANE } from "../shell/panes";
 import { IconButton } from "../ui/icon-button";
 import { ProblemBox } from "../ui/problem-box";
 import { Chat } from "./chat";
-import { MemoryPane } from "../memory/memory-pane";
+import { ChatHead } from "./chat-head";
 import { Conversations } from "./conversations";
-import { chatPath, type Place } from "./place";
-
-export type Tab = "conversations" | "memory" | "archive";
-const TABS: [Tab, string][] = [
-  ["conversations", "Chats"],
-  ["memory", "Memory"],
-  ["archive", "Archive"],
-];
+import { chatPath, type Place, placeBeside, routeId } from "./place";
+import { SideTabs, type Tab, TABS } from "./side-tabs";
 
 /** One agent: its conversations or its memory, and beside them the conversation that is open. */
-export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }) {
+export function AgentPage({ agentId, conversationId, beside = null, tab }: Place & { tab: Tab }) {
   const agent = useAgent(agentId);
   const [isListOpen, setListOpen] = useState(tab !== "conversations");
+  const search = useSearch();
+  // On narrow screens what an address names is shown, the chat behind it.
+  useEffect(() => {
+    if (tab !== "conversations") setListOpen(true);
+  }, [tab, search]);
   if (agent.isError) {
     return (
       <main className="centre">
@@ -32,9 +31,12 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
       </main>
     );
   }
+  const place = { agentId, conversationId, beside };
+  const other = placeBeside(place);
+  const { Pane } = TABS[tab];
   const agentName = agent.data?.name ?? "";
   return (
-    <main className={`agent-page ${tab === "conversations" ? "" : "wide-side"} ${isListOpen ? "list-open" : ""}`}>
+    <main className={`agent-page ${isListOpen ? "list-open" : ""} ${other ? "has-beside" : ""}`}>
       <title>{`${agentName || "Agent"} · Loci`}</title>
       <header className="bar agent-bar">
         <Link href="/agents" className="icon-button narrow-only" aria-label="All agents" title="All agents">
@@ -45,42 +47,37 @@ export function AgentPage({ agentId, conversationId, tab }: Place & { tab: Tab }
         <span className="spacer" />
         <IconButton
           className="narrow-only"
-          label="Chats and memory"
+          label="Chats, memory and more"
           icon={PanelLeft}
           aria-expanded={isListOpen}
           onClick={() => setListOpen(!isListOpen)}
         />
         {agent.data && <AgentMenu agent={agent.data} onDelete={() => navigate("/agents")} />}
       </header>
-      <aside className="side" aria-label="Beside the chat">
+      <aside className="side" aria-label="Beside the chat" {...PANE}>
         <ErrorBoundary>
-          <div className="side-tabs" role="tablist" aria-label="Beside the chat">
-            {TABS.map(([name, label]) => (
-              <button
-                key={name}
-                type="button"
-                role="tab"
-                id={`tab-${name}`}
-                aria-selected={tab === name}
-                aria-controls="side-panel"
-                onClick={() => navigate(chatPath({ agentId, conversationId }) + (name === "conversations" ? "" : `/${name}`))}
-              >
-                {label}
-              </button>
-            ))}
-          </div>
+          <SideTabs place={place} tab={tab} />
+        </ErrorBoundary>
+        <ErrorBoundary key={tab}>
           <div role="tabpanel" id="side-panel" aria-labelledby={`tab-${tab}`}>
-            {tab === "memory" && <MemoryPane agentId={agentId} />}
-            {tab === "archive" && <ArchivePane agentId={agentId} />}
-            {tab === "conversations" && (
-              <Conversations place={{ agentId, conversationId }} onChoose={() => setListOpen(false)} />
-            )}
+            <Suspense fallback={null}>
+              {Pane ? <Pane place={place} /> : <Conversations place={place} onChoose={() => setListOpen(false)} />}
+            </Suspense>
           </div>
         </ErrorBoundary>
       </aside>
       <ErrorBoundary>
-        <Chat key={conversationId ?? agentId} place={{ agentId, conversationId }} />
+        <Chat key={conversationId ?? agentId} place={place} head={other && <ChatHead place={place} />} />
       </ErrorBoundary>
+      {other && (
+        <ErrorBoundary key={routeId(other)}>
+          <Chat
+            label="Chat beside"
+            place={other}
+            head={<ChatHead place={other} close={() => navigate(chatPath({ agentId, conversationId }))} />}
+          />
+        </ErrorBoundary>
+      )}
     </main>
   );
 }

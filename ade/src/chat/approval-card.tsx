@@ -1,19 +1,22 @@
 import { Hand } from "lucide-react";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useRefusal } from "../shell/access-gate";
+import { pretty, TextBlock } from "../ui/text-block";
+import { clock } from "../ui/time";
 import type { ToolPart } from "./parts";
-import { Block, pretty } from "./tool-view";
 
 interface Props {
   calls: readonly ToolPart[];
   /** Grows whenever the card wants the focus. */
   attention: number;
+  /** When their rule answers in a person's place; null: never. */
+  due: string | null;
   agentId: string;
   answer: (answers: { callId: string; approve: boolean; reason: string }[]) => void;
 }
 
 /** Asks whether calls may run. All that wait are answered at once. */
-export function ApprovalCard({ calls, attention, agentId, answer }: Props) {
+export function ApprovalCard({ calls, attention, due, agentId, answer }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   const [denied, setDenied] = useState<ReadonlySet<string>>(new Set());
   const [reason, setReason] = useState("");
@@ -50,10 +53,11 @@ export function ApprovalCard({ calls, attention, agentId, answer }: Props) {
                 Allow <code>{call.name}</code>
               </label>
             )}
-            <Block label={isOne ? "Arguments" : `Arguments of ${call.name}`} text={pretty(call.arguments)} />
+            <TextBlock label={isOne ? "Arguments" : `Arguments of ${call.name}`} text={pretty(call.arguments)} />
           </div>
         ))}
       </div>
+      {due && <p className="muted small">If nobody answers, its rule does: <time dateTime={due}>{clock(due)}</time>.</p>}
       <div className="approval-end">
         <input
           aria-label="Reason of a denial, for the agent"

@@ -1,5 +1,6 @@
 import { api } from "../api/client";
 import { type Place, routeId } from "./place";
+import { keepsRequests } from "./trace-choice";
 import type { Events } from "./turn";
 import type { WireMessage } from "./wire";
 
@@ -24,6 +25,7 @@ export async function send(place: Place, messages: object[], signal: AbortSignal
     include_compaction_messages: true,
     // Loci's own: a second message waits in line on this route, too.
     on_busy: "wait",
+    ...(keepsRequests() && { include_trace: true }),
   };
   const stream = await api().conversations.messages.create(routeId(place), body as never, { ...LONG, signal });
   return stream as unknown as Events;
@@ -37,8 +39,9 @@ export async function attach(runId: string, after: number, signal: AbortSignal):
 
 /** Returns a page of what is stored, oldest first: the newest, or what was before a message. */
 export async function page(place: Place, before?: string): Promise<WireMessage[]> {
-  const query = { limit: PAGE, ...(before && { before }) };
-  const answer = await api().conversations.messages.list(routeId(place), query);
+  // The conversations' own route gives the newest first, the parts of each message not.
+  const query = { limit: PAGE, conversation_id: place.conversationId ?? "default", ...(before && { before }) };
+  const answer = await api().agents.messages.list(place.agentId, query);
   return answer.items as unknown as WireMessage[];
 }
 

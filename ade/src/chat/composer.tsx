@@ -20,6 +20,9 @@ export function Composer({ session, isBusy }: { session: Session; isBusy: boolea
   useEffect(() => {
     const stop = (event: globalThis.KeyboardEvent): void => {
       if (event.key !== "." || !(event.ctrlKey || event.metaKey)) return;
+      // Who writes in the chat beside means that one.
+      const other = document.activeElement?.closest(".chat");
+      if (other && !other.contains(editor.current)) return;
       const turn = session.getSnapshot().turns.find((each) => each.runId);
       if (turn) void session.stop(turn);
     };

@@ -2,7 +2,9 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import type { Part } from "./parts";
+import { PartMenu } from "./part-menu";
 import { PartView } from "./part-view";
+import type { Place } from "./place";
 import { RunEnd } from "./run-end";
 import type { Snapshot } from "./session";
 
@@ -12,13 +14,14 @@ const EARLY = 8;
 
 interface Props {
   chat: Snapshot;
+  place: Place;
   older: () => Promise<void>;
   /** Sends the message of a run again. */
   again: (runId: string) => void;
 }
 
 /** What was said, of which only what is in view is drawn. It follows the newest while that is in view. */
-export function MessageList({ chat, older, again }: Props) {
+export function MessageList({ chat, place, older, again }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const { parts } = chat;
   const list = useVirtualizer({
@@ -83,6 +86,7 @@ export function MessageList({ chat, older, again }: Props) {
                 style={{ transform: `translateY(${item.start}px)` }}
               >
                 <PartView part={part} isLive={isLive(part)} />
+                {!isLive(part) && <PartMenu part={part} place={place} />}
                 {ending && <RunEnd ending={ending} again={() => again(part.runId)} />}
               </div>
             );

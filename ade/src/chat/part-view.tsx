@@ -1,9 +1,12 @@
 import { Lightbulb } from "lucide-react";
-import { memo, useEffect, useMemo } from "react";
+import { memo, useEffect, useMemo, useState } from "react";
 import { Answer } from "./answer";
 import type { Image, NotePart, Part, ThoughtPart } from "./parts";
 import { blobOf } from "./pictures";
 import { ToolView } from "./tool-view";
+
+/** Beyond so many characters what a person wrote is folded. */
+const LONGEST = 8_000;
 
 interface Props {
   part: Part;
@@ -35,9 +38,17 @@ export const PartView = memo(function PartView({ part, isLive }: Props) {
   }
 });
 
-/** Some messages of the system come as a user's, as JSON with a type. */
+/** What a person wrote; of a very long text the beginning, until all of it is asked for. */
 function UserText({ text }: { text: string }) {
-  return text ? <div className="plain">{text}</div> : null;
+  const [isWhole, setWhole] = useState(false);
+  if (!text) return null;
+  const isFolded = text.length > LONGEST && !isWhole;
+  return (
+    <>
+      <div className="plain">{isFolded ? `${text.slice(0, LONGEST)} ...` : text}</div>
+      {isFolded && <button type="button" onClick={() => setWhole(true)}>Show all {text.length.toLocaleString("en")} characters</button>}
+    </>
+  );
 }
 
 function Thought({ part, isLive }: { part: ThoughtPart; isLive: boolean }) {

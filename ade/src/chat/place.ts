@@ -2,6 +2,8 @@
 export interface Place {
   agentId: string;
   conversationId: string | null;
+  /** The conversation that stands beside it, "main" for the default one. */
+  beside?: string | null;
 }
 
 /** Returns the id by which routes of conversations know it: the agent's for its default one. */
@@ -9,6 +11,12 @@ export function routeId(place: Place): string {
   return place.conversationId ?? place.agentId;
 }
 
-export function chatPath(place: Place): string {
-  return `/agents/${place.agentId}${place.conversationId ? `/c/${place.conversationId}` : ""}`;
+export function chatPath({ agentId, conversationId, beside }: Place): string {
+  return `/agents/${agentId}${conversationId ? `/c/${conversationId}` : ""}${beside ? `/beside/${beside}` : ""}`;
+}
+
+/** Returns the place beside one; null where there is none, or where it is the same. */
+export function placeBeside({ agentId, conversationId, beside }: Place): Place | null {
+  if (!beside || beside === (conversationId ?? "main")) return null;
+  return { agentId, conversationId: beside === "main" ? null : beside };
 }

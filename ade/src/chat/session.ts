@@ -83,6 +83,14 @@ export class Session {
     }
   };
 
+  /** Reads the conversation anew, after it went to another place. */
+  startOver = async (): Promise<void> => {
+    this.history = new History(backend.PAGE);
+    this.show({ endings: new Map(), refusal: null });
+    await this.load();
+    this.channel.postMessage(this.key);
+  };
+
   loadOlder = async (): Promise<void> => {
     const first = this.history.oldest;
     if (this.isLoadingOlder || !first || !this.history.hasOlder) return;

@@ -1,9 +1,7 @@
 import { Check, Hand, LoaderCircle, OctagonAlert, Wrench, X } from "lucide-react";
 import { useEffect, useState } from "react";
+import { pretty, TextBlock } from "../ui/text-block";
 import { isWaiting, type ToolPart } from "./parts";
-
-/** Beyond so many characters a text is folded. */
-const LONG = 4_000;
 
 type Status = "waiting" | "running" | "denied" | "failed" | "ok" | "unknown";
 const LABELS: Record<Status, string> = {
@@ -38,38 +36,14 @@ export function ToolView({ call, isLive }: { call: ToolPart; isLive: boolean }) 
         </span>
       </summary>
       <div className="tool-body">
-        <Block label="Arguments" text={pretty(call.arguments)} />
-        {call.decision && !call.decision.approve && <Block label="Reason of the denial" text={call.decision.reason || "none given"} />}
-        {call.result && <Block label={call.result.ok ? "Result" : "Error"} text={pretty(call.result.text)} />}
-        {call.result && call.result.stdout.length > 0 && <Block label="Output" text={call.result.stdout.join("\n")} />}
-        {call.result && call.result.stderr.length > 0 && <Block label="Error output" text={call.result.stderr.join("\n")} />}
+        <TextBlock label="Arguments" text={pretty(call.arguments)} />
+        {call.decision && !call.decision.approve && <TextBlock label="Reason of the denial" text={call.decision.reason || "none given"} />}
+        {call.result && <TextBlock label={call.result.ok ? "Result" : "Error"} text={pretty(call.result.text)} />}
+        {call.result && call.result.stdout.length > 0 && <TextBlock label="Output" text={call.result.stdout.join("\n")} />}
+        {call.result && call.result.stderr.length > 0 && <TextBlock label="Error output" text={call.result.stderr.join("\n")} />}
       </div>
     </details>
   );
-}
-
-/** A text that is data, never markup. */
-export function Block({ label, text }: { label: string; text: string }) {
-  const [isWhole, setWhole] = useState(text.length <= LONG);
-  return (
-    <figure className="block">
-      <figcaption className="muted small">{label}</figcaption>
-      <pre tabIndex={0}>{isWhole ? text : `${text.slice(0, LONG)} ...`}</pre>
-      {!isWhole && (
-        <button type="button" onClick={() => setWhole(true)}>Show all {text.length.toLocaleString("en")} characters</button>
-      )}
-    </figure>
-  );
-}
-
-/** Returns JSON with line breaks; as it is what is none, or none yet. */
-export function pretty(text: string): string {
-  if (!/^\s*[[{]/.test(text)) return text;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }
 
 function Clock() {

@@ -35,6 +35,7 @@ export function BlockHistory({ blockId, now, restore }: Props) {
             <div className="version-body">
               <DiffView blockId={blockId} version={version} />
               <Link href={`/blocks/${blockId}/v/${version.version}`} className="small">Link to this change</Link>
+              {version.run_id && <Link href={`/runs/${version.run_id}`} className="small">Why: the run that wrote it</Link>}
               {restore && version.version !== now && (
                 <button type="button" onClick={() => restore(version.version)}>Restore this value</button>
               )}

@@ -10,9 +10,13 @@ export interface MenuItem {
   isDangerous?: boolean;
 }
 
+/** Of an entry, in pixels, where fingers point. */
+const ITEM = 44;
+
 /** A button that opens a list of things to do. */
 export function Menu({ label, icon, items }: { label: string; icon: LucideIcon; items: MenuItem[] }) {
   const [isOpen, setOpen] = useState(false);
+  const [isUp, setUp] = useState(false);
   const list = useRef<HTMLDivElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const id = useId();
@@ -47,10 +51,14 @@ export function Menu({ label, icon, items }: { label: string; icon: LucideIcon; 
         aria-haspopup="menu"
         aria-expanded={isOpen}
         aria-controls={isOpen ? id : undefined}
-        onClick={() => setOpen(!isOpen)}
+        onClick={(event) => {
+          // Below the last row there is no room.
+          setUp(event.currentTarget.getBoundingClientRect().bottom > innerHeight - ITEM * (items.length + 1));
+          setOpen(!isOpen);
+        }}
       />
       {isOpen && (
-        <div role="menu" tabIndex={-1} id={id} aria-label={label} className="menu-list" ref={list} onKeyDown={move}>
+        <div role="menu" tabIndex={-1} id={id} aria-label={label} className={`menu-list ${isUp ? "up" : ""}`} ref={list} onKeyDown={move}>
           {items.map((item) => (
             <button
               type="button"

@@ -14,3 +14,8 @@ export function ago(moment: string | null | undefined): string {
   const unit = UNITS.find(([, length]) => -seconds >= length);
   return unit ? FORMAT.format(Math.round(seconds / unit[1]), unit[0]) : "now";
 }
+
+/** Returns a moment as a clock and a calendar tell it here. */
+export function clock(time: string): string {
+  return new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+}

@@ -105,7 +105,7 @@ def agent_state(
         "memory": _memory(rest["agent_type"], blocks, [file_block(one, file_chars) for one in agent.files]),
         "tools": [as_tool(attached) for attached in agent.tools],
         "sources": folders_of(agent.folders, models),
-        "pending_approval": _pending_approval(agent) if agent.HasField("pending_approval") else None,
+        "pending_approval": approval_request(agent.pending_approval) if agent.HasField("pending_approval") else None,
         "identities": [to_rest(each) for each in agent.identities],
         "identity_ids": [each.id for each in agent.identities],
         "managed_group": managed,
@@ -237,9 +237,8 @@ def _provider_type(handle: str, model: model_pb2.Model | None) -> str:
     return model.provider_type if model else handle.partition("/")[0]
 
 
-def _pending_approval(agent: agent_pb2.Agent) -> Rest:
+def approval_request(pending: agent_pb2.PendingApproval) -> Rest:
     """Returns the request that waits, as the list of messages shows it."""
-    pending = agent.pending_approval
     calls = [message_pb2.ToolCall(**call) for call in from_json(pending.tool_calls_json) or ()]
     return message(
         message_pb2.Message(

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import CDPSession, Locator, Page, expect
 
 from tests.e2e.stack import ROOT, Stack
 
 SHOTS = Path(__file__).parent / "screenshots"
 _AXE = ROOT / "ade" / "node_modules" / "axe-core" / "axe.min.js"
+# The frame itself, what observers of sizes asked for, and that drawn.
+_DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
 # Wide: two workers and whole stacks share two cores.
 MILLISECONDS = 20_000
 expect.set_options(timeout=MILLISECONDS)
@@ -21,6 +23,7 @@ class Screen:
         self.page = page
         self.url = url or stack.url
         self.problems: list[str] = []
+        self._network: CDPSession | None = None
         page.set_default_timeout(MILLISECONDS)
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
@@ -57,14 +60,31 @@ class Screen:
         """Waits until no turn goes on."""
         expect(self.turn).to_have_count(0)
 
+    def upload(self, *paths: Path) -> None:
+        """Chooses files to send, as a person does in the dialogue."""
+        with self.page.expect_file_chooser() as chooser:
+            self.page.get_by_role("button", name="Upload files").click()
+        chooser.value.set_files(paths)
+
+    def throttle(self, bytes_in_a_second: int | None) -> None:
+        """Makes what the browser sends slow; None: no longer."""
+        if self._network is None:
+            self._network = self.page.context.new_cdp_session(self.page)
+            self._network.send("Network.enable")
+        conditions = {"offline": False, "latency": 0, "downloadThroughput": -1}
+        self._network.send(
+            "Network.emulateNetworkConditions", conditions | {"uploadThroughput": bytes_in_a_second or -1}
+        )
+
     def shoot(self, name: str) -> None:
         """Takes pictures, wide and narrow, light and dark, and looks for faults of accessibility in each."""
         SHOTS.mkdir(exist_ok=True)
+        expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
         for width, height in ((1280, 800), (390, 844)):
             self.page.set_viewport_size({"width": width, "height": height})
             for scheme in ("light", "dark"):
                 self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-                self.page.wait_for_timeout(100)  # for the frame, and the observers of sizes
+                self.page.evaluate(_DRAWN)
                 self.page.screenshot(path=SHOTS / f"{name}-{width}-{scheme}.png")
                 faults = self.faults()
                 assert not faults, f"{name} at {width}, {scheme}: {faults}"

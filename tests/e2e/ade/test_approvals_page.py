@@ -73,3 +73,23 @@ def test_the_list_says_who_waits(screen: Screen, asking: Any) -> None:
     expect(screen.parts("approval")).to_be_visible()
     screen.page.get_by_role("link", name="Agents").click()
     expect(screen.page.locator("li.agent-row", has_text="Ada of the page")).to_contain_text("Needs you")
+
+
+def test_each_conversation_says_whether_it_waits(screen: Screen, agent: Any, client: Any) -> None:
+    rule = {"type": "requires_approval", "tool_name": "memory_insert", "timeout_seconds": 3_600}
+    client.agents.update(agent.id, tool_rules=[rule])
+    other = client.conversations.create(agent_id=agent.id, summary="The other")
+    screen.open(f"/agents/{agent.id}/c/{other.id}")
+    screen.send("my name is Ada")
+    expect(screen.parts("approval").locator("time")).to_be_visible()
+    screen.page.get_by_role("link", name="Main").click()
+    expect(screen.parts("approval")).to_have_count(0)
+    row = screen.page.locator(".conversation", has_text="The other")
+    expect(row).to_contain_text("Needs you")
+    [waiting] = client.get(f"/v1/agents/{agent.id}/approvals", cast_to=object)
+    assert (waiting["conversation_id"], waiting["due_at"] is not None) == (other.id, True)
+    row.get_by_role("link").click()
+    screen.parts("approval").get_by_role("button", name="Deny").click()
+    expect(screen.parts("approval")).to_have_count(0)
+    screen.wait_for_end()
+    expect(row).not_to_contain_text("Needs you")

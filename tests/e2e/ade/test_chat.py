@@ -188,14 +188,75 @@ def test_conversations(screen: Screen, agent: Any, client: Any) -> None:
     screen.send("what is my name?")
     expect(screen.parts("assistant")).to_contain_text("Your name is Ada")
     screen.wait_for_end()
+    # Stored, it stands as it was said.
+    screen.page.reload()
+    expect(screen.page.locator("[data-kind=user], [data-kind=assistant]")).to_contain_text(
+        ["what is my name?", "Your name is Ada"]
+    )
     screen.page.get_by_role("link", name="Main").click()
     expect(screen.parts("assistant")).to_contain_text("Nice to meet you")
     expect(screen.parts("user")).to_have_count(1)
     [made] = client.conversations.list(agent_id=agent.id)
-    screen.page.get_by_role("button", name="Delete Conversation 1").click()
+    menu = screen.page.get_by_role("button", name="More about Conversation 1")
+    menu.click()
+    screen.page.get_by_role("menuitem", name="Rename").click()
+    screen.page.get_by_label("New name of Conversation 1").fill("Names")
+    screen.page.keyboard.press("Enter")
+    expect(screen.page.get_by_role("link", name="Names")).to_be_visible()
+    menu = screen.page.get_by_role("button", name="More about Names")
+    menu.click()
+    screen.page.get_by_role("menuitem", name="Archive").click()
+    expect(menu).to_have_count(0)
+    screen.page.get_by_role("button", name="Show 1 archived").click()
+    menu.click()
+    screen.page.get_by_role("menuitem", name="Bring back").click()
+    expect(screen.page.get_by_role("button", name="archived")).to_have_count(0)
+    menu.click()
+    screen.page.get_by_role("menuitem", name="Delete").click()
     screen.page.get_by_role("button", name="Delete", exact=True).click()
     wait_until(lambda: not client.conversations.list(agent_id=agent.id))
     assert made.agent_id == agent.id
+
+
+def test_two_conversations_side_by_side(screen: Screen, slow_agent: Any, openai_fake: Any, client: Any) -> None:
+    other = client.conversations.create(agent_id=slow_agent.id, summary="The other")
+    openai_fake.reply(SLOW, Reply(text="Here."))
+    screen.open(f"/agents/{slow_agent.id}")
+    screen.send("count")
+    screen.page.get_by_role("button", name="More about The other").click()
+    screen.page.get_by_role("menuitem", name="Open beside").click()
+    left = screen.page.get_by_role("region", name="Chat", exact=True)
+    right = screen.page.get_by_role("region", name="Chat beside")
+    expect(right.get_by_role("heading", name="The other")).to_be_visible()
+    # The one is written to while the other is answered.
+    right.get_by_label("Message", exact=True).fill("where?")
+    right.get_by_label("Message", exact=True).press("Enter")
+    expect(right.locator("[data-kind=assistant]")).to_have_text("Here.")
+    expect(left.locator("[data-kind=assistant]")).to_have_text(" ".join(WORDS))
+    screen.wait_for_end()
+    assert [m.message_type for m in client.conversations.messages.list(other.id).items].count("user_message") == 1
+    screen.shoot("beside")
+    screen.page.reload()
+    right.get_by_role("button", name="Close the chat beside").click()
+    expect(right).to_have_count(0)
+    expect(left.locator("[data-kind=assistant]")).to_have_text(" ".join(WORDS))
+
+
+def test_a_message_of_a_megabyte(screen: Screen, slow_agent: Any, openai_fake: Any, client: Any) -> None:
+    openai_fake.reply(Reply(text="Long."))
+    screen.open(f"/agents/{slow_agent.id}")
+    text = "many words " * 100_000
+    screen.composer.fill(text)
+    screen.composer.press("Enter")
+    # It is stored and answered, or it is refused and stands in the editor again.
+    expect(screen.parts("assistant").or_(screen.page.get_by_role("alert"))).to_be_visible()
+    stored = [m for m in client.agents.messages.list(slow_agent.id).items if m.message_type == "user_message"]
+    if stored:
+        screen.parts("user").get_by_role("button", name="Show all").click()
+        expect(screen.parts("user")).to_contain_text(text.strip()[-5_000:])
+    else:
+        expect(screen.composer).to_have_value(text)
+        screen.problems.clear()
 
 
 def test_what_is_typed_stays(screen: Screen, agent: Any) -> None:

@@ -49,3 +49,45 @@ def test_without_a_pointer(screen: Screen, client: Any) -> None:
     expect(page.get_by_role("region", name="Block human").get_by_role("status")).to_have_text("Saved")
     assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Name: Ada L."
     client.agents.delete(agent.id)
+
+
+def test_the_palette(screen: Screen, agent: Any) -> None:
+    page = screen.page
+    screen.open("/usage")
+    expect(page.get_by_role("heading", name="Usage")).to_be_visible()
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("combobox", name="Go to a screen or an agent")
+    expect(field).to_be_focused()
+    page.keyboard.type("ada of")
+    expect(page.get_by_role("dialog").get_by_role("option")).to_have_count(1)
+    screen.shoot("palette")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Ada of the page")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("tools")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Tools")).to_be_visible()
+
+
+def test_tabs_beside_the_chat_by_arrows(screen: Screen, agent: Any) -> None:
+    page = screen.page
+    screen.open(f"/agents/{agent.id}")
+    page.get_by_role("tab", name="Chats").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("tab", name="Settings")).to_be_focused()
+    expect(page.get_by_role("tab", name="Settings")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Chats")).to_have_attribute("aria-selected", "true")
+
+
+def test_from_pane_to_pane(screen: Screen, agent: Any) -> None:
+    page = screen.page
+    screen.open(f"/agents/{agent.id}")
+    expect(screen.composer).to_be_focused()
+    page.keyboard.press("Shift+F6")
+    expect(page.get_by_role("complementary", name="Beside the chat")).to_be_focused()
+    page.keyboard.press("Shift+F6")
+    expect(page.get_by_role("navigation", name="Main")).to_be_focused()
+    page.keyboard.press("F6")
+    page.keyboard.press("F6")
+    expect(page.get_by_role("region", name="Chat")).to_be_focused()

@@ -29,6 +29,53 @@ _TO_PAINT = """
   document.execCommand("insertText", false, key);
 })
 """
+# Scrolls, and waits until there is more to scroll to, or what stands at the end.
+_TO_THE_END = """
+() => new Promise((done) => {
+  const box = document.querySelector(".scroller");
+  const before = box.scrollHeight;
+  const look = () => {
+    const isThere = [...box.querySelectorAll("a")].some((link) => link.textContent === "Long life");
+    if (isThere || box.scrollHeight > before) done();
+    else requestAnimationFrame(look);
+  };
+  box.scrollTo(0, before);
+  look();
+})
+"""
+_TO_THE_BEGINNING = """
+(box) => new Promise((done) => {
+  const before = box.scrollHeight;
+  const look = () => {
+    if (box.textContent.includes("Sentence 0.") || box.scrollHeight !== before) done();
+    else requestAnimationFrame(look);
+  };
+  box.scrollTo(0, 0);
+  look();
+})
+"""
+# By how many pixels what is in view moves when older messages come before it.
+_JUMP = """
+(box) => new Promise((done) => {
+  const top = box.getBoundingClientRect().top;
+  const rows = () => [...box.querySelectorAll(".message-row")];
+  const before = box.scrollHeight;
+  let seen, at;
+  const look = () => {
+    if (box.scrollHeight <= before) {
+      const row = rows().find((each) => each.getBoundingClientRect().bottom > top);
+      seen = row.textContent;
+      at = row.getBoundingClientRect().top;
+      requestAnimationFrame(look);
+    } else {
+      const row = rows().find((each) => each.textContent === seen);
+      done(row ? Math.abs(row.getBoundingClientRect().top - at) : 1e6);
+    }
+  };
+  box.scrollTo(0, 300);
+  look();
+})
+"""
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -90,11 +137,10 @@ def test_a_thousand_agents(wide: Screen) -> None:
     wide.open()
     rows = wide.page.locator("li.agent-row")
     expect(rows.first).to_be_visible()
-    list_box = wide.page.locator(".scroller")
-    for _ in range(AGENTS // 100):
-        list_box.evaluate("element => element.scrollTo(0, element.scrollHeight)")
-        wide.page.wait_for_timeout(100)
-    expect(wide.page.get_by_role("link", name="Long life")).to_be_visible()
+    oldest = wide.page.get_by_role("link", name="Long life")
+    while oldest.count() == 0:
+        wide.page.evaluate(_TO_THE_END)
+    expect(oldest).to_be_visible()
     assert rows.count() < MOST_ROWS
     measure(wide, "input[type=search]", "key-to-paint-agents")
 
@@ -104,16 +150,11 @@ def test_five_thousand_messages(wide: Screen, crowded: Stack) -> None:
     wide.open(f"/agents/{agent.id}")
     messages = wide.page.get_by_role("log")
     expect(wide.page.get_by_text(f"Sentence {MESSAGES - 1}.").first).to_be_in_viewport()
-    for _ in range(MESSAGES // 50 + 20):
-        before = messages.evaluate("element => element.scrollHeight")
-        messages.evaluate("element => element.scrollTo(0, 0)")
-        wide.page.wait_for_timeout(60)
-        if (
-            wide.page.get_by_text("Sentence 0.", exact=False).count()
-            and messages.evaluate("e => e.scrollHeight") == before
-        ):
-            break
-    expect(wide.page.get_by_text("Sentence 0.", exact=False).first).to_be_visible()
+    assert messages.evaluate(_JUMP) < 40
+    oldest = wide.page.get_by_text("Sentence 0.", exact=False)
+    while oldest.count() == 0:
+        messages.evaluate(_TO_THE_BEGINNING)
+    expect(oldest.first).to_be_visible()
     assert wide.page.locator(".message-row").count() < MOST_ROWS
     measure(wide, "textarea", "key-to-paint-messages")
     wide.page.get_by_role("button", name="Newest").click()

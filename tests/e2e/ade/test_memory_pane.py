@@ -42,6 +42,9 @@ def test_what_the_agent_writes_appears(screen: Screen, agent: Any, client: Any) 
     expect(editor(screen).get_by_role("textbox")).to_have_value("Name: Ada")
     editor(screen).get_by_role("button", name="History").click()
     expect(editor(screen).get_by_role("button", name="v2")).to_contain_text("by the agent")
+    editor(screen).get_by_role("button", name="v2").click()
+    editor(screen).get_by_role("link", name="Why").click()
+    expect(screen.page.get_by_role("article", name="Run")).to_contain_text("my name is Ada")
 
 
 def test_two_edits_do_not_overwrite_each_other(
@@ -106,10 +109,30 @@ def test_the_archive(screen: Screen, agent: Any, client: Any) -> None:
     assert {each.text for each in client.agents.passages.list(agent.id)} == {"Ada likes green tea", "The roof leaks"}
     panel.get_by_label("Search the archive").fill("green tea")
     expect(panel.locator(".passage").first).to_contain_text("Ada likes green tea")
-    expect(panel.locator(".passage").first).to_contain_text("score")
+    expect(panel.locator(".passage").first).to_contain_text("words")
     screen.shoot("archive")
     panel.get_by_label("Search the archive").fill("")
     panel.locator(".passage", has_text="roof").get_by_role("button", name="Delete this passage").click()
     expect(panel.locator(".passage")).to_have_count(1)
     screen.page.get_by_role("button", name="Undo").click()
     expect(panel.locator(".passage", has_text="roof")).to_be_visible()
+
+
+def test_tags_of_the_archive(screen: Screen, agent: Any, client: Any) -> None:
+    client.agents.passages.create(agent.id, text="Ada likes green tea", tags=["taste"])
+    client.agents.passages.create(agent.id, text="The roof leaks", tags=["house"])
+    screen.open(f"/agents/{agent.id}/archive")
+    panel = screen.page.get_by_role("tabpanel")
+    panel.get_by_role("button", name="Only passages with the tag taste").click()
+    expect(panel.locator(".passage")).to_have_count(1)
+    panel.get_by_role("button", name="Change this passage").click()
+    panel.get_by_label("Text of the passage").fill("Ada likes black tea")
+    # What is typed outlives the page.
+    screen.page.reload()
+    panel.locator(".passage", has_text="green").get_by_role("button", name="Change this passage").click()
+    expect(panel.get_by_label("Text of the passage")).to_have_value("Ada likes black tea")
+    panel.get_by_label("Tags of the passage").fill("taste, drink")
+    panel.get_by_role("button", name="Save").click()
+    expect(panel.locator(".passage", has_text="black")).to_contain_text("drink")
+    stored = {each.text: sorted(each.tags) for each in client.agents.passages.list(agent.id)}
+    assert stored == {"Ada likes black tea": ["drink", "taste"], "The roof leaks": ["house"]}

@@ -8,7 +8,13 @@ import letta_client
 import pytest
 from letta_client import AsyncLetta
 
-from loci.agent.v1 import agent_pb2, message_pb2, message_service_pb2
+from loci.agent.v1 import (
+    agent_pb2,
+    agent_service_pb2,
+    conversation_service_pb2,
+    message_pb2,
+    message_service_pb2,
+)
 from services.common.errors import Aborted, InvalidArgument, LociError
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import Edge
@@ -165,3 +171,33 @@ async def test_a_busy_conversation_that_rejects(edge: Edge, backend: Backend, st
     assert answer.headers["x-should-retry"] == "false"
     [request] = backend.requests("StreamMessages" if streaming else "SendMessages")
     assert request.turn.on_busy == message_service_pb2.ON_BUSY_REJECT
+
+
+async def test_what_waits_is_listed_with_its_due_time(edge: Edge, backend: Backend) -> None:
+    waits = agent_pb2.PendingApproval(
+        request_id=PENDING_ID,
+        run_id=RUN_ID,
+        tool_calls_json='[{"name": "wipe", "arguments": "{}", "tool_call_id": "c1"}]',
+    )
+    due = agent_pb2.PendingApproval()
+    due.CopyFrom(waits)
+    due.due_at.FromJsonString("2026-01-31T09:30:00Z")
+    conversation_id = "conv-00000000-0000-4000-8000-0000000000aa"
+    backend.on(
+        "ListPendingApprovals",
+        lambda _: conversation_service_pb2.ListPendingApprovalsResponse(
+            approvals=[
+                conversation_service_pb2.ConversationApproval(conversation_id=conversation_id, approval=due),
+                conversation_service_pb2.ConversationApproval(approval=waits),
+            ]
+        ),
+    )
+    backend.on("GetAgent", lambda _: agent_service_pb2.GetAgentResponse(agent=agent_pb2.Agent(id=AGENT_ID)))
+    answer = await edge.http.get(f"/v1/agents/{AGENT_ID}/approvals")
+    soon, some_day = answer.json()
+    assert (soon["conversation_id"], soon["due_at"]) == (conversation_id, "2026-01-31T09:30:00+00:00")
+    assert (some_day["conversation_id"], some_day["due_at"]) == (None, None)
+    assert some_day["request"]["id"] == PENDING_ID
+    assert some_day["request"]["tool_calls"][0]["name"] == "wipe"
+    [request] = backend.requests("ListPendingApprovals")
+    assert request.agent_id == AGENT_ID

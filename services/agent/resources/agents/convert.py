@@ -61,7 +61,7 @@ def agent_to_proto(state: AgentState) -> agent_pb2.Agent:
     if agent.managed_group is not None:
         wire.managed_group.CopyFrom(groups.encode(agent.managed_group))
     if agent.waiting is not None:
-        wire.pending_approval.CopyFrom(_pending_approval(agent.waiting))
+        wire.pending_approval.CopyFrom(pending_approval_to_proto(agent.waiting))
     if agent.last_run is not None:
         _put_last_run(wire, agent.last_run)
     return wire
@@ -146,7 +146,8 @@ def _usual_compaction(model: str) -> str:
     return json_text(settings_to_json(settings_from_json({}), agent_model=model))
 
 
-def _pending_approval(waiting: PendingApproval) -> agent_pb2.PendingApproval:
+def pending_approval_to_proto(waiting: PendingApproval) -> agent_pb2.PendingApproval:
+    """Returns what waits as clients see it."""
     message = waiting.message
     calls = [{"name": call.name, "arguments": call.arguments, "tool_call_id": call.id} for call in gated_calls(message)]
     wire = agent_pb2.PendingApproval(

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from loci.agent.v1 import conversation_pb2, conversation_service_pb2
 from services.agent.core.messages import system_message_id
+from services.agent.resources.agents.convert import pending_approval_to_proto
+from services.agent.resources.agents.model.settings import PendingApproval
 from services.agent.resources.conversations.model import ConversationSettings, SettingValues, invalid
 from services.agent.resources.conversations.ports import ConversationList, ConversationOrder
 from services.agent.resources.conversations.service import ConversationState, Fork
@@ -42,6 +44,16 @@ def conversation_to_proto(state: ConversationState) -> conversation_pb2.Conversa
         updated_at=timestamp(conversation.updated_at),
         created_by_id=to_public("user", conversation.created_by_id),
         last_updated_by_id=to_public("user", conversation.last_updated_by_id),
+    )
+
+
+def conversation_approval(
+    agent_id: UUID, conversation_id: UUID, waiting: PendingApproval
+) -> conversation_service_pb2.ConversationApproval:
+    """Returns what waits in a conversation; the default one has the agent's id."""
+    return conversation_service_pb2.ConversationApproval(
+        conversation_id="" if conversation_id == agent_id else to_public("conv", conversation_id),
+        approval=pending_approval_to_proto(waiting),
     )
 
 

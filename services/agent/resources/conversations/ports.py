@@ -1,11 +1,12 @@
 """The ports of conversations: their store, their eraser, and their copies of blocks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from services.agent.core.page_tokens import Place
+from services.agent.resources.agents.model.settings import PendingApproval
 from services.agent.resources.conversations.model import Conversation, ConversationSettings
 from services.common.core.paging import Page, PageOf
 
@@ -73,6 +74,10 @@ class ConversationStore(Protocol):
 
     async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
         """One page. Raises NotFound (CURSOR_NOT_FOUND) for an unknown cursor, Refused (PAGE_TOKEN_INVALID)."""
+        ...
+
+    async def waiting(self, organization_id: UUID, agent_id: UUID) -> Sequence[tuple[UUID, PendingApproval]]:
+        """What waits for the client in an agent's conversations, the default one too, soonest due first."""
         ...
 
     async def update(

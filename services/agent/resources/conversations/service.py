@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
+from services.agent.resources.agents.model.settings import PendingApproval
 from services.agent.resources.agents.ports import AgentStore, ModelCatalogue
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.model import Conversation, ConversationSettings, SettingValues
@@ -117,6 +118,10 @@ class Conversations:
     async def list(self, organization_id: UUID, filters: ConversationList) -> PageOf[Conversation]:
         """Returns one page. Raises Refused, LociError."""
         return await self._store.list(organization_id, filters)
+
+    async def waiting(self, organization_id: UUID, agent_id: UUID) -> Sequence[tuple[UUID, PendingApproval]]:
+        """Returns what waits for the client, by the ids of the conversations."""
+        return await self._store.waiting(organization_id, agent_id)
 
     async def update(self, caller: CallContext, conversation_id: UUID, values: SettingValues) -> ConversationState:
         """Changes settings. Raises Refused, LociError."""

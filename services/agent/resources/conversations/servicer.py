@@ -7,6 +7,7 @@ from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1 import conversation_service_pb2_grpc
 from services.agent.convert.authority import check_conversation
 from services.agent.resources.conversations.convert import (
+    conversation_approval,
     conversation_list,
     conversation_to_proto,
     fork,
@@ -56,6 +57,14 @@ class ConversationServicer(conversation_service_pb2_grpc.ConversationServiceServ
         page = await self._conversations.list(current().organization_id, conversation_list(request))
         conversations = [conversation_to_proto(ConversationState(each)) for each in page.items]
         return wire.ListConversationsResponse(conversations=conversations, next_page_token=page.next_token)
+
+    async def ListPendingApprovals(
+        self, request: wire.ListPendingApprovalsRequest, context: Any
+    ) -> wire.ListPendingApprovalsResponse:
+        """Returns what waits in each of an agent's conversations."""
+        agent_id = from_public("agent", request.agent_id)
+        waiting = await self._conversations.waiting(current().organization_id, agent_id)
+        return wire.ListPendingApprovalsResponse(approvals=[conversation_approval(agent_id, *each) for each in waiting])
 
     async def UpdateConversation(
         self, request: wire.UpdateConversationRequest, context: Any

@@ -1,6 +1,6 @@
 """Conversations in Postgres: made and forked by one statement each, listed and changed with SQLAlchemy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 from uuid import UUID, uuid5
@@ -11,6 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.agent.core.messages import system_message_id
 from services.agent.core.page_tokens import Place
+from services.agent.postgres.rows import message_from_row
+from services.agent.resources.agents.model.settings import PendingApproval
 from services.agent.resources.agents.statements import window_of
 from services.agent.resources.conversations import sql
 from services.agent.resources.conversations.eraser import stop_runs
@@ -19,7 +21,14 @@ from services.agent.resources.conversations.ports import ConversationList, Conve
 from services.agent.resources.conversations.rows import conversation_from_row
 from services.agent.resources.conversations.service import conversation_not_found
 from services.agent.resources.queries import autocommit
-from services.agent.resources.tables import agents, conversation_heads, conversations, runs
+from services.agent.resources.tables import (
+    MESSAGE_COLUMNS,
+    agents,
+    conversation_heads,
+    conversations,
+    messages,
+    runs,
+)
 from services.common.core.paging import PageOf
 from services.common.core.records import columns
 from services.common.errors import NotFound
@@ -31,6 +40,7 @@ _PURGES = {"purge_conversation": 0.0, "erase_conversation": 3.0}
 # Before everything that was said: what the compiled system message stands for.
 _BEGINNING = Place(-1, 0)
 
+_MOST_WAITING = 200
 _SETTINGS = tuple(each.name for each in fields(ConversationSettings))
 
 
@@ -102,6 +112,29 @@ class PostgresConversations:
             keyset = Keyset(listed, "conv", time=listed.c.time)
             page = await keyset.page(connection, query, filters.page, organization_id)
         return page.map(lambda row: conversation_from_row(row._asdict()))
+
+    async def waiting(self, organization_id: UUID, agent_id: UUID) -> Sequence[tuple[UUID, PendingApproval]]:
+        head = conversation_heads
+        its_head = and_(
+            head.c.organization_id == conversations.c.organization_id, head.c.conversation_id == conversations.c.id
+        )
+        its_message = and_(
+            messages.c.organization_id == head.c.organization_id, messages.c.id == head.c.pending_message_id
+        )
+        query = (
+            select(conversations.c.id.label("place"), head.c.approval_due, *MESSAGE_COLUMNS)
+            .select_from(conversations.join(head, its_head).join(messages, its_message))
+            .where(
+                conversations.c.organization_id == organization_id,
+                conversations.c.agent_id == agent_id,
+                conversations.c.deleted_at.is_(None),
+            )
+            .order_by(head.c.approval_due.asc().nulls_last(), messages.c.created_at)
+            .limit(_MOST_WAITING)
+        )
+        async with self._reading.connect() as connection:
+            rows = [row._asdict() for row in await connection.execute(query)]
+        return [(row["place"], PendingApproval(message_from_row(row), row["approval_due"])) for row in rows]
 
     async def update(
         self, organization_id: UUID, user_id: UUID, conversation_id: UUID, values: Mapping[str, Any]

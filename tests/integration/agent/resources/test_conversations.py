@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -15,7 +16,7 @@ from loci.agent.v1 import conversation_pb2, message_pb2, message_service_pb2, ru
 from loci.agent.v1 import conversation_service_pb2 as wire
 from loci.agent.v1.conversation_pb2 import Conversation
 from loci.common.v1.page_pb2 import ORDER_ASCENDING, PageRequest
-from services.agent.core.messages import system_message_id
+from services.agent.core.messages import Call, parts_to_json, system_message_id
 from services.agent.resources.conversations.sql import FORK
 from services.common.errors import Aborted, AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7
@@ -640,3 +641,49 @@ async def test_recompiling(world: AdminWorld) -> None:
     request = wire.RecompileConversationRequest(conversation_id=to_public("conv", uuid7()))
     missing = await refused(world.call(world.conversations.RecompileConversation, request))
     assert missing.reason == "CONVERSATION_NOT_FOUND"
+
+
+async def let_calls_wait(world: AdminWorld, agent_id: str, conversation_id: str, hours: int | None) -> None:
+    """A message as a turn leaves it whose call waits for the client."""
+    raw = from_public("agent", agent_id)
+    place = from_public("conv", conversation_id) if conversation_id else raw
+    parts = (Call("k1", "c1", "wipe", "{}", gate="approval"),)
+    await world.pool.execute(
+        """
+        WITH head AS (
+            UPDATE agent.conversation_heads
+            SET next_seq = next_seq + 1, pending_message_id = $3, approval_due = now() + make_interval(hours => $6)
+            WHERE organization_id = $1 AND conversation_id = $4 RETURNING log_id, next_seq - 1 AS seq
+        )
+        INSERT INTO agent.messages (organization_id, log_id, seq, id, agent_id, conversation_id, role, content)
+        SELECT $1, log_id, seq, $3, $2, $4, 'assistant', $5 FROM head
+        """,
+        ORGANIZATION,
+        raw,
+        uuid7(),
+        place,
+        parts_to_json(parts),
+        hours,
+    )
+
+
+async def test_what_waits_is_told_of_each_conversation(world: AdminWorld) -> None:
+    agent, other = await world.create(), await world.create()
+    soon, late, idle = [(await create(world, agent.id)).id for _ in range(3)]
+    await let_calls_wait(world, agent.id, "", None)
+    await let_calls_wait(world, agent.id, late, 2)
+    await let_calls_wait(world, agent.id, soon, 1)
+    await let_calls_wait(world, other.id, "", 1)
+    gone = (await create(world, agent.id)).id
+    await let_calls_wait(world, agent.id, gone, 1)
+    await world.call(world.conversations.DeleteConversation, wire.DeleteConversationRequest(conversation_id=gone))
+    request = wire.ListPendingApprovalsRequest(agent_id=agent.id)
+    told = (await world.call(world.conversations.ListPendingApprovals, request)).approvals
+    assert [each.conversation_id for each in told] == [soon, late, ""]
+    assert [each.approval.HasField("due_at") for each in told] == [True, True, False]
+    assert orjson.loads(told[0].approval.tool_calls_json) == [{"name": "wipe", "arguments": "{}", "tool_call_id": "c1"}]
+    # With the agent its default conversation's is shown, and it is the same.
+    assert (await world.get(agent.id)).pending_approval == told[2].approval
+    strange = await world.call(world.conversations.ListPendingApprovals, request, OTHER_ORGANIZATION)
+    assert list(strange.approvals) == []
+    assert idle

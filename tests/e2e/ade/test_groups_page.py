@@ -1,0 +1,71 @@
+"""Groups: made of agents, with blocks that all of them have."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.ade.screen import Screen
+
+
+@pytest.fixture
+def clerks(client: Any) -> Iterator[list[Any]]:
+    """Three agents."""
+    made = [client.agents.create(name=f"Clerk {n}", model="loci/demo", memory_blocks=[]) for n in "ABC"]
+    yield made
+    for agent in made:
+        client.agents.delete(agent.id)
+
+
+def add(where: Locator, label: str, name: str) -> None:
+    """Chooses an agent by its name."""
+    picker = where.get_by_role("group", name=label, exact=True)
+    picker.get_by_role("searchbox").fill(name)
+    picker.get_by_role("button", name=f"Add {name}").click()
+    expect(picker.get_by_role("link", name=name)).to_be_visible()
+
+
+def test_a_group_from_its_agents_to_its_end(screen: Screen, client: Any, clerks: list[Any]) -> None:
+    page = screen.page
+    block = client.blocks.create(label="minutes", value="Nothing yet.")
+    screen.open("/groups/new")
+    form = page.locator("form")
+    form.get_by_label("What it is for").fill("The clerks")
+    form.get_by_role("button", name="Make group").click()
+    expect(page.get_by_role("alert")).to_contain_text("Choose at least one agent")
+    add(form, "Agents", "Clerk B")
+    add(form, "Agents", "Clerk A")
+    form.get_by_role("button", name="Move Clerk A up").click()
+    screen.shoot("new-group")
+    form.get_by_role("button", name="Make group").click()
+    group = page.get_by_role("article", name="Group")
+    expect(group.get_by_role("heading", name="The clerks")).to_be_visible()
+    expect(group).to_contain_text("Nothing was said yet.")
+    group.get_by_label("Say to the group").fill("Good morning")
+    group.get_by_role("button", name="Send").click()
+    said = group.get_by_role("region", name="Conversation")
+    expect(said.get_by_role("listitem")).to_have_count(3)
+    expect(said.get_by_role("listitem").first).to_contain_text("Good morning")
+    expect(group.get_by_label("Say to the group")).to_have_value("")
+    [stored] = client.get("/v1/groups/", cast_to=object)
+    assert stored["agent_ids"] == [clerks[0].id, clerks[1].id]
+    group.get_by_role("searchbox", name="Find a block to share").fill("minu")
+    group.get_by_role("button", name="Share minutes").click()
+    expect(group.get_by_role("button", name="Detach minutes")).to_be_visible()
+    assert client.agents.blocks.retrieve("minutes", agent_id=clerks[1].id).id == block.id
+    screen.shoot("group")
+    group.get_by_text("Change it").click()
+    form.get_by_label("Kind").select_option("Supervisor")
+    add(form, "The agent that leads", "Clerk A")
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_role("alert")).to_contain_text("is not one of the others")
+    form.get_by_role("group", name="Agents", exact=True).get_by_role("button", name="Remove Clerk A").click()
+    form.get_by_role("button", name="Save").click()
+    expect(group).to_contain_text("One agent asks the others.")
+    [stored] = client.get("/v1/groups/", cast_to=object)
+    assert (stored["manager_agent_id"], stored["agent_ids"]) == (clerks[0].id, [clerks[1].id])
+    group.get_by_role("button", name="Delete").click()
+    group.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("There are no groups yet.")).to_be_visible()
+    client.blocks.delete(block.id)
