@@ -16,6 +16,7 @@ from opentelemetry.trace import Span
 
 from services.common import context as call_context
 from services.common import grpc_limits, telemetry
+from services.common.call_reauth import REAUTH_SECONDS, reauthenticating
 from services.common.context import CallContext, Verifier
 from services.common.core.refusals import Refused
 from services.common.errors import (
@@ -32,7 +33,6 @@ from services.common.errors import (
     to_status,
 )
 from services.common.method_table import Handler, MethodTable
-from services.common.stream_reauth import REAUTH_SECONDS, reauthenticating
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,9 @@ class Guard:
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
             try:
                 await self._enter(metadata, context, method)
-                return _serialize(await behaviour(request, context), write)
+                async with self._reauthenticating(metadata, context, method):
+                    answer = await behaviour(request, context)
+                return _serialize(answer, write)
             except grpc.aio.BaseError:
                 raise  # gRPC's own: aborted already, or the caller has gone
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is becomes a status

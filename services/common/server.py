@@ -13,11 +13,11 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from services.common import grpc_limits, telemetry
+from services.common.call_reauth import REAUTH_SECONDS
 from services.common.context import Verifier
 from services.common.interceptors import EdgeAuthenticate, Guard
 from services.common.method_table import MethodTable
 from services.common.settings import SettingsError
-from services.common.stream_reauth import REAUTH_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def make_server(
     reflection. Callers are known by `verifier` (internal ones; the token must name `audience`) or by
     `edge_authenticate` (external ones: gets the call's metadata, method and peer, returns the context with its token,
     raises Unauthenticated, PermissionDenied, ResourceExhausted), which is asked again every `reauth_seconds` of a
-    stream. Raises SettingsError, naming `setting`, where the address cannot be used. Call it inside a running event
+    call. Raises SettingsError, naming `setting`, where the address cannot be used. Call it inside a running event
     loop.
     """
     methods = MethodTable()

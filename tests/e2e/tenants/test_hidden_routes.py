@@ -81,6 +81,7 @@ _ASKED: Mapping[str, tuple[Callable[[Party, str], Answered], str]] = {
     "* /mcp": (_http("POST", "/mcp", json=_tool("read_memory", agent="{id}"), headers=_ACCEPT), "agent_id"),
     "WEBSOCKET /v1/agents/{agent_id}/ws": (_socket("/v1/agents/{id}/ws"), "agent_id"),
     "WEBSOCKET /v1/conversations/{conversation_id}/ws": (_socket("/v1/conversations/{id}/ws"), "conversation_id"),
+    "WEBSOCKET /v1/groups/{group_id}/ws": (_socket("/v1/groups/{id}/ws"), "group_id"),
     "WEBSOCKET /v1/environments/{connection_id}/ws": (_socket("/v1/environments/{id}/ws"), "connection_id"),
 }
 # What says in its answer that there is no such thing.

@@ -178,8 +178,18 @@ async def test_an_external_listener_authenticates_by_its_own_rule(tmp_path: Path
     assert seen == [SIGNER.sign(CALLER)]
 
 
-async def test_a_stream_ends_when_its_caller_is_let_in_no_more(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda stub: stub.Say(b"a"),
+        lambda stub: stub.StreamSay(b"a").read(),
+        lambda stub: stub.UploadSay(once(b"a")),
+        lambda stub: stub.StreamBoth(once(b"a")).read(),
+    ],
+)
+async def test_a_call_ends_when_its_caller_is_let_in_no_more(tmp_path: Path, call: Callable[[EchoStub], Any]) -> None:
     asked: list[str] = []
+    ended = asyncio.Event()
 
     async def authenticate(metadata: Any, method: str, peer: str) -> CallContext:
         asked.append(method)
@@ -190,13 +200,17 @@ async def test_a_stream_ends_when_its_caller_is_let_in_no_more(tmp_path: Path) -
         return SIGNER.signed(CALLER)
 
     async def silence(request: bytes) -> bytes:
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
         return request
 
     options: dict[str, Any] = {"verifier": None, "edge_authenticate": authenticate, "reauth_seconds": 0.01}
     async with echo(tmp_path, Echo(silence), **options) as (stub, _):
         with fails(Unauthenticated) as caught:
-            await stub.StreamSay(b"a").read()
+            await call(stub)
+        assert ended.is_set()
     assert (caught[0].reason, len(asked)) == ("CREDENTIAL_INVALID", 4)
 
 
