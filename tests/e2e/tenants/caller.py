@@ -37,13 +37,13 @@ class Caller:
         self._channels = channels
         self._metadata = ((METADATA_KEY, token),)
 
-    def call(self, rpc: Rpc, request: Any) -> Answer:
-        """Makes a call; of a stream the first answer is enough."""
+    def call(self, rpc: Rpc, *requests: Any) -> Answer:
+        """Makes a call with a request, or a stream of some; of a stream the first answer is enough."""
         make: Any = getattr(
             self._channels[rpc.service], _KINDS[rpc.method.client_streaming, rpc.method.server_streaming]
         )
-        stub = make(rpc.path, type(request).SerializeToString, rpc.response_class.FromString)
-        sent = iter([request]) if rpc.method.client_streaming else request
+        stub = make(rpc.path, type(requests[0]).SerializeToString, rpc.response_class.FromString)
+        sent = iter(requests) if rpc.method.client_streaming else requests[0]
         try:
             answer = stub(sent, metadata=self._metadata, timeout=_SECONDS)
             if rpc.method.server_streaming:

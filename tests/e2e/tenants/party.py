@@ -24,8 +24,16 @@ _TABLES = """
 SELECT table_schema || '.' || table_name AS name FROM information_schema.columns
 WHERE column_name = 'organization_id' AND table_schema IN ('agent', 'memory', 'tool_runner', 'llm_gateway') ORDER BY 1
 """
-# Of those, what changes by itself: indexes that are filled, and what is under way.
-_MOVING = ("outbox", "embedding", "vector", "jobs", "workers")
+# Of those, what changes by itself: indexes that are filled, what that costs, and what is under way.
+_MOVING = ("outbox", "embedding", "vector", "jobs", "workers", "usage")
+_CHATS = """
+SELECT 'llm_gateway.usage of chats' AS name, count(*)::text AS content FROM llm_gateway.usage
+WHERE organization_id = $1::uuid AND kind = 'chat'
+"""
+_CONTENT = """
+SELECT '{name}', count(*) || md5(coalesce(string_agg({text}, ' ' ORDER BY {text}), ''))
+FROM {name} t WHERE organization_id = $1::uuid
+"""
 # And columns: a device that is connected says so again and again.
 _BEATING = ["heartbeat_at", "last_seen_at"]
 
@@ -42,6 +50,7 @@ class Party:
 
     def __post_init__(self) -> None:
         self._numbers = count()
+        self._nobodys: dict[str, str] = {}
 
     def ask(self, label: str, place: Place | None = None, value: str = "") -> httpx.Response:
         """Asks with what is its own in every place but one."""
@@ -73,16 +82,23 @@ class Party:
 
     def words(self) -> dict[str, Any]:
         """Returns what "%name" stands for in samples: its things, and "%new_name" for an id of its kind."""
-        new = {f"new_{name}": self.nobodys(name) for name in ("agent_id", "conversation_id", "file_id", "group_id")}
-        return {**self.has, **WORDS, **new, "new_message_id": self.nobodys("message_id"), "mcp": self.mcp_url}
+        kinds = ("agent_id", "block_id", "conversation_id", "file_id", "group_id", "message_id")
+        new = {f"new_{kind}": self.new(kind) for kind in kinds}
+        return {**self.has, **WORDS, **new, "uuid": str(uuid4()), "mcp": self.mcp_url}
 
     def fresh(self) -> str:
         """Returns a name that nothing else has."""
         return f"new_{self.mark}_{next(self._numbers)}"
 
     def nobodys(self, thing: str) -> str:
-        """Returns an id or name like that of one of its things, which nobody has."""
-        return UUIDS.sub(_another, str(self.has[thing])).replace(self.mark, "nobody")
+        """Returns an id or name like that of one of its things, which nobody has. It is always the same, as that of
+        the thing is: whatever an attacker makes under the one, it makes under the other.
+        """
+        return self._nobodys.setdefault(thing, self.new(thing).replace(self.mark, "nobody"))
+
+    def new(self, thing: str) -> str:
+        """Returns an id like that of one of its things."""
+        return UUIDS.sub(_another, str(self.has[thing]))
 
     def shown_in(self, answer: str, asked: str) -> list[str]:
         """Returns what is its own in an answer, and was not asked with."""
@@ -97,12 +113,14 @@ def _another(found: re.Match[str]) -> str:
     return str(made) if "-" in found[0] else made.hex
 
 
-def contents(stack: Stack, organization_id: str) -> dict[str, str]:
+def contents(stack: Stack, party: Party) -> dict[str, str]:
     """Returns what each table has of a tenant, once nothing is written behind its calls any more."""
     seen: list[dict[str, str]] = []
 
     def is_still() -> bool:
-        seen.append(_contents(stack, organization_id))
+        # What calls cost is written later, or when somebody asks for it.
+        party.http.get("/v1/usage").raise_for_status()
+        seen.append(_contents(stack, party.organization_id))
         return len(seen) > 1 and seen[-1] == seen[-2]
 
     wait_until(is_still, 60, pause=1, problem=lambda: f"it does not come to rest: {changes(seen[-2], seen[-1])}")
@@ -116,12 +134,8 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 
 def _contents(stack: Stack, organization_id: str) -> dict[str, str]:
     names = [row["name"] for row in rows(stack, _TABLES)]
+    still = [name for name in names if not any(word in name for word in _MOVING)]
     text = "(to_jsonb(t) - $2::text[])::text"
-    query = " UNION ALL ".join(
-        f"SELECT '{name}' AS name, count(*) || md5(coalesce(string_agg({text}, ' ' ORDER BY {text}), '')) AS content"
-        f" FROM {name} t WHERE organization_id = $1::uuid"
-        for name in names
-        if not any(word in name for word in _MOVING)
-    )
+    query = "UNION ALL".join((_CHATS, *(_CONTENT.format(name=name, text=text) for name in still)))
     found = rows(stack, query, organization_id.removeprefix("org-"), _BEATING)
     return {row["name"]: row["content"] for row in found}

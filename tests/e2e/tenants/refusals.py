@@ -22,7 +22,6 @@ WHOLES = (
 )
 _NOT_AUTHORISED = (400, "Not authorised")
 _NO_BATCHES = (501, "batches of messages are not handed to providers yet")
-_NO_TURNS = (501, "groups do not take turns yet")
 _OPERATOR = (403, "this is for the operator")
 # Status and sentence by route, and by route and place where only that is refused.
 _REFUSALS: Mapping[tuple[str, str], tuple[int, str]] = {
@@ -38,9 +37,6 @@ _REFUSALS: Mapping[tuple[str, str], tuple[int, str]] = {
     ("GET /v1/messages/batches/{batch_id}", ""): _NO_BATCHES,
     ("GET /v1/messages/batches/{batch_id}/messages", ""): _NO_BATCHES,
     ("PATCH /v1/messages/batches/{batch_id}/cancel", ""): _NO_BATCHES,
-    ("GET /v1/groups/{group_id}/messages", ""): _NO_TURNS,
-    ("PATCH /v1/groups/{group_id}/messages/{message_id}", ""): _NO_TURNS,
-    ("PATCH /v1/groups/{group_id}/reset-messages", ""): _NO_TURNS,
     ("POST /v1/voice-beta/{agent_id}/chat/completions", ""): (501, "agents do not speak over this route yet"),
     ("POST /v1/tools/import", ""): (400, "definition.module must be the name of a Python module"),
     ("POST /v1/tools/generate-tool", ""): (502, "did not answer with a tool"),
@@ -73,7 +69,7 @@ _AS_OF_NOTHING: Sequence[tuple[str, str, str]] = (
     (r".* /v1/(tools/mcp/servers/.*/resync|mcp-servers/.*/refresh)", "query agent_id", "not looked at"),
     (r"POST /v1/tools/run", "body file_ids", "the call's return says that the file is not there"),
     (r"(POST|PATCH|DELETE) /v1/(admin/)?(orgs|users)", ".*org.*", "the operator alone names tenants"),
-    (r".* /v1/(messages/batches|groups/{group_id}/(messages|reset)|voice-beta).*", "path .*", "not there yet"),
+    (r".* /v1/(messages/batches|voice-beta).*", "path .*", "not there yet"),
     (r"(GET|POST|PATCH) .*", "(body message_ids|query group_id)", "refused whatever it is"),
 )
 

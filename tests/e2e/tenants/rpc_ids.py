@@ -8,6 +8,7 @@ from re import fullmatch
 from tests.e2e.tenants.rpcs import Rpc
 
 _ALIASES = {
+    "agent_tool_id": "tool_id",
     "checkpoint_id": "talk_checkpoint_id",
     "header_id": "file_id",
     "identitie_id": "identity_id",
@@ -34,6 +35,7 @@ _EXCEPTIONS = {
     "MessageService.UpdateMessage message_id": "message_id",
     "ConversationService.ForkConversation message_id": "talk_message_id",
     "ProviderService id": "provider_id",
+    "RunService.StreamRun run_id": "talk_run_id",
     "SandboxConfigService id": "sandbox_config_id",
     "SandboxConfigService.DeleteVariable id": "env_var_id",
     "SandboxConfigService.UpdateVariable id": "env_var_id",
@@ -47,6 +49,8 @@ _MINTED: Sequence[str] = (
     r"ModelCallService\.PreviewModelCall turn\.run_id",
     r"DeviceService\.SendDeviceMessages messages\.id",
     r"PassageService\.CreatePassages passages\.id",
+    r"FolderService\.UploadFile header\.file_id",
+    r"McpService\.RunMcpTool call_key",
     r"(AgentMemoryService\.ApplyTool|ExecutionService\.(ExecuteTool|RunSource)|AgentService\.RunAgentTool) call_key",
 )
 # Of the fields that look so, those that name what is there.
@@ -77,6 +81,16 @@ _AS_OF_NOTHING: Sequence[tuple[str, str]] = (
     ),
     (r"AccessService\..*(Organization .*|organization_id)", _OPERATOR),
     (r"AgentService\.RenameTool tool_id", "no agent has it"),
+    (r"RunService\.StreamRun agent_id", "it says whose default conversation is meant, and nothing of another"),
+    (r"RunService\.StreamRun conversation_id", "the run is of another"),
+    (r"TransferService\.ImportAgents .*", "what a stream names it has named before, or it is the caller's word"),
+    (r"ProviderService\.DeleteProvider id", "deleting is idempotent"),
+    (r"ProviderService\.CheckProvider provider\.id", "not looked at: the request says all of the provider"),
+    (r"ExecutionService\.RunSource tool\.id", "not looked at: the request says all of the tool"),
+    (r"ExecutionService\.(ExecuteTool|RunSource) file_ids", "the receipt says that the file is not there"),
+    (r"SandboxConfigService\.SetEnvironment owner\.sandbox_config_id", "refused whatever it is"),
+    (r"SandboxConfigService\.SetEnvironment variables\.id", "not looked at: variables have keys"),
+    (r"ExecutionService\.ExecuteTool agent_tool_ids", "those of Loci's tools that use them look in the tenant"),
     (r"RunService\.CancelRuns .*", "of what does not run nothing is cancelled"),
     (r"DeviceService\.AcknowledgeDeviceMessages message_ids", "what was never sent is not waited for"),
     (r"ExecutionService\.CancelExecution call_key", "of what does not run nothing is cancelled"),

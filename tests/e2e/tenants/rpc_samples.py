@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.e2e.sdk_methods.world import DOUBLE, EMBEDDING, MODEL
@@ -14,9 +14,11 @@ NAMES_NOTHING = {
     "AccessService.GetWebhookSecret",
     "AccessService.ListApiKeys",
     "AccessService.ListOrganizations",
+    "AgentMemoryService.FenceRun",
     "AgentMemoryService.PurgeOrganization",
     "AgentService.ListAgentTags",
     "BlockService.ListBlockTags",
+    "ExecutionService.FenceRun",
     "ExecutionService.UploadFile",
     "FolderService.CountFolders",
     "FolderService.ListFolders",
@@ -35,6 +37,7 @@ NAMES_NOTHING = {
     "ModelService.GetModel",
     "ModelService.ListEmbeddingModels",
     "ModelService.ListModels",
+    "ModelService.Rerank",
     "PassageService.GetVectorStorage",
     "ProviderService.ListProviders",
     "ProviderService.PurgeOrganization",
@@ -59,6 +62,8 @@ _GROUP = {"group": {"agentIds": ["%agent_id"], "managerType": "supervisor", "man
 _IDENTITY = {"identity": {"identifierKey": "%fresh", "name": "Ada", "identityType": "user"}}
 _TOOL = {"tool": {"sourceCode": DOUBLE, "sourceType": "python"}}
 _REMOTE = {"name": "%fresh", "transport": {"streamableHttp": {"serverUrl": "%mcp"}}}
+_IMPORTED_AGENT = {"agent": {"agentId": "%new_agent_id", "agent": {"name": "%fresh", "model": MODEL}}}
+_IMPORTED_CONVERSATION = {"conversation": {"conversationId": "%new_conversation_id", "agentId": "%new_agent_id"}}
 _VARIABLE = {"variable": {"key": "%FRESH", "value": "v"}}
 _LABELED = {"key": {"blockId": "%block_id"}}
 # By RPC, and by RPC and the field that an id is put into where that needs others. "%name" as in samples.py.
@@ -75,7 +80,10 @@ SAMPLES: Mapping[str, Any] = {
     "ConversationService.UpdateConversation": {"conversation": {"summary": "x"}, "updateMask": "summary"},
     "DeviceService.SendDeviceMessages": {"messages": [{"id": "%new_message_id", "bodyJson": "{}"}]},
     "GroupService.CreateGroup": _GROUP,
-    "GroupService.UpdateGroup": {"group": {"managerType": "supervisor", "managerAgentId": "%agent_id"}},
+    "GroupService.UpdateGroup": {
+        "group": {"managerType": "supervisor", "managerAgentId": "%agent_id"},
+        "updateMask": "managerType,managerAgentId",
+    },
     "IdentityService.CreateIdentity": _IDENTITY,
     "IdentityService.UpsertIdentity": _IDENTITY,
     "IdentityService.UpsertIdentityProperties": {"propertiesJson": "[]"},
@@ -84,27 +92,23 @@ SAMPLES: Mapping[str, Any] = {
     "MessageService.StartMessages": _TURN,
     "MessageService.SearchMessages": {"query": "Hello"},
     "MessageService.UpdateMessage": {"userMessage": {"content": [{"text": "Changed."}]}},
-    "MessageService.CaptureMessages": {"messages": _HELLO, "requestId": "%fresh"},
+    "MessageService.CaptureMessages": {"messages": _HELLO, "requestId": "%uuid"},
     "ModelCallService.PreviewModelCall": _TURN,
     "ModelCallService.GenerateText": {"prompt": "Hello."},
     "ScheduleService.CreateSchedule": {"input": {"messages": _HELLO}, "time": {"scheduledAt": "2099-01-01T00:00:00Z"}},
     "StepService.SetStepTransaction": {"transactionId": "t"},
     "TemplateService.CreateTemplate": {"template": {"name": "%fresh"}, "agentFileJson": "{}"},
     "TemplateService.UpdateTemplate": {"agentFileJson": "{}"},
-    "TransferService.ImportAgents agent": {
-        "agent": {"agentId": "%new_agent_id", "agent": {"name": "%fresh", "model": MODEL}}
-    },
-    "TransferService.ImportAgents conversation": {
-        "conversation": {"conversationId": "%new_conversation_id", "agentId": "%agent_id"}
-    },
-    "TransferService.ImportAgents group": {"group": {"groupId": "%new_group_id", "agentIds": ["%agent_id"]}},
+    "TransferService.ImportAgents agent": _IMPORTED_AGENT,
+    "TransferService.ImportAgents conversation": _IMPORTED_CONVERSATION,
+    "TransferService.ImportAgents group": {"group": {"groupId": "%new_group_id", "agentIds": ["%new_agent_id"]}},
     "ChatService.Generate": _GENERATION,
     "ChatService.StreamGenerate": _GENERATION,
     "ChatService.CountTokens": _GENERATION,
     "ChatService.PreviewGeneration": _GENERATION,
     "ProviderService.CreateProvider": {"provider": {"name": "%fresh", "providerType": "openai", "apiKey": "sk-x"}},
     "ProviderService.CheckProvider provider": {"provider": {"providerType": "openai", "baseUrl": "%openai_url"}},
-    "AgentMemoryService.CreateAgentMemory": {"blocks": [{"label": "mine", "value": "v"}]},
+    "AgentMemoryService.CreateAgentMemory": {"blocks": [{"id": "%new_block_id", "label": "mine", "value": "v"}]},
     "AgentMemoryService.ApplyTool": {"toolName": "core_memory_append", "argumentsJson": "{}"},
     "AgentMemoryService.CopyBlocks": {"requestId": "%fresh"},
     "AgentMemoryService.RestoreBlocks": {"requestId": "%fresh"},
@@ -112,6 +116,7 @@ SAMPLES: Mapping[str, Any] = {
     "ArchiveService.ChangeEmbedding": {"embedding": EMBEDDING},
     "BlockService.CreateBlock": {"block": {"label": "%fresh", "value": "v"}},
     "BlockService.UpdateBlock block": _LABELED,
+    "BlockService.UpdateBlock key": {"block": {"value": "Mine."}, "updateMask": "value"},
     "BlockService.DiffBlockVersions": {"fromVersion": "1"},
     "BlockService.GetBlockVersion": {"version": "1"},
     "BlockService.RestoreBlock": {"version": "1"},
@@ -127,7 +132,10 @@ SAMPLES: Mapping[str, Any] = {
     "McpService.CreateMcpServer": _REMOTE,
     "McpService.UpdateMcpServer": _REMOTE | {"updateMask": "name"},
     "McpService.RunMcpTool": {"argumentsJson": "{}"},
-    "SandboxConfigService.SetEnvironment": {"owner": {"agentId": "%agent_id"}},
+    "SandboxConfigService.SetEnvironment": {
+        "owner": {"agentId": "%agent_id"},
+        "variables": [{"key": "%FRESH", "value": "v"}],
+    },
     "SandboxConfigService.UpdateSandboxConfig": {"configJson": '{"timeout": 5}'},
     "SandboxConfigService.CreateVariable": _VARIABLE,
     "SandboxConfigService.UpdateVariable": {"variable": {"value": "v"}, "updateMask": "value"},
@@ -136,6 +144,12 @@ SAMPLES: Mapping[str, Any] = {
     "ToolService.UpdateTool": {"tool": {"description": "Mine."}, "updateMask": "description"},
     "ToolService.ImportTool": {"library": "langchain", "definitionJson": "{}"},
 }
+# By RPC and field: the messages of a stream that go before.
+FIRST: Mapping[str, Sequence[Any]] = {
+    "TransferService.ImportAgents conversation": (_IMPORTED_AGENT,),
+    "TransferService.ImportAgents messages": (_IMPORTED_AGENT, _IMPORTED_CONVERSATION),
+    "TransferService.ImportAgents group": (_IMPORTED_AGENT,),
+}
 # Of these a request has one: the first is given where another is not attacked.
 ALTERNATIVES = {"PassageService": ("archive_id", "agent_id", "folder_id")}
 
@@ -143,3 +157,8 @@ ALTERNATIVES = {"PassageService": ("archive_id", "agent_id", "folder_id")}
 def sample_of(rpc: Rpc, way: tuple[str, ...]) -> Any:
     """Returns what a request needs beside the id in a field."""
     return SAMPLES.get(f"{rpc.name} {way[0]}") or SAMPLES.get(rpc.name, {})
+
+
+def first_of(rpc: Rpc, way: tuple[str, ...]) -> Sequence[Any]:
+    """Returns the messages of a stream that go before one with an id in a field."""
+    return FIRST.get(f"{rpc.name} {way[0]}", ())

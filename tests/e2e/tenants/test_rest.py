@@ -1,6 +1,7 @@
 """Attacks of another tenant on everything there is: each route, with a foreign id in each place that takes one.
 
-Both are made of the OpenAPI document, so that a new route is in it by itself. The same request with ids of the caller's
+Both are made of the OpenAPI document, so that a new route is in it by itself; the routes that are not in the document
+are in a table, and a route that is in neither fails. The same request with ids of the caller's
 own works; with a foreign id it is refused as with one that nobody has, shows nothing and changes nothing.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 import httpx
 
 from tests.e2e.stack import Stack
+from tests.e2e.tenants import hidden_routes
 from tests.e2e.tenants.party import UUIDS, Party, changes, contents
 from tests.e2e.tenants.places import Place, places
 from tests.e2e.tenants.refusals import WHOLES, as_of_nothing, refusals
@@ -47,14 +49,19 @@ def _plain(answer: httpx.Response, value: str) -> tuple[int, str]:
 
 def test_a_foreign_id_is_as_good_as_none(open_stack: Stack, parties: tuple[Party, Party]) -> None:
     attacker, victim = parties
-    before = contents(open_stack, victim.organization_id)
+    before = contents(open_stack, victim)
     attacks = [(label, place) for label in ROUTES for place in places(label)]
     assert len(before) > 40
-    assert len(attacks) > 450
+    assert len(attacks) > 470
     wrong = [problem for label, place in attacks for problem in problems(label, place, attacker, victim)]
-    after = contents(open_stack, victim.organization_id)
+    wrong += [problem for label in hidden_routes.ASKED for problem in hidden_routes.problems(label, attacker, victim)]
+    after = contents(open_stack, victim)
     assert not wrong, f"{len(wrong)} of {len(attacks)}:\n" + "\n".join(wrong)
     assert changes(before, after) == []
+
+
+def test_each_hidden_route_is_asked() -> None:
+    assert hidden_routes.unasked() == set()
 
 
 def test_with_ids_of_its_own_it_works(parties: tuple[Party, Party]) -> None:
@@ -82,5 +89,5 @@ def _destruction(label: str) -> int:
     if method == "GET" or "archival-memory" in path:
         return 1
     if method != "DELETE":
-        return 3 if re.search("detach|reset-messages|PATCH /v1/agents/{agent_id}$", label) else 2
+        return 3 if re.search(r"detach|reset-messages|PATCH /v1/(agents|groups)/{\w+}$", label) else 2
     return WHOLES.index(label) + 5 if label in WHOLES else 4

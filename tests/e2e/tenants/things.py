@@ -15,6 +15,7 @@ def more_things(world: World, there: dict[str, str]) -> dict[str, Any]:
     return {
         **_of_agent(world, there["agent_id"]),
         **_of_conversation(world, there["conversation_id"]),
+        **_of_group(world, there["group_id"]),
         **_of_tools(world, there["mcp_server_id"]),
         **_of_tenant(world, there["agent_id"]),
         **_spare(world),
@@ -56,6 +57,12 @@ def _of_conversation(world: World, talk: str) -> dict[str, Any]:
         "talk_message_id": message.id,
         "talk_run_id": run_id,
     }
+
+
+def _of_group(world: World, group_id: str) -> dict[str, Any]:
+    path = f"/v1/groups/{group_id}/messages"
+    world.post(path, {"messages": _said(world)})
+    return {"group_message_id": next(one["id"] for one in world.get(path) if one["message_type"] == "user_message")}
 
 
 def _of_tools(world: World, server_id: str) -> dict[str, Any]:
@@ -100,6 +107,8 @@ def _spare(world: World) -> dict[str, Any]:
         "spare_block_id": world.new_block().id,
         "spare_file_id": world.new_file(folder.id).id,
         "spare_folder_id": folder.id,
+        # To be connected to once more, which ends the other connection.
+        "spare_connection_id": world.new_device().connection_id,
         "spare_server_name": world.new_server().server_name,
         "spare_user_id": world.post("/v1/users/", {"name": world.name("user")})["id"],
     }
