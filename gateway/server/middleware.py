@@ -16,8 +16,8 @@ from gateway.access import handshakes
 from gateway.access.auth import Authenticator, Caller
 from gateway.access.credentials import shown
 from gateway.access.rate_limits import RateLimits
+from gateway.access.request_reauth import RequestReauth
 from gateway.access.socket_reauth import SocketReauth
-from gateway.access.stream_reauth import StreamReauth
 from gateway.errors.dialects import answer
 from gateway.errors.invalid import InvalidRequest
 from gateway.errors.problems import Problem, problem_of
@@ -120,7 +120,7 @@ class RequestMiddleware:
             try:
                 if caller.counted_as:  # a key or a token, which can be revoked
                     again = partial(self._authenticate, scope["method"], scope, headers)
-                    await StreamReauth(again, self._key_cache, scope, send).serve(self._app, body.receive)
+                    await RequestReauth(again, self._key_cache, scope, send).serve(self._app, body.receive)
                 else:
                     await self._app(scope, body.receive, send)
             except BodyTooLarge:

@@ -56,6 +56,27 @@ async def test_a_revoked_key_ends_its_streams(
     assert heard.endswith("data: [DONE]\n\n")
 
 
+async def test_a_revoked_key_ends_its_blocking_requests(
+    start_gateway: StartGateway, backend: Backend, keys: Keys
+) -> None:
+    left = asyncio.Event()
+
+    async def answer(_: Any) -> Any:
+        keys.known.clear()
+        try:
+            await asyncio.sleep(1e6)
+        finally:
+            left.set()
+
+    backend.on("SendMessages", answer)
+    edge = await start_gateway(key_cache=0.2)
+    path, header = f"/v1/agents/{AGENT_ID}/messages", keys.add("developer")
+    async with asyncio.timeout(60):
+        refused = await edge.http.post(path, headers=header, json={"input": "hello"})
+        await left.wait()
+    assert (refused.status_code, "this key or token is not known" in refused.text) == (401, True)
+
+
 async def test_guesses_are_slowed(start_gateway: StartGateway, keys: Keys) -> None:
     edge = await start_gateway(password="geheim")
     key = keys.add("developer")
