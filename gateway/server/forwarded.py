@@ -1,4 +1,4 @@
-"""What a proxy in front says of its client: taken from proxies that the operator named, and from nobody else."""
+"""The client, as a proxy in front names it: taken from proxies that the operator named, and from nobody else."""
 
 from collections.abc import Sequence
 from ipaddress import ip_address

@@ -208,7 +208,6 @@ def build(
     )
     transfers = Transfers(
         stores.transfers,
-        stores.agents,
         peers.memories,
         peers.transfer_memories,
         peers.tool_catalogue,

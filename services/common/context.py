@@ -98,7 +98,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class KeyLimit:
-    """What a key may vouch for: no run, and this role alone, before these services."""
+    """The limits of a key that vouches: no run, and this role alone, before these services."""
 
     role: str
     audience: frozenset[str]

@@ -1,4 +1,4 @@
-"""What hybrid searches weigh, in archives and in messages alike."""
+"""Weights of hybrid searches, in archives and in messages alike."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What waits for a person: a route of Loci's own, which the reference lacks."""
+"""Calls that wait for a person: a route of Loci's own, which the reference lacks."""
 
 import asyncio
 

@@ -28,7 +28,7 @@ class ConversationKey:
 
 
 class ConversationAgents:
-    """Which agent each conversation is of. That never changes, so what was asked once is kept."""
+    """The agent of each conversation. It never changes, so what was asked once is kept."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers

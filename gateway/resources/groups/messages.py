@@ -1,5 +1,7 @@
 """Talking to groups: requests, answers and streams are those of agents; see docs/groups.md."""
 
+from contextlib import suppress
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,8 +19,6 @@ from gateway.rest.paging import FIRST_PAGE, paged
 from gateway.rest.params import GroupId, MessageId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
-from gateway.turns import responses as turn_responses
-from gateway.turns.turn_requests import turn_request
 from loci.agent.v1 import agent_service_pb2
 from loci.agent.v1 import group_service_pb2 as wire
 from loci.common.v1.page_pb2 import PageRequest
@@ -36,19 +36,14 @@ async def send(group_id: GroupId, body: SendMessages, request: Request, loci: Lo
     Each message of the answer has the speaker's `name` and, as `sender_id`, its id. To a sleep-time group's manager
     this is a turn as any other.
     """
-    if body.streaming:
-        return await send_streaming(group_id, body, request, loci)
-    body.check(streams=False)
-    return await turn_responses.blocking_turn(request, loci, await turn_request(request, body, group_id), body)
+    return await of_agents.send(group_id, body, request, loci)
 
 
 @router.post("/messages/stream")
 @returns(event=EVENT)
 async def send_streaming(group_id: GroupId, body: SendMessages, request: Request, loci: Loci) -> Response:
     """The same as server-sent events, with stream_tokens what each member says while it says it."""
-    body.check(streams=True)
-    turn = await turn_request(request, body, group_id, background=body.background)
-    return await turn_responses.stream_turn(request, loci, turn, body)
+    return await of_agents.send_streaming(group_id, body, request, loci)
 
 
 @router.post("/messages/cancel")
@@ -93,11 +88,9 @@ async def update_message(group_id: GroupId, message_id: MessageId, body: UpdateM
 async def reset_messages(group_id: GroupId, loci: Loci) -> Response:
     """Lets the group begin anew; its members keep their own histories. Deprecated in the reference."""
     request = agent_service_pb2.ResetMessagesRequest(agent_id=await speaker(loci, group_id))
-    try:
+    # Not found: nothing was said yet.
+    with suppress(NotFound):
         await loci.peers.call(loci.peers.agents.ResetMessages, request)
-    except NotFound:
-        # Nothing was said yet.
-        return json_response(None)
     return json_response(None)
 
 

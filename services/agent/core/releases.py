@@ -1,4 +1,4 @@
-"""What another release wrote. Pure."""
+"""Values that another release wrote. Pure."""
 
 
 class NewerRelease(ValueError):

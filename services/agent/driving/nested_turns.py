@@ -109,7 +109,7 @@ class NestedTurns:
 
 @dataclass(slots=True)
 class _Heard:
-    """What was heard of a run until now; `position`: that of the last event."""
+    """The events of a run that were heard until now; `position`: that of the last event."""
 
     run_id: UUID
     position: int = 0

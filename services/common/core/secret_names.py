@@ -1,4 +1,4 @@
-"""Which variables, headers and arguments are secret: by their names, and by what the values look like. Pure.
+"""Variables, headers and arguments that are secret: by their names, and by what the values look like. Pure.
 
 JIRA_TOKEN=...  --api-key=...  --password ...  Authorization: ...      by the name
 ghp_...  postgresql://user:PASSWORD@host/  https://host/?api_key=...   by the value

@@ -1,4 +1,8 @@
-"""The job that gives every passage of an archive a vector of another model, and erases those that are not used."""
+"""The job that gives every passage of an archive a vector of another model, and erases those that are not used.
+
+No transaction waits for a model. Where passages keep coming, searches switch while the last few have no vector yet:
+these are found by their words until the job, which is stored, has embedded them, too.
+"""
 
 import time
 from collections.abc import Sequence
@@ -6,7 +10,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from services.common.errors import LociError
-from services.memory.core.ports.embedding_changes import ChangeStore, LockedChange
+from services.memory.core.ports.embedding_changes import ChangeStore
 from services.memory.embedding_changes.model import (
     ChangeState,
     EmbeddingChange,
@@ -27,9 +31,8 @@ _CALL_SECONDS = 120.0
 # Then other jobs have their turn.
 _SLICE_SECONDS = 10.0
 _ERASED_AT_ONCE = 2_000
-# Where passages keep coming while others are embedded, insertions wait for the last few; this long at most.
-_OPEN_TRIES = 3
-_CLOSED_SECONDS = 3.0
+# Where passages keep coming while others are embedded, the switch does not wait for the last few.
+_PATIENT_TRIES = 3
 # Searches go on by the vectors before while an index of the new ones is built; if that takes longer, without it.
 _INDEX_PAUSE_SECONDS = 5.0
 _INDEX_SECONDS = 3_600.0
@@ -65,11 +68,11 @@ class EmbeddingChangeJob:
         run = _Slice(job, time.monotonic() + self._slice_seconds)
         while not run.over:
             change = await self._store.newest(job.organization_id, UUID(job.subject))
-            if change is None or change.state is ChangeState.COMPLETED:
+            if change is None:
                 return None
-            if change.state is not ChangeState.RUNNING:
-                return await self._erase(run, change)
             try:
+                if change.state is not ChangeState.RUNNING:
+                    return await self._settle(run, change)
                 if (later := await self._move(run, change)) is not None:
                     return later
             except LociError as error:
@@ -129,17 +132,26 @@ class EmbeddingChangeJob:
         async with self._store.lock(run.job.organization_id, change) as locked:
             if locked is None:
                 return []
-            lacking = await self._lacking(locked, change)
-            if 0 < len(lacking) < _TEXTS_PER_CALL and run.late_tries >= _OPEN_TRIES:
-                await locked.write(await self._vectors(change, await locked.texts(lacking), _CLOSED_SECONDS))
-                lacking = await self._lacking(locked, change)
-            if not lacking:
+            lacking = [] if change.after.embedding is None else await locked.lacking(_TEXTS_PER_CALL)
+            if not lacking or (len(lacking) < _TEXTS_PER_CALL and run.late_tries >= _PATIENT_TRIES):
                 await locked.switch()
+                return []
             run.late_tries += 1
             return lacking
 
-    async def _lacking(self, locked: LockedChange, change: EmbeddingChange) -> list[UUID]:
-        return [] if change.after.embedding is None else await locked.lacking(_TEXTS_PER_CALL)
+    async def _settle(self, run: _Slice, change: EmbeddingChange) -> Reschedule | None:
+        """After a switch: erases what is not used, and embeds what came while it was made."""
+        if change.state is not ChangeState.COMPLETED and not await self._erase(run, change):
+            return Reschedule(0.0)
+        used = replace(change, after=change.in_use)
+        if used.after.model_id is None:
+            return None
+        while lacking := await self._store.lacking(run.job.organization_id, used, _TEXTS_PER_CALL):
+            if run.over:
+                return Reschedule(0.0)
+            if not await self._embed(run, used, lacking, None):
+                return Reschedule(0.0)
+        return None
 
     async def _vectors(self, change: EmbeddingChange, texts: Sequence[TextToEmbed], seconds: float) -> list[TextVector]:
         handle, model_id = change.after.embedding, change.after.model_id
@@ -151,13 +163,12 @@ class EmbeddingChangeJob:
         """Returns the texts per call: fewer where calls fail, since a slow model may not get through more."""
         return max(1, _TEXTS_PER_CALL >> min(run.job.failures, 7))
 
-    async def _erase(self, run: _Slice, change: EmbeddingChange) -> Reschedule | None:
+    async def _erase(self, run: _Slice, change: EmbeddingChange) -> bool:
+        """Returns whether all is gone."""
         start: UUID | None = _FIRST
-        while start is not None:
-            if run.over:
-                return Reschedule(0.0)
+        while start is not None and not run.over:
             start = await self._store.erase(run.job.organization_id, change, start, _ERASED_AT_ONCE)
-        return None
+        return start is None
 
 
 def _calls(texts: Sequence[TextToEmbed]) -> list[list[TextToEmbed]]:

@@ -1,8 +1,8 @@
 """A change of an archive's embedding model: its states, what may follow what, and who answers meanwhile. Pure.
 
 While it runs, searches use the model before, and passages get vectors of the model after beside those they have. When
-none lacks one, searches switch at once; the vectors before are kept until the change is finished or taken back. Taking
-it back is the same move with the roles exchanged.
+hardly any lacks one, searches switch at once; the vectors before are kept until the change is finished or taken back.
+Taking it back is the same move with the roles exchanged.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -74,6 +74,11 @@ class EmbeddingChange:
     rolling_back: bool = False
     error: str = ""
     reached: Position | None = None
+
+    @property
+    def in_use(self) -> Target:
+        """Returns what the archive uses."""
+        return self.after if self.state in (ChangeState.COMPLETED, ChangeState.FINISHED) else self.before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

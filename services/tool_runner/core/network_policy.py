@@ -1,4 +1,4 @@
-"""Which hosts a tool may reach, and which secrets are put into its requests on the way. Pure.
+"""The hosts that a tool may reach, and the secrets that are put into its requests on the way. Pure.
 
 The JSON of a tool's `network`, all of it optional:
 

@@ -1,4 +1,4 @@
-"""What the last words of an installer come to: what is missing, and which setting gives it. Pure."""
+"""The causes in the last words of an installer: what is missing, and which setting gives it. Pure."""
 
 import re
 

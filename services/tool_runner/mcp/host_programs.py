@@ -76,8 +76,9 @@ class HostPrograms:
 class HostProcess:
     """See `core.ports.Process`."""
 
-    def __init__(self, child: Child, errors: asyncio.StreamReader) -> None:
+    def __init__(self, child: Child, errors: asyncio.StreamReader, pipe: asyncio.BaseTransport) -> None:
         self._child = child
+        self._pipe = pipe
         self._errors = ""
         self._listening = asyncio.create_task(self._listen(errors))
         self._closed = False
@@ -87,19 +88,17 @@ class HostProcess:
         """Raises OSError."""
         read, write = os.pipe()
         reader = asyncio.StreamReader()
-        source = os.fdopen(read, "rb", 0)
-        try:
-            loop = asyncio.get_running_loop()
-            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+        loop = asyncio.get_running_loop()
+        with contextlib.ExitStack() as passed, contextlib.ExitStack() as undone:
+            passed.callback(os.close, write)
+            source = undone.enter_context(os.fdopen(read, "rb", 0))
+            pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+            undone.callback(pipe.close)
             child = await Child.start(
                 *command, environment=environment, errors=write, new_session=True, folder=str(folder)
             )
-        except BaseException:
-            source.close()
-            raise
-        finally:
-            os.close(write)
-        return cls(child, reader)
+            undone.pop_all()
+        return cls(child, reader, pipe)
 
     async def read(self) -> bytes:
         """See `core.ports.Process`."""
@@ -133,6 +132,8 @@ class HostProcess:
         await self._child.end()
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
+        # What left its group may hold the other end for ever.
+        self._pipe.close()
 
     async def _ends_within(self, seconds: float) -> bool:
         try:

@@ -48,7 +48,7 @@ class ConnectEvent:
 
 @dataclass(frozen=True, slots=True)
 class AskedLeave:
-    """What a user is asked for: at which address, for which server, by whom."""
+    """A question to a user: at which address, for which server, by whom."""
 
     url: str
     server_name: str

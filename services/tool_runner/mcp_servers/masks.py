@@ -1,4 +1,4 @@
-"""What is secret of a server, the masks that clients see instead, and masks that they write back. Pure."""
+"""The secrets of a server, the masks that clients see instead, and masks that they write back. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which sandbox serves: Docker where an engine answers and has the image, else bubblewrap, else none; or the one set.
+"""The choice of a sandbox: Docker if an engine answers and has the image, else bubblewrap, else none; or what is set.
 
 Nothing is started before the first call, or `prepare` at the start of the service. An engine that answers but
 fails to start sandboxes is passed over for a while.

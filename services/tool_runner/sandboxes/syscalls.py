@@ -1,4 +1,4 @@
-"""Which system calls a tool may make, with their numbers on x86_64 and aarch64.
+"""The system calls that a tool may make, with their numbers on x86_64 and aarch64.
 
 The numbers are the kernel's ABI (`asm/unistd_64.h`, `asm-generic/unistd.h`); None where an architecture
 has no such call. The rules that use them are in `seccomp.py`.

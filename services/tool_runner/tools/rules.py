@@ -1,4 +1,4 @@
-"""Which settings of a tool its clients may change. Pure.
+"""The settings of a tool that its clients may change. Pure.
 
 What is the tenant's own may be changed whole. A tool that ships with Loci, or that an MCP server offers, is somebody
 else's: its source and schema come from there, and would be overwritten when they come again. How a server's tool is

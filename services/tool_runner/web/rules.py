@@ -1,4 +1,4 @@
-"""Which search engine is asked: the one that is set, else the first with a key, an agent's own key first. Pure."""
+"""The choice of a search engine: the one that is set, else the first with a key, an agent's own key first. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

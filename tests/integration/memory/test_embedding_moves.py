@@ -87,7 +87,7 @@ async def test_what_comes_at_the_last_moment(moving: Moving, monkeypatch: pytest
     await moving.work()
     change = await moving.progress()
     assert (change.state, change.embedded, change.total) == (COMPLETED, 6 + rounds, 6 + rounds)
-    assert rounds == 4, "the fourth time, insertions wait for the last few"
+    assert rounds == 4, "the fourth time, the switch does not wait for the last few"
     assert await moving.wrong(WIDE) == []
     monkeypatch.undo()
     await moving.change(NARROW)

@@ -1,8 +1,10 @@
 """MCP servers that are ordinary processes of this machine: LOCI_MCP_STDIO=host."""
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 from services.tool_runner.mcp.client import McpClient, Target, Times
 from services.tool_runner.mcp.homes import Homes
-from services.tool_runner.mcp.host_programs import HostPrograms
+from services.tool_runner.mcp.host_programs import HostProcess, HostPrograms
 from services.tool_runner.mcp.protocol.errors import McpProblem
 from services.tool_runner.mcp_servers.model import Server, Stdio
 from tests.polling import until
@@ -92,6 +94,34 @@ async def test_a_program_that_is_deaf_is_killed(tmp_path: Path) -> None:
     await asyncio.gather(asking, return_exceptions=True)
     await client.close()
     await until(lambda: not _runs(int(file.read_text())))
+
+
+_LEAVES = """
+import subprocess, sys
+left = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+print(left.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_of_what_left_its_group_no_pipe_stays_open(tmp_path: Path) -> None:
+    before = _pipes()
+    process = await HostProcess.start((sys.executable, "-c", _LEAVES), {"PATH": os.environ["PATH"]}, tmp_path)
+    left = int(await process.read())
+    try:
+        await process.close()
+        await until(lambda: _pipes() <= before)
+    finally:
+        os.kill(left, signal.SIGKILL)
+
+
+def _pipes() -> set[str]:
+    """Returns the pipes that this process has open."""
+    names = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            names.add(os.readlink(each))
+    return {name for name in names if name.startswith("pipe:")}
 
 
 def _runs(pid: int) -> bool:

@@ -14,7 +14,7 @@ _MOST = 20_000
 
 
 class RefusedPictures:
-    """What became of the pictures in messages, by model: refused or taken."""
+    """The fates of pictures in messages, by model: refused or taken."""
 
     def __init__(self) -> None:
         self._taken: OrderedDict[tuple[str, UUID], bool] = OrderedDict()

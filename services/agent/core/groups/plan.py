@@ -12,7 +12,7 @@ Kind = Literal["round_robin", "supervisor", "dynamic", "swarm"]
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """Who can speak, in order, and under which rules. `manager` leads supervisor and dynamic groups."""
+    """The speakers, in order, and their rules. `manager` leads supervisor and dynamic groups."""
 
     kind: Kind
     members: tuple[AgentName, ...]

@@ -1,4 +1,4 @@
-"""What finds old rows of runs."""
+"""An index for old rows of runs."""
 
 from services.common.migrations.indexes import add_index, drop_index
 

@@ -1,4 +1,4 @@
-"""What finds old rows of provider_traces."""
+"""An index for old rows of provider_traces."""
 
 from services.common.migrations.indexes import add_index, drop_index
 

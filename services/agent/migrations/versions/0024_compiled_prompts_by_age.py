@@ -1,4 +1,4 @@
-"""What finds old rows of compiled_prompts."""
+"""An index for old rows of compiled_prompts."""
 
 from services.common.migrations.indexes import add_index, drop_index
 

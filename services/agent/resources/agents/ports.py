@@ -20,7 +20,7 @@ AgentOrder = Literal["created_at", "updated_at", "last_run_completion"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentList:
-    """Which agents to list; see loci.agent.v1.ListAgentsRequest."""
+    """A filter of agents; see loci.agent.v1.ListAgentsRequest."""
 
     page: Page
     order_by: AgentOrder = "created_at"

@@ -1,4 +1,4 @@
-"""What blocks were at a point in the past."""
+"""Versions of blocks at a point in the past."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID

@@ -15,7 +15,7 @@ ConversationOrder = Literal["created_at", "last_message_at", "last_run_completio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationList:
-    """Which conversations to list; see loci.agent.v1.ListConversationsRequest. `archived` None: both kinds."""
+    """A filter of conversations; see loci.agent.v1.ListConversationsRequest. `archived` None: both kinds."""
 
     page: Page
     order: ConversationOrder = "created_at"
@@ -77,7 +77,7 @@ class ConversationStore(Protocol):
         ...
 
     async def waiting(self, organization_id: UUID, agent_id: UUID) -> Sequence[tuple[UUID, PendingApproval]]:
-        """What waits for the client in an agent's conversations, the default one too, soonest due first."""
+        """Calls that wait for the client in an agent's conversations, the default one too, soonest due first."""
         ...
 
     async def update(

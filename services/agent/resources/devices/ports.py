@@ -69,7 +69,7 @@ class DeviceMessage:
 
 @dataclass(frozen=True, slots=True)
 class DeviceList:
-    """Which devices to list; None: whichever."""
+    """A filter of devices; None: whichever."""
 
     page: Page
     online_only: bool = False

@@ -76,7 +76,7 @@ class Group(GroupSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList:
-    """Which groups to list; see loci.agent.v1.ListGroupsRequest."""
+    """A filter of groups; see loci.agent.v1.ListGroupsRequest."""
 
     page: Page
     manager_type: str | None = None

@@ -40,7 +40,7 @@ class Identity(IdentitySettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityList:
-    """Which identities to list; see loci.agent.v1.ListIdentitiesRequest."""
+    """A filter of identities; see loci.agent.v1.ListIdentitiesRequest."""
 
     page: Page
     name: str | None = None

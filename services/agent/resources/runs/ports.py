@@ -19,7 +19,7 @@ from services.common.core.paging import Page, PageOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunList:
-    """Which runs to list; see loci.agent.v1.ListRunsRequest."""
+    """A filter of runs; see loci.agent.v1.ListRunsRequest."""
 
     page: Page
     agent_ids: tuple[UUID, ...] = ()

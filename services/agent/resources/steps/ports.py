@@ -41,7 +41,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepList:
-    """Which steps to list; see loci.agent.v1.ListStepsRequest."""
+    """A filter of steps; see loci.agent.v1.ListStepsRequest."""
 
     page: Page
     agent_id: UUID | None = None

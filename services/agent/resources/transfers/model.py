@@ -89,6 +89,15 @@ ImportPart = ImportedAgent | ImportedConversation | ImportedMessages | ImportedG
 
 
 @dataclass(frozen=True, slots=True)
+class Importer:
+    """Who imports; `import_id` tells one import from another."""
+
+    organization_id: UUID
+    user_id: UUID
+    import_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class ImportResult:
     """The outcome of an import."""
 

@@ -7,32 +7,29 @@ from uuid import UUID
 
 from services.agent.core.messages import Message
 from services.agent.resources.agents.model.settings import AgentSettings
-from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Log
+from services.agent.resources.transfers.model import ImportedAgent, ImportedConversation, ImportedGroup, Importer, Log
 
 
 class ImportWriter(Protocol):
-    """One transaction. Raises AlreadyExists (IMPORT_EXISTS) for an id that is taken."""
+    """Takes what an import stores. All of it is stored at the end, in one transaction."""
 
-    async def agent(self, new: ImportedAgent, settings: AgentSettings, log: Log) -> bool:
-        """Stores a reserved agent with its empty default conversation; False when the reservation is gone.
-
-        Raises NotFound (IDENTITY_NOT_FOUND).
-        """
+    def agent(self, new: ImportedAgent, settings: AgentSettings, log: Log) -> None:
+        """A claimed agent with its empty default conversation."""
         ...
 
-    async def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
+    def conversation(self, new: ImportedConversation, labels: Sequence[str], log: Log) -> None:
         """An empty conversation of an agent; `labels`: of the blocks of which it has copies."""
         ...
 
-    async def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
+    def messages(self, log: Log, first_seq: int, messages: Sequence[Message]) -> None:
         """Appends to the log of a conversation, from `first_seq` on."""
         ...
 
-    async def head(self, log: Log) -> None:
-        """Stores the head of a conversation. Once, at the end."""
+    def head(self, log: Log) -> None:
+        """The head of a conversation. Once, at the end."""
         ...
 
-    async def group(self, new: ImportedGroup) -> None:
+    def group(self, new: ImportedGroup) -> None:
         """A group."""
         ...
 
@@ -40,8 +37,26 @@ class ImportWriter(Protocol):
 class TransferStore(Protocol):
     """Agents on their way in and out."""
 
-    def open_writer(self, organization_id: UUID, user_id: UUID) -> AbstractAsyncContextManager[ImportWriter]:
-        """Returns a transaction, committed when it is left without an error."""
+    def open_writer(self, importer: Importer) -> AbstractAsyncContextManager[ImportWriter]:
+        """Returns a writer, whose things are stored when it is left without an error.
+
+        Raises AlreadyExists (IMPORT_EXISTS) for an id that is taken, NotFound (IDENTITY_NOT_FOUND).
+        """
+        ...
+
+    async def claim(self, importer: Importer, agent_id: UUID) -> bool:
+        """Makes a new agent this import's alone; False while it is another's.
+
+        Raises AlreadyExists (IMPORT_EXISTS) when the agent is there.
+        """
+        ...
+
+    async def renew(self, importer: Importer, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
+        """Keeps claims for another minute; returns those that are still its own."""
+        ...
+
+    async def release(self, importer: Importer, agent_id: UUID) -> None:
+        """Gives a claim back: nothing of the agent is left."""
         ...
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:

@@ -1,13 +1,16 @@
 """Moving agents in and out, with what was said.
 
-Parts are read as they come and written in one transaction, which begins with the agents' rows: each comes out of a
-reservation, so nobody else makes an agent of that id meanwhile. What memory and the tool runner attach to an agent has
-no transaction with that: it is taken back when something later is wrong, and swept when this process dies first.
+Parts are put aside as they come, and written in one transaction when all are there: no transaction waits for the client
+or for a peer. A claim on each agent is renewed until then, so nobody else makes an agent of that id meanwhile. What
+memory and the tool runner attach to an agent has no transaction with that: it is taken back when something later is
+wrong, and swept when this process dies first.
 """
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import assert_never
 from uuid import UUID
 
@@ -22,13 +25,14 @@ from services.agent.resources.agents.model.base_tools import (
 )
 from services.agent.resources.agents.model.checks import SettingValues, check
 from services.agent.resources.agents.model.settings import AgentSettings, Defaults
-from services.agent.resources.agents.ports import AgentMemories, AgentStore, ToolCatalogue
+from services.agent.resources.agents.ports import AgentMemories, ToolCatalogue
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.transfers.model import (
     ImportedAgent,
     ImportedConversation,
     ImportedGroup,
     ImportedMessages,
+    Importer,
     ImportPart,
     ImportResult,
     Log,
@@ -38,16 +42,21 @@ from services.agent.resources.transfers.ports import ImportWriter, TransferMemor
 from services.common.context import CallContext
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable
-from services.common.errors import AlreadyExists, DeadlineExceeded, InvalidArgument, LociError, NotFound
+from services.common.database import DRIVER_ERRORS
+from services.common.errors import DeadlineExceeded, InvalidArgument, LociError, NotFound, Unavailable
 from services.common.ids import uuid7
 
 logger = logging.getLogger(__name__)
 
 MOST_AGENTS = 1_000
 LONGEST_NAME = 256
-# Imports that hold a connection at the same time, and for how long at most, in seconds.
+# Imports at the same time, and how long each may take, in seconds.
 _AT_ONCE = 2
 _SECONDS = 3_600.0
+# A claim that is not renewed for a minute is whoever's comes next.
+RENEW_SECONDS = 15.0
+_CLAIM_SECONDS = 75.0
+_LOOK_SECONDS = 0.5
 
 
 class Transfers:
@@ -56,7 +65,6 @@ class Transfers:
     def __init__(
         self,
         store: TransferStore,
-        agent_store: AgentStore,
         memories: AgentMemories,
         attachments: TransferMemories,
         tools: ToolCatalogue,
@@ -64,7 +72,6 @@ class Transfers:
         defaults: Defaults,
     ) -> None:
         self._store = store
-        self._agents = agent_store
         self._memories = memories
         self._attachments = attachments
         self._tools = tools
@@ -75,15 +82,16 @@ class Transfers:
     async def import_agents(self, caller: CallContext, parts: AsyncIterator[ImportPart]) -> ImportResult:
         """Stores all of it or nothing. Raises Refused, LociError."""
         begun: list[UUID] = []
+        importer = Importer(caller.organization_id, caller.user_id, uuid7())
         try:
-            async with self._places, asyncio.timeout(_SECONDS):
-                return await self._import(caller, parts, begun)
+            async with self._places, asyncio.timeout(_SECONDS), self._renewed(importer, begun):
+                return await self._import(importer, parts, begun)
         except TimeoutError:
-            await self._take_back(caller, begun)
+            await self._take_back(importer, begun)
             raise DeadlineExceeded(f"the import took more than {_SECONDS:.0f} s; nothing was stored") from None
         except (LociError, Refused, asyncio.CancelledError):
             # Cancelled: the caller went away.
-            await self._take_back(caller, begun)
+            await self._take_back(importer, begun)
             raise
 
     async def find(self, organization_id: UUID, agent_ids: Sequence[UUID]) -> Sequence[UUID]:
@@ -110,10 +118,10 @@ class Transfers:
 
     # One import -----------------------------------------------------------------------------------------------------
 
-    async def _import(self, caller: CallContext, parts: AsyncIterator[ImportPart], begun: list[UUID]) -> ImportResult:
+    async def _import(self, importer: Importer, parts: AsyncIterator[ImportPart], begun: list[UUID]) -> ImportResult:
         logs: dict[UUID, Log] = {}
         agent_ids: list[UUID] = []
-        async with self._store.open_writer(caller.organization_id, caller.user_id) as writing:
+        async with self._store.open_writer(importer) as writing:
             async for part in parts:
                 match part:
                     case ImportedAgent():
@@ -122,7 +130,7 @@ class Transfers:
                             raise invalid(f"an import has at most {MOST_AGENTS} agents")
                         log = logs[part.id] = Log(part.id, part.id, uuid7())
                         agent_ids.append(part.id)
-                        await self._agent(caller, writing, part, log, begun)
+                        await self._agent(importer, writing, part, log, begun)
                     case ImportedConversation():
                         _check_new(part.id, logs)
                         _check_named(part.agent_id, agent_ids, "agent_id")
@@ -133,28 +141,26 @@ class Transfers:
                             raise invalid(f"the conversation conv-{part.conversation_id} was not named before")
                         first = of.next_seq
                         of.add(part)
-                        await writing.messages(of, first, [message for message, _ in part.messages])
+                        writing.messages(of, first, [message for message, _ in part.messages])
                     case ImportedGroup():
                         for agent_id in part.members:
                             _check_named(agent_id, agent_ids, "a group")
-                        await writing.group(part)
+                        writing.group(part)
                     case _:
                         assert_never(part)
             if not agent_ids:
                 raise invalid("an import has at least one agent")
             for log in logs.values():
-                await writing.head(log)
+                writing.head(log)
         return ImportResult(tuple(agent_ids), sum(log.next_seq - 1 for log in logs.values()))
 
     async def _agent(
-        self, caller: CallContext, writing: ImportWriter, new: ImportedAgent, log: Log, begun: list[UUID]
+        self, importer: Importer, writing: ImportWriter, new: ImportedAgent, log: Log, begun: list[UUID]
     ) -> None:
-        settings = await self._settings(caller.organization_id, new)
-        if not await self._agents.reserve(caller.organization_id, new.id, caller.user_id):
-            raise _id_taken(new.id)
+        settings = await self._settings(importer.organization_id, new)
+        await self._claim(importer, new.id)
         begun.append(new.id)
-        if not await writing.agent(new, settings, log):
-            raise _id_taken(new.id)
+        writing.agent(new, settings, log)
         if new.block_ids:
             await self._memories.create(new.id, (), new.block_ids)
         for folder_id in new.folder_ids:
@@ -196,22 +202,50 @@ class Transfers:
         labels: tuple[str, ...] = ()
         if new.isolated_block_ids:
             labels = await self._attachments.adopt(new.agent_id, new.id, new.isolated_block_ids)
-        await writing.conversation(new, labels, log)
+        writing.conversation(new, labels, log)
 
-    async def _take_back(self, caller: CallContext, begun: Sequence[UUID]) -> None:
+    # Claims ---------------------------------------------------------------------------------------------------------
+
+    async def _claim(self, importer: Importer, agent_id: UUID) -> None:
+        """Waits for another import of this agent. Raises AlreadyExists (IMPORT_EXISTS), Unavailable."""
+        try:
+            async with asyncio.timeout(_CLAIM_SECONDS):
+                while True:
+                    if await self._store.claim(importer, agent_id):
+                        return
+                    await asyncio.sleep(_LOOK_SECONDS)
+        except TimeoutError:
+            raise Unavailable(f"agent-{agent_id} is being imported by another request; repeat this one later") from None
+
+    @asynccontextmanager
+    async def _renewed(self, importer: Importer, begun: Sequence[UUID]) -> AsyncIterator[None]:
+        renewing = asyncio.create_task(self._renew(importer, begun))
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.wait([renewing])
+
+    async def _renew(self, importer: Importer, begun: Sequence[UUID]) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS * random.uniform(0.5, 1.0))
+            try:
+                await self._store.renew(importer, begun)
+            except (OSError, LociError, *DRIVER_ERRORS) as error:
+                # An agent whose claim is lost is not stored.
+                logger.warning("the claims of import %s were not renewed: %r", importer.import_id, error)
+
+    async def _take_back(self, importer: Importer, begun: Sequence[UUID]) -> None:
         """Detaches what was attached to agents that were not stored."""
-        for agent_id in begun:
-            # Somebody else may have made it.
-            if not await self._agents.reserve(caller.organization_id, agent_id, caller.user_id):
-                continue
+        for agent_id in await self._store.renew(importer, begun):
             try:
                 await self._memories.purge(agent_id, erase_blocks=False)
                 await self._tools.purge_secrets(agent_id)
             except LociError as error:
-                # The reservation stays, and with it the order to do this within the hour.
+                # The claim stays, and with it the order to do this within the hour.
                 logger.warning("what was attached to agent-%s is taken back later: %r", agent_id, error)
                 continue
-            await self._agents.release(caller.organization_id, agent_id)
+            await self._store.release(importer, agent_id)
 
 
 def _name(given: str | None) -> str | None:
@@ -226,14 +260,6 @@ def _check_named(agent_id: UUID, agent_ids: Sequence[UUID], where: str) -> None:
 
 
 def _check_new(new_id: UUID, logs: Mapping[UUID, Log]) -> None:
-    """Before anything is asked: a reservation waits for the transaction that has used it up."""
+    """Before anything is asked: the second one would wait for the first."""
     if new_id in logs:
         raise invalid(f"{new_id} is the id of two agents or conversations")
-
-
-def _id_taken(agent_id: UUID) -> AlreadyExists:
-    return AlreadyExists(
-        f"The id agent-{agent_id} is taken; nothing was stored",
-        reason="IMPORT_EXISTS",
-        metadata={"entity": f"agent-{agent_id}"},
-    )

@@ -4,6 +4,31 @@ from functools import lru_cache
 
 from services.common.core.statements import Statement
 
+# Until it is stored, a new agent is one import's: a reservation that says whose. What was not renewed for a minute was
+# left by a process that died, and is whoever's comes next; else its parts are swept within the hour.
+CLAIM = Statement("""
+INSERT INTO agent.outbox AS o (organization_id, id, kind, subject_id, payload, not_before)
+SELECT :organization_id, :reservation_id, 'purge_orphan', :agent_id,
+    jsonb_build_object('user_id', :user_id::text, 'import_id', :import_id::text), now() + interval '60 minutes'
+WHERE NOT EXISTS (SELECT FROM agent.agents WHERE organization_id = :organization_id AND id = :agent_id)
+ON CONFLICT (organization_id, id) DO UPDATE SET payload = excluded.payload, not_before = excluded.not_before
+WHERE o.attempts = 0 AND (o.payload->>'import_id' = :import_id::text OR o.not_before < now() + interval '59 minutes')
+RETURNING id
+""")
+IS_TAKEN = "SELECT EXISTS (SELECT FROM agent.agents WHERE organization_id = $1 AND id = $2)"
+# $2 import
+RENEW = """
+UPDATE agent.outbox SET not_before = now() + interval '60 minutes'
+WHERE organization_id = $1 AND kind = 'purge_orphan' AND payload->>'import_id' = $2 AND subject_id = ANY($3::uuid[])
+    AND attempts = 0
+RETURNING subject_id
+"""
+# $2 reservation, $3 import
+USE_CLAIM = """
+DELETE FROM agent.outbox WHERE organization_id = $1 AND id = $2 AND payload->>'import_id' = $3 AND attempts = 0
+RETURNING id
+"""
+
 # An agent without one has an empty conversation of its own: its head says so until the end.
 # created_at: null for now
 CONVERSATION = Statement("""

@@ -47,7 +47,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one entry of `tool_calls` says; `place` is None where nothing tells which call it is of."""
+    """One entry of `tool_calls`; `place` is None where nothing tells which call it is of."""
 
     id: str
     name: str

@@ -31,12 +31,6 @@ class LockedChange(Protocol):
     async def lacking(self, limit: int) -> list[UUID]:
         """Returns passages without a vector of the model after."""
 
-    async def texts(self, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
-        """See ChangeStore."""
-
-    async def write(self, vectors: Sequence[TextVector]) -> None:
-        """See ChangeStore."""
-
     async def switch(self) -> None:
         """Lets searches and insertions use the model after from now on."""
 
@@ -80,13 +74,16 @@ class ChangeStore(ModelAlternatives, Protocol):
     async def walk(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[PassageCheck]:
         """Returns the passages after `change.reached`, oldest first."""
 
+    async def lacking(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[UUID]:
+        """Returns passages without a vector of the model after."""
+
     async def texts(self, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         """Returns the texts of those that still exist."""
 
     async def write(
         self, organization_id: UUID, change: EmbeddingChange, vectors: Sequence[TextVector], position: Position | None
     ) -> bool:
-        """Stores vectors of texts that are still the same; False, and nothing stored, when the change does not run."""
+        """Stores vectors of texts that are still the same; False, and nothing stored, when the change went on."""
 
     def lock(self, organization_id: UUID, change: EmbeddingChange) -> AbstractAsyncContextManager[LockedChange | None]:
         """Keeps insertions out; None when the change does not run."""

@@ -76,7 +76,7 @@ WHERE c.organization_id = :organization_id AND c.archive_id = :archive_id AND c.
 """)
 _REACHED = """
 UPDATE memory.embedding_changes SET reached_at = $4, reached_id = $5, error = NULL, updated_at = now()
-WHERE organization_id = $1 AND archive_id = $2 AND id = $3 AND state = 1 RETURNING true
+WHERE organization_id = $1 AND archive_id = $2 AND id = $3 AND state = $6 RETURNING true
 """
 _FAILED = """
 UPDATE memory.embedding_changes SET error = $4, updated_at = now()
@@ -135,6 +135,10 @@ class PostgresEmbeddingChanges:
     async def walk(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[PassageCheck]:
         return await vectors.walk(self._pool, organization_id, change, limit)
 
+    async def lacking(self, organization_id: UUID, change: EmbeddingChange, limit: int) -> list[UUID]:
+        async with self._pool.acquire() as connection, connection.transaction():
+            return await vectors.lacking(connection, organization_id, change, limit)
+
     async def texts(self, organization_id: UUID, archive_id: UUID, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
         return await vectors.texts(self._pool, organization_id, archive_id, passage_ids)
 
@@ -150,7 +154,7 @@ class PostgresEmbeddingChanges:
             async with self._pool.acquire() as connection, connection.transaction():
                 await vectors.write(connection, organization_id, change, new_vectors)
                 where = (organization_id, change.archive_id, change.id)
-                if await connection.fetchval(_REACHED, *where, *place) is None:
+                if await connection.fetchval(_REACHED, *where, *place, change.state) is None:
                     raise _ChangeStopped
         except _ChangeStopped:
             return False
@@ -193,12 +197,6 @@ class _LockedChange:
 
     async def lacking(self, limit: int) -> list[UUID]:
         return await vectors.lacking(self._connection, self._organization_id, self._change, limit)
-
-    async def texts(self, passage_ids: Sequence[UUID]) -> list[TextToEmbed]:
-        return await vectors.texts(self._connection, self._organization_id, self._change.archive_id, passage_ids)
-
-    async def write(self, new_vectors: Sequence[TextVector]) -> None:
-        await vectors.write(self._connection, self._organization_id, self._change, new_vectors)
 
     async def switch(self) -> None:
         after = self._change.after

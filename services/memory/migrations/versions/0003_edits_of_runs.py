@@ -1,4 +1,4 @@
-"""Which versions of blocks a run made: who goes back to one of its steps asks for them."""
+"""The versions of blocks that a run made: who goes back to one of its steps asks for them."""
 
 from alembic import op
 

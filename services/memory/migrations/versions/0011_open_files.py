@@ -1,4 +1,4 @@
-"""What opening a new file for its agents needs, the blank end of texts, and blocks of which nobody said they hide."""
+"""Columns to open a new file for its agents, the blank end of texts, and blocks of which nobody said they hide."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""What a function's docstring says of it and of its arguments, in whichever style: Google, NumPy, reST. Pure.
+"""Descriptions of a function and of its arguments in its docstring, in whichever style: Google, NumPy, reST. Pure.
 
 The sections of arguments go to the arguments, those of returns are left out (as the reference does), and all other
 text is description, in its order. The styles may stand side by side::

@@ -1,4 +1,4 @@
-"""What the last words of a program come to: what is missing, and which setting gives it. Pure."""
+"""The causes in the last words of a program: what is missing, and which setting gives it. Pure."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Which sandbox host serves a call. Pure.
+"""The choice of a sandbox host for a call. Pure.
 
 A host that is ours comes before one that is nobody's; where there is neither, one of another tenant that is idle is
 deleted, so that its Deployment makes a fresh one. Hosts without a RuntimeClass share the node's kernel among tenants:

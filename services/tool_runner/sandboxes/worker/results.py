@@ -1,4 +1,4 @@
-"""What a tool returned, as JSON: valid in every case, and readable where JSON has no such thing.
+"""The result of a tool, as JSON: valid in every case, and readable where JSON has no such thing.
 
 NaN and infinities           texts: "NaN", "Infinity", "-Infinity"
 generators, sets, views      their items; a set in order, where it has one

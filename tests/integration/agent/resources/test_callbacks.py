@@ -158,7 +158,7 @@ async def test_a_run_that_is_given_up(world: AdminWorld, receiver: Receiver) -> 
     _, run_id = await _run(world, receiver.url)
     failure = Failure(StopReason.ERROR, "internal_error", "It stopped its worker.", reason="RUN_GIVEN_UP")
     leases = PostgresLeases(world.pool, uuid7())
-    await leases.give_up({"organization_id": ORGANIZATION, "id": run_id, "fence": 0}, failure)
+    await leases.give_up({"organization_id": ORGANIZATION, "id": run_id, "fence": 0, "facts": 1}, failure)
     assert await _deliver(world) == 1
     told = orjson.loads(receiver.received[0][1])
     assert (told["status"], told["error"]["reason"]) == ("failed", "RUN_GIVEN_UP")

@@ -49,6 +49,19 @@ class Moving:
         made: wire.ImportAgentsResponse = await self.call(self.transfers.ImportAgents, iter(parts))
         return made
 
+    async def begun(self, first: wire.ImportAgentsRequest) -> Any:
+        """An import that waits for its client, with the first agent's things attached, secrets among them."""
+        context = CallContext(ORGANIZATION, USER, "admin", AUDIENCE)
+        with use_context(context, signer=self.world.world.signer):
+            begin: Any = self.transfers.ImportAgents
+            stream = begin(timeout=60)
+            await stream.write(first)
+        async with asyncio.timeout(60):
+            # The last thing that is done for an agent.
+            while not self.world.peers.secrets:
+                await asyncio.sleep(0.01)
+        return stream
+
     async def refused(self, *parts: wire.ImportAgentsRequest) -> LociError:
         """The error of an import, which leaves nothing behind."""
         before = await self.counted()
@@ -408,16 +421,8 @@ async def test_whatever_is_wrong_leaves_nothing_behind(moving: Moving) -> None:
 async def test_a_caller_that_goes_away_leaves_nothing_behind(moving: Moving) -> None:
     agent_id, block_id = new_id(), await moving.block("human", "Ada")
     before = await moving.counted()
-    context = CallContext(ORGANIZATION, USER, "admin", AUDIENCE)
-    with use_context(context, signer=moving.world.world.signer):
-        begin: Any = moving.transfers.ImportAgents
-        stream = begin(timeout=30)
-        await stream.write(agent(agent_id, {"secrets": {"TOKEN": "t"}}, block_ids=[block_id]))
-        await stream.write(Said(agent_id).add("user", text("Hi")).part)
-        async with asyncio.timeout(60):
-            # The last thing that is done for an agent.
-            while not moving.world.peers.secrets:
-                await asyncio.sleep(0.01)
+    stream = await moving.begun(agent(agent_id, {"secrets": {"TOKEN": "t"}}, block_ids=[block_id]))
+    await stream.write(Said(agent_id).add("user", text("Hi")).part)
     assert await moving.counted() != before
     stream.cancel()
     async with asyncio.timeout(60):
@@ -428,6 +433,61 @@ async def test_a_caller_that_goes_away_leaves_nothing_behind(moving: Moving) -> 
     # The id and the block are free.
     await moving.import_agents(agent(agent_id, block_ids=[block_id]))
     assert await moving.world.values(agent_id) == {"human": "Ada"}
+
+
+SECRET: dict[str, Any] = {"secrets": {"TOKEN": "t"}}
+
+
+async def test_no_transaction_waits_for_the_client(moving: Moving) -> None:
+    stream = await moving.begun(agent(new_id(), SECRET))
+    pool = moving.world.world.pool
+    open_ones = """SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND state LIKE 'idle in transaction%'"""
+    assert await pool.fetchval(open_ones) == 0
+    await stream.done_writing()
+    assert len((await stream).agent_ids) == 1
+
+
+async def test_of_two_imports_of_an_agent_the_second_waits(moving: Moving) -> None:
+    agent_id, block_id = new_id(), await moving.block("human", "Ada")
+    first = await moving.begun(agent(agent_id, SECRET, block_ids=[block_id]))
+    other = await moving.block("human", "Bob")
+    second = asyncio.create_task(moving.import_agents(agent(agent_id, block_ids=[other])))
+    done, _ = await asyncio.wait([second], timeout=0.2)
+    assert not done
+    await first.done_writing()
+    await first
+    with pytest.raises(AlreadyExists):
+        await second
+    assert await moving.world.values(agent_id) == {"human": "Ada"}
+
+
+OF_ANOTHER = 'UPDATE agent.outbox SET payload = payload || \'{"import_id": "x"}\', not_before = now() + $1'
+
+
+async def test_an_import_that_lost_its_claim_stores_nothing(moving: Moving) -> None:
+    agent_id = new_id()
+    stream = await moving.begun(agent(agent_id, SECRET))
+    await moving.world.world.pool.execute(OF_ANOTHER, timedelta(minutes=60))
+    await stream.done_writing()
+    with pytest.raises(grpc.RpcError) as caught:
+        await stream
+    assert from_rpc(caught.value).reason == "IMPORT_EXISTS"
+    with pytest.raises(NotFound):
+        await moving.world.world.get(agent_id)
+    # What the other one attaches is not taken from it.
+    assert moving.world.peers.secrets
+
+
+async def test_what_a_dead_import_left_is_whoever_s_comes_next(moving: Moving) -> None:
+    agent_id = new_id()
+    stream = await moving.begun(agent(agent_id, SECRET))
+    await moving.world.world.pool.execute(OF_ANOTHER, timedelta(minutes=58))
+    await moving.import_agents(agent(agent_id, {"name": "Second"}))
+    await stream.done_writing()
+    with pytest.raises(grpc.RpcError):
+        await stream
+    assert (await moving.world.world.get(agent_id)).name == "Second"
 
 
 async def test_nothing_is_no_import(moving: Moving) -> None:
