@@ -105,7 +105,7 @@ format: setup-dev node_modules/.package-lock.json ## Format Python, and the prot
 	@if [ -x $(BUF) ]; then $(BUF) format --write; else echo "not formatted: protos/ (needs Node; run: npm ci)"; fi
 
 .PHONY: bench
-bench: setup-dev protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives, ARGS=tools: sandboxes, ARGS=mcp: calls of MCP servers); prints a table.
+bench: setup-dev protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives, ARGS=tools: sandboxes, ARGS=mcp: calls of MCP servers, ARGS=parsers: the worst bodies); prints a table.
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-memory

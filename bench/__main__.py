@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import gateway, groups, history, kills, llm, mcp_servers, prefix, probe, search, tools, turns
+from bench import gateway, groups, history, kills, llm, mcp_servers, parsers, prefix, probe, search, tools, turns
 
 BENCHMARKS = {
     "turns": turns.main,
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "tools": tools.main,
     "mcp": mcp_servers.main,
     "gateway": gateway.main,
+    "parsers": parsers.main,
     "groups": groups.main,
     "kills": kills.main,
     "probe": probe.main,

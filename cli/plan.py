@@ -44,7 +44,7 @@ _OTHERS_COME = ("LETTA_SERVER_PASSWORD", "LOCI_REQUIRE_API_KEY", "LOCI_PUBLIC_UR
 
 
 def environment(settings: RunSettings, home: Home, name: str, database_url: str = "") -> dict[str, str]:
-    """The environment of the service or gateway `name`; `agent` still lacks its external address."""
+    """The environment of the service or gateway `name`; services still lack the agent's external address."""
     secrets = home.secrets
     defaults = {
         # Parsers of strangers' files run beside the memory service: its key opens next to nothing.

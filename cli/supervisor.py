@@ -114,7 +114,8 @@ class Supervisor:
 
     def _service(self, name: str, grpc_port: int | None) -> Program:
         variables = environment(self._settings, self._home, name, self._database_urls()[name])
-        if name == "agent" and grpc_port is not None:
+        if grpc_port is not None:
+            # The agent service listens there, and the others lead nobody there.
             variables["LOCI_AGENT_EXTERNAL_LISTEN"] = f"{self._settings.host}:{grpc_port}"
         return python_program(name, f"services.{name}", variables)
 

@@ -3,12 +3,14 @@
 import hashlib
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
 from gateway.access.authorizer import Grant
 from gateway.access.roles import ACCESS, CLIENT, MAY
+from gateway.access.run_tokens import has_run_token
 from gateway.peers import Peers
 from loci.agent.v1 import access_service_pb2 as wire
 from services.common.context import CallContext, Signer, use_context
@@ -19,8 +21,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 PREFIXES = (b"loci-key-", b"loci-ct-")
+# Headers with which a caller can guess; the query's token of a socket has become the first of them.
+_GUESSABLE = (b"authorization", b"x-bare-password", b"x-api-key")
 _NOBODY = UUID(int=0)
 _MOST_KNOWN = 10_000
+
+
+def shown(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...] | None:
+    """Returns what a caller shows that could be a guess; None for nothing, and for tokens of runs, which are signed."""
+    found = tuple(map(headers.get, _GUESSABLE))
+    return found if any(found) and not has_run_token(headers) else None
 
 
 @dataclass(frozen=True, slots=True)

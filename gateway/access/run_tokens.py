@@ -83,7 +83,7 @@ def check_route(method: str, path: str) -> None:
     route = f"{method} {path}"
     closed = _SECRET.fullmatch(path) or _APPROVAL.fullmatch(path) or _MOVING.fullmatch(path)
     if closed or _LATER.fullmatch(route) or not any(pattern.fullmatch(route) for pattern in _PERMITTED):
-        raise _refused(f"a tool may not {method} {path[:200]} with the token of its run")
+        raise _refused(f"a tool may not {method} {path[:200]} with the token of its run: that takes somebody's own key")
 
 
 def check_members(names: Iterable[str], *closed: str) -> None:
@@ -94,9 +94,10 @@ def check_members(names: Iterable[str], *closed: str) -> None:
     context = current_or_none()
     for name in names:
         if name in SECRET_MEMBERS and context and context.role == CLIENT:
-            raise PermissionDenied(f"the role {CLIENT} may not set {name}", reason="ROLE_NOT_PERMITTED")
+            sentence = f"the role {CLIENT} may not set {name}: the key of an admin or a developer may"
+            raise PermissionDenied(sentence, reason="ROLE_NOT_PERMITTED")
         if (name in _CLOSED_MEMBERS or name in closed) and is_tool():
-            raise _refused(f"a tool may not set {name} with the token of its run")
+            raise _refused(f"a tool may not set {name} with the token of its run: that takes somebody's own key")
 
 
 def check_approvals(messages: Iterable[message_pb2.InputMessage]) -> None:

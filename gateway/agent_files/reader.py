@@ -15,6 +15,8 @@ from gateway.rest import json_body as body
 
 # As the reference says it.
 _CORRUPTED = "Corrupted agent file format."
+# A message has about five.
+_MOST_CONTAINERS = 500_000
 # A text in a text in a text: more is no accident.
 _MOST_WRAPPINGS = 5
 
@@ -46,7 +48,7 @@ def _unwrapped(data: bytes) -> Any:
     value: Any = data.removeprefix(b"\xef\xbb\xbf")
     for _ in range(_MOST_WRAPPINGS):
         try:
-            value = body.parse(value.encode() if isinstance(value, str) else value)
+            value = body.parse(value.encode() if isinstance(value, str) else value, _MOST_CONTAINERS)
         except body.InvalidJson as error:
             raise invalid_file(f"{_CORRUPTED} It is refused: {error.msg}.") from None
         except ValueError:

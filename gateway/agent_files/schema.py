@@ -4,11 +4,15 @@ Fields came one by one over the years: what is not marked as required may be abs
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
+T = TypeVar("T")
+
 Json = dict[str, Any]
+# Only the first fault is told: all those of a million objects would take minutes to put together.
+Each = Annotated[list[T], Field(fail_fast=True)]
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -34,12 +38,12 @@ class FileMessage(FileModel):
 
     id: str
     role: str
-    content: str | list[Json] | None = None
+    content: str | Each[Json] | None = None
     name: str | None = None
-    tool_calls: list[Json] | None = None
+    tool_calls: Each[Json] | None = None
     tool_call_id: str | None = None
-    tool_returns: list[Json] | None = None
-    approvals: list[Json] | None = None
+    tool_returns: Each[Json] | None = None
+    approvals: Each[Json] | None = None
     approve: bool | None = None
     denial_reason: str | None = None
     created_at: Moment | None = None
@@ -74,14 +78,14 @@ class FileAgent(FileModel):
     tool_ids: list[str] | None = None
     block_ids: list[str] | None = None
     source_ids: list[str] | None = None
-    tool_rules: list[Json] | None = None
+    tool_rules: Each[Json] | None = None
     tags: list[str] | None = None
     metadata: Json | None = None
     secrets: dict[str, str | None] | None = None
     tool_exec_environment_variables: dict[str, str | None] | None = None
     in_context_message_ids: list[str] | None = None
-    messages: list[FileMessage] | None = None
-    files_agents: list[FileOpened] | None = None
+    messages: Each[FileMessage] | None = None
+    files_agents: Each[FileOpened] | None = None
     group_ids: list[str] | None = None
     message_buffer_autoclear: bool | None = None
     response_format: Json | None = None
@@ -127,8 +131,8 @@ class FileTool(FileModel):
     args_json_schema: Json | None = None
     tags: list[str] | None = None
     return_char_limit: Number | None = None
-    pip_requirements: list[Json] | None = None
-    npm_requirements: list[Json] | None = None
+    pip_requirements: Each[Json] | None = None
+    npm_requirements: Each[Json] | None = None
     default_requires_approval: bool | None = None
     enable_parallel_execution: bool | None = None
     metadata: Json | None = Field(None, validation_alias=AliasChoices("metadata_", "metadata"))
@@ -185,11 +189,11 @@ class FileGroup(FileModel):
 class AgentFile(FileModel):
     """The document."""
 
-    agents: list[FileAgent]
-    groups: list[FileGroup] = []
-    blocks: list[FileBlock] = []
-    files: list[FileFile] = []
-    sources: list[FileFolder] = []
-    tools: list[FileTool] = []
-    mcp_servers: list[FileServer] = []
+    agents: Each[FileAgent]
+    groups: Each[FileGroup] = []
+    blocks: Each[FileBlock] = []
+    files: Each[FileFile] = []
+    sources: Each[FileFolder] = []
+    tools: Each[FileTool] = []
+    mcp_servers: Each[FileServer] = []
     created_at: Moment | None = None

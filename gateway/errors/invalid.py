@@ -14,6 +14,7 @@ _MASK = "***"
 # What clients sent is shown back in outline: a body may be 30 MB.
 _ECHO = reprlib.Repr()
 _ECHO.maxlevel, _ECHO.maxstring = 2, 200
+_MOST_ERRORS = 100
 
 
 class InvalidRequest(InvalidArgument):
@@ -29,8 +30,9 @@ class InvalidRequest(InvalidArgument):
 
 
 def outline(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the repr of pydantic's errors, with what the client sent shortened and its secrets masked."""
-    return repr([{key: _short(key, value) for key, value in _masked(error).items()} for error in errors])
+    """Returns the repr of pydantic's first errors, with what the client sent shortened and its secrets masked."""
+    first = errors[:_MOST_ERRORS]
+    return repr([{key: _short(key, value) for key, value in _masked(error).items()} for error in first])
 
 
 def _masked(error: Mapping[str, Any]) -> dict[str, Any]:

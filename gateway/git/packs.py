@@ -15,7 +15,11 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_OBJECTS = 10_000
 # Of all objects, unpacked.
 MOST_UNPACKED = 64 * 1024 * 1024
-_COMMIT, _TAG, _OFFSET_DELTA, _ID_DELTA = 1, 4, 6, 7
+# Of these, of all that is no file: each line of a tree or a commit costs as much as a whole file.
+MOST_STRUCTURE = 16 * 1024 * 1024
+# Of all deltas: a step may make one byte, and costs as much as one that makes many.
+MOST_STEPS = 500_000
+_COMMIT, _BLOB, _TAG, _OFFSET_DELTA, _ID_DELTA = 1, 3, 4, 6, 7
 _TRAILER = 20
 # In which a pack is unpacked.
 _PIECE = 4_096
@@ -47,6 +51,8 @@ class _Reader:
         self._known = stored
         self._at = 12
         self._left = MOST_UNPACKED
+        self._structure_left = MOST_STRUCTURE
+        self._steps_left = MOST_STEPS
         self._by_offset: dict[int, ShaFile] = {}
         self._by_id: dict[bytes, ShaFile] = {}
 
@@ -55,6 +61,7 @@ class _Reader:
             offset = self._at
             try:
                 entry = self._object(offset)
+                self._check_structure(entry)
                 entry.check()
             except (AssertionError, LookupError, ObjectFormatException, ValueError, zlib.error):
                 raise BadPack(f"the pack is damaged: its object at {offset} makes no sense") from None
@@ -62,6 +69,11 @@ class _Reader:
         if self._at != len(self._pack):
             raise BadPack("the pack has more in it than it says")
         return self._by_id
+
+    def _check_structure(self, entry: ShaFile) -> None:
+        self._structure_left -= 0 if entry.type_num == _BLOB else entry.raw_length()
+        if self._structure_left < 0:
+            raise BadPack(f"the pack's trees and commits are larger than {MOST_STRUCTURE // 2**20} MiB; push in parts")
 
     def _object(self, offset: int) -> ShaFile:
         byte = self._byte()
@@ -82,7 +94,9 @@ class _Reader:
             raise BadPack("the pack builds on an object that is not there")
         delta = _Delta(self._unpacked(size))
         self._take(delta.size)
-        return ShaFile.from_raw_string(base.type_num, delta.applied(base.as_raw_string()))
+        content = delta.applied(base.as_raw_string(), self._steps_left)
+        self._steps_left -= delta.steps
+        return ShaFile.from_raw_string(base.type_num, content)
 
     def _byte(self) -> int:
         self._at += 1
@@ -128,12 +142,17 @@ class _Delta:
         self._base_size = _number(self._byte)
         # Of what it makes, in bytes.
         self.size = _number(self._byte)
+        self.steps = 0
 
-    def applied(self, base: bytes) -> bytes:
+    def applied(self, base: bytes, most_steps: int) -> bytes:
         if len(base) != self._base_size:
             raise ValueError(self._base_size)
         content = bytearray()
         while self._at < len(self._delta) and len(content) <= self.size:
+            self.steps += 1
+            if self.steps > most_steps:
+                advice = "push without any: git -c pack.window=0 push"
+                raise BadPack(f"the pack's deltas have more than {MOST_STEPS:,} steps; {advice}")
             command = self._byte()
             if command & 0x80:
                 start = self._parts(command, 4)

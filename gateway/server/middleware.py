@@ -14,10 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.access import handshakes
 from gateway.access.auth import Authenticator, Caller
-from gateway.access.guesses import Guesses, address_of
+from gateway.access.credentials import shown
 from gateway.access.rate_limits import RateLimits
+from gateway.access.request_reauth import RequestReauth
 from gateway.access.socket_reauth import SocketReauth
-from gateway.access.stream_reauth import StreamReauth
 from gateway.errors.dialects import answer
 from gateway.errors.invalid import InvalidRequest
 from gateway.errors.problems import Problem, problem_of
@@ -27,6 +27,7 @@ from gateway.server.body_limits import BodyLimit, BodyTooLarge, BodyTooSlow, Lim
 from services.common import telemetry
 from services.common.context import Signer, use_context
 from services.common.errors import LociError, Unauthenticated
+from services.common.guesses import Guesses, network_of
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class RequestMiddleware:
             try:
                 if caller.counted_as:  # a key or a token, which can be revoked
                     again = partial(self._authenticate, scope["method"], scope, headers)
-                    await StreamReauth(again, self._key_cache, scope, send).serve(self._app, body.receive)
+                    await RequestReauth(again, self._key_cache, scope, send).serve(self._app, body.receive)
                 else:
                     await self._app(scope, body.receive, send)
             except BodyTooLarge:
@@ -133,15 +134,16 @@ class RequestMiddleware:
 
     async def _authenticate(self, method: str, scope: Scope, headers: dict[bytes, bytes]) -> Caller:
         _refuse_nul(scope.get("raw_path") or b"", scope["query_string"])
-        address = address_of(scope.get("client"))
-        self._guesses.check(address, headers)
+        host, _ = scope.get("client") or ("", 0)
+        address, guess = network_of(host), shown(headers)
+        self._guesses.check(address, guess)
         try:
             caller = await self._authenticator.caller(method, scope["path"], headers, scope["query_string"])
         except Unauthenticated:
-            self._guesses.wrong(address, headers)
+            self._guesses.wrong(address, guess)
             raise
         if caller.credential:
-            self._guesses.right(address, headers)
+            self._guesses.right(address, guess)
         scope["loci.caller"] = caller
         return caller
 

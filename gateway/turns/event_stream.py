@@ -9,7 +9,7 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from gateway.access.stream_reauth import ENDED
+from gateway.access.request_reauth import ENDED
 from gateway.rest.event_frames import HEADERS
 from gateway.turns.events import Interruption
 from gateway.turns.sse import SseRenderer

@@ -6,6 +6,7 @@ A key stands for its tenant, user and role. Without one the password does, or no
 
 import hmac
 from collections.abc import Sequence
+from urllib.parse import unquote
 from uuid import UUID
 
 from services.agent.resources.access.model import hash_of, may
@@ -13,6 +14,7 @@ from services.agent.resources.access.ports import CredentialStore
 from services.common.context import CallContext, Signer
 from services.common.core.ceiling import Ceiling
 from services.common.errors import PermissionDenied, Unauthenticated
+from services.common.guesses import Guesses, network_of
 from services.common.ids import to_public
 
 DEFAULT_ORGANIZATION = UUID("00000000-0000-4000-8000-000000000000")
@@ -37,21 +39,35 @@ class Edge:
         self._credentials = credentials
         self._require_key = require_key
         self._caller = CallContext(DEFAULT_ORGANIZATION, DEFAULT_USER, "admin", AUDIENCE)
+        self._guesses = Guesses()
 
-    async def authenticate(self, metadata: Sequence[tuple[str, str | bytes]], method: str) -> CallContext:
-        """Returns the signed context of the caller behind `metadata`.
+    async def authenticate(self, metadata: Sequence[tuple[str, str | bytes]], method: str, peer: str) -> CallContext:
+        """Returns the signed context of the caller behind `metadata`, who calls from `peer` (as gRPC writes it).
 
-        Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID), PermissionDenied (ROLE_NOT_PERMITTED).
+        Raises Unauthenticated (PASSWORD_REQUIRED, CREDENTIAL_INVALID), PermissionDenied (ROLE_NOT_PERMITTED),
+        ResourceExhausted (GUESSES_RATE_LIMITED).
         """
         credential = _credential(metadata)
+        address, guess = network_of(_host(peer)), credential or None
+        self._guesses.check(address, guess)
+        try:
+            caller = await self._caller_of(credential, method)
+        except Unauthenticated:
+            self._guesses.wrong(address, guess)
+            raise
+        if self._password or caller is not self._caller:
+            self._guesses.right(address, guess)
+        return self._signer.signed(caller)
+
+    async def _caller_of(self, credential: bytes, method: str) -> CallContext:
         if credential.startswith(_CREDENTIALS):
-            return self._signer.signed(await self._identify(credential, method))
+            return await self._identify(credential, method)
         if self._require_key:
             raise Unauthenticated("send the metadata 'authorization: Bearer <API key>'", reason="CREDENTIAL_INVALID")
         if self._password and not hmac.compare_digest(credential, self._password):
             sentence = "send the metadata 'authorization: Bearer <LETTA_SERVER_PASSWORD>', or an API key"
             raise Unauthenticated(sentence, reason="PASSWORD_REQUIRED")
-        return self._signer.signed(self._caller)
+        return self._caller
 
     async def _identify(self, credential: bytes, method: str) -> CallContext:
         identity = await self._credentials.find(hash_of(credential.decode(errors="replace")))
@@ -60,7 +76,9 @@ class Edge:
             raise Unauthenticated(sentence, reason="CREDENTIAL_INVALID")
         if identity.agent_ids or not may(identity.role, method):
             limited = " limited to some agents, which is for REST alone," if identity.agent_ids else ""
-            sentence = f"a key with the role {identity.role}{limited} may not call {method}"
+            sentence = (
+                f"a key with the role {identity.role}{limited} may not call {method}; ask an admin for one that may"
+            )
             raise PermissionDenied(sentence, reason="ROLE_NOT_PERMITTED")
         limit = None if identity.role == "admin" else Ceiling(identity.role)
         return CallContext(
@@ -79,3 +97,9 @@ def _credential(metadata: Sequence[tuple[str, str | bytes]]) -> bytes:
             scheme, _, credential = (value.encode() if isinstance(value, str) else value).partition(b" ")
             return credential.strip() if scheme.lower() == b"bearer" else b""
     return b""
+
+
+def _host(peer: str) -> str:
+    """Returns the address in "ipv4:192.0.2.1:50000" or "ipv6:%5B::1%5D:50000"; "" for sockets of this machine."""
+    family, _, place = peer.partition(":")
+    return unquote(place).rpartition(":")[0].strip("[]") if family in ("ipv4", "ipv6") else ""

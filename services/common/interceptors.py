@@ -7,7 +7,8 @@ interceptors. What is not registered through `Guard.registrar` (health, reflecti
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -15,6 +16,7 @@ from opentelemetry.trace import Span
 
 from services.common import context as call_context
 from services.common import grpc_limits, telemetry
+from services.common.call_reauth import REAUTH_SECONDS, reauthenticating
 from services.common.context import CallContext, Verifier
 from services.common.core.refusals import Refused
 from services.common.errors import (
@@ -35,8 +37,8 @@ from services.common.method_table import Handler, MethodTable
 logger = logging.getLogger(__name__)
 
 Metadata = Sequence[tuple[str, str | bytes]]
-# Of a call's metadata and method ("package.Service/Method").
-EdgeAuthenticate = Callable[[Metadata, str], Awaitable[CallContext]]
+# Of a call's metadata, method ("package.Service/Method") and peer ("ipv4:192.0.2.1:50000").
+EdgeAuthenticate = Callable[[Metadata, str, str], Awaitable[CallContext]]
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 # The statuses that OpenTelemetry's conventions count as the server's failure: UNKNOWN, DEADLINE_EXCEEDED,
 # UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS.
@@ -51,12 +53,14 @@ class Guard:
         audience: str,
         verifier: Verifier | None = None,
         edge_authenticate: EdgeAuthenticate | None = None,
+        reauth_seconds: float = REAUTH_SECONDS,
     ) -> None:
         if (verifier is None) == (edge_authenticate is None):
             raise ValueError("give either a verifier (internal callers) or edge_authenticate (external ones)")
         self._audience = audience
         self._verifier = verifier
         self._edge_authenticate = edge_authenticate
+        self._reauth_seconds = reauth_seconds
 
     def registrar(self, methods: MethodTable) -> "Registrar":
         """Returns the server for a generated `add_XServicer_to_server`, whose handlers come to `methods` guarded."""
@@ -85,7 +89,9 @@ class Guard:
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
             try:
                 await self._enter(metadata, context, method)
-                return _serialize(await behaviour(request, context), write)
+                async with self._reauthenticating(metadata, context, method):
+                    answer = await behaviour(request, context)
+                return _serialize(answer, write)
             except grpc.aio.BaseError:
                 raise  # gRPC's own: aborted already, or the caller has gone
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is becomes a status
@@ -103,7 +109,10 @@ class Guard:
             span = telemetry.begin_served(method, _first(metadata, telemetry.METADATA_KEY))
             try:
                 await self._enter(metadata, context, method)
-                async with aclosing(behaviour(request, context)) as messages:
+                async with (
+                    self._reauthenticating(metadata, context, method),
+                    aclosing(behaviour(request, context)) as messages,
+                ):
                     async for message in messages:
                         await context.write(message)
             except grpc.aio.BaseError:
@@ -115,9 +124,18 @@ class Guard:
 
         return handle
 
+    def _reauthenticating(
+        self, metadata: Metadata, context: _Context, method: str
+    ) -> AbstractAsyncContextManager[None]:
+        if self._edge_authenticate is None:
+            return nullcontext()
+        return reauthenticating(
+            partial(self._edge_authenticate, metadata, method, context.peer()), self._reauth_seconds
+        )
+
     async def _enter(self, metadata: Metadata, context: _Context, method: str) -> None:
         if self._edge_authenticate is not None:
-            caller = await self._edge_authenticate(metadata, method)
+            caller = await self._edge_authenticate(metadata, method, context.peer())
         else:
             assert self._verifier is not None
             token = _first(metadata, call_context.METADATA_KEY)

@@ -42,13 +42,7 @@ class OwnPlaces:
 
     async def hold(self, address: Address, port: int) -> bool:
         """Returns whether a part of Loci is there."""
-        address = unmap(address)
-        for host, own_port in self._places:
-            if own_port == port:
-                parts = await _resolve(host)
-                if address in parts or (_is_here(address) and any(map(_is_here, parts))):
-                    return True
-        return False
+        return await is_own(self._places, address, port)
 
     async def check(self, host: str, address: Address, port: int) -> None:
         """Raises AddressRefused where a part of Loci is at the address of a host."""
@@ -77,6 +71,17 @@ def places_in(address: str) -> list[Place]:
         if match and port:
             places.append((match[1].strip("[]"), int(port)))
     return places
+
+
+async def is_own(places: Sequence[Place], address: Address, port: int) -> bool:
+    """Returns whether an address and a port are of one of these hosts and ports."""
+    address = unmap(address)
+    for host, own_port in places:
+        if own_port == port:
+            parts = await _resolve(host)
+            if address in parts or (_is_here(address) and any(map(_is_here, parts))):
+                return True
+    return False
 
 
 async def _resolve(host: str) -> list[Address]:

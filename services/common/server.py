@@ -13,6 +13,7 @@ from grpc_health.v1.health import aio as health
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from services.common import grpc_limits, telemetry
+from services.common.call_reauth import REAUTH_SECONDS
 from services.common.context import Verifier
 from services.common.interceptors import EdgeAuthenticate, Guard
 from services.common.method_table import MethodTable
@@ -80,18 +81,20 @@ def make_server(
     audience: str,
     verifier: Verifier | None = None,
     edge_authenticate: EdgeAuthenticate | None = None,
+    reauth_seconds: float = REAUTH_SECONDS,
     setting: str = "LOCI_LISTEN",
 ) -> Server:
     """Returns a server on `address` (`unix:///path.sock`, `host:port`; port 0 picks one), bound but not started.
 
     servicers: pairs of generated add-function and servicer; service_names: their full names, for health and
     reflection. Callers are known by `verifier` (internal ones; the token must name `audience`) or by
-    `edge_authenticate` (external ones: gets the call's metadata and method, returns the context with its token,
-    raises Unauthenticated, PermissionDenied). Raises SettingsError, naming `setting`, where the address cannot
-    be used. Call it inside a running event loop.
+    `edge_authenticate` (external ones: gets the call's metadata, method and peer, returns the context with its token,
+    raises Unauthenticated, PermissionDenied, ResourceExhausted), which is asked again every `reauth_seconds` of a
+    call. Raises SettingsError, naming `setting`, where the address cannot be used. Call it inside a running event
+    loop.
     """
     methods = MethodTable()
-    registrar = Guard(audience, verifier, edge_authenticate).registrar(methods)
+    registrar = Guard(audience, verifier, edge_authenticate, reauth_seconds).registrar(methods)
     for add, servicer in servicers:
         add(servicer, registrar)
     health_servicer = health.HealthServicer()

@@ -34,23 +34,26 @@ class Device:
         assert self.hear() == {"type": "pong"}
 
 
-def register(url: str, device_id: str, **body: Any) -> Any:
+def register(url: str, device_id: str, *, key: str = "", **body: Any) -> Any:
     """Registers a device; returns the answer."""
-    answer = httpx.post(f"{url}/v1/environments/register", json={"deviceId": device_id, **body}, timeout=30)
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    sent = {"deviceId": device_id, **body}
+    answer = httpx.post(f"{url}/v1/environments/register", json=sent, headers=headers, timeout=30)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 @contextmanager
-def connected(url: str, device_id: str, *, acknowledges: bool = True, **body: Any) -> Iterator[Device]:
+def connected(url: str, device_id: str, *, acknowledges: bool = True, key: str = "", **body: Any) -> Iterator[Device]:
     """A device of Loci at `url`, until it leaves."""
-    registered = register(url, device_id, **body)
-    with joined(registered, acknowledges=acknowledges) as socket:
+    registered = register(url, device_id, key=key, **body)
+    with joined(registered, acknowledges=acknowledges, key=key) as socket:
         yield Device(registered, device_id, body.get("connectionName", device_id), socket)
 
 
 @contextmanager
-def joined(registered: Any, *, acknowledges: bool = True) -> Iterator[ClientConnection]:
+def joined(registered: Any, *, acknowledges: bool = True, key: str = "") -> Iterator[ClientConnection]:
     """The socket of a device that has registered."""
-    with connect(f"{registered['wsUrl']}?acknowledge={str(acknowledges).lower()}") as socket:
+    shown = f"&token={key}" if key else ""
+    with connect(f"{registered['wsUrl']}?acknowledge={str(acknowledges).lower()}{shown}") as socket:
         yield socket

@@ -23,6 +23,7 @@ from tests.e2e.helpers import finished_file
 from tests.e2e.stack import ROOT, Stack, own_port
 from tests.polling import wait_until
 
+UNKNOWN = "00000000-0000-4000-8000-0000000000aa"
 DEFAULT = "org-00000000-0000-4000-8000-000000000000"
 
 
@@ -132,6 +133,13 @@ def test_no_list_shows_what_another_tenant_has(tenants: tuple[Tenant, Tenant]) -
     assert {mine.id, theirs.id} <= set(re.findall(r"org-[0-9a-f-]{36}", loci(mine.stack, "orgs", "list")))
 
 
+def limited_to_nothing(client: Any, conversation_id: str) -> str:
+    """Asks for a conversation that is not to be seen; returns the refusal."""
+    with pytest.raises(letta_client.NotFoundError) as caught:
+        client.conversations.messages.list(conversation_id)
+    return caught.value.response.text
+
+
 def test_every_role(tenants: tuple[Tenant, Tenant]) -> None:
     tenant = tenants[0]
     agent = tenant.sdk.agents.create(model="loci/demo")
@@ -154,7 +162,6 @@ def test_every_role(tenants: tuple[Tenant, Tenant]) -> None:
         lambda: limited.agents.retrieve(other.id),
         lambda: limited.agents.messages.create(other.id, input="Hello"),
         lambda: limited.agents.list(),
-        lambda: limited.conversations.messages.list(foreign.id),
         lambda: limited.conversations.list(),
         lambda: developer.get("/v1/api-keys/", cast_to=object),
         lambda: developer.post("/v1/orgs/", body={"name": "x"}, cast_to=object),
@@ -165,6 +172,9 @@ def test_every_role(tenants: tuple[Tenant, Tenant]) -> None:
         with pytest.raises(letta_client.PermissionDeniedError):
             attempt()
     assert developer.agents.update(agent.id, name="Renamed").name == "Renamed"
+    # What is another agent's is as if it were not there.
+    said = [limited_to_nothing(limited, name) for name in (foreign.id, f"conv-{UNKNOWN}")]
+    assert said[0].replace(foreign.id, f"conv-{UNKNOWN}") == said[1]
 
 
 def test_who_am_i(tenants: tuple[Tenant, Tenant]) -> None:

@@ -113,3 +113,11 @@ def test_what_is_wrong_says_what_to_do(stack: Stack, http: httpx.Client, second:
     assert wrong.json()["error"]["type"] == "llm_authentication"
     log = (stack.home / "logs" / "llm_gateway.log").read_text()
     assert KEY not in log
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"])
+def test_no_provider_is_at_a_port_of_loci(stack: Stack, http: httpx.Client, host: str) -> None:
+    for port in (stack.port, stack.grpc_port):
+        provider = {"provider_type": "openai", "api_key": KEY, "base_url": f"http://{host}:{port}/v1"}
+        answer = http.post("/providers/check", json=provider)
+        assert (answer.status_code, "is a part of Loci" in answer.text) == (502, True), answer.text

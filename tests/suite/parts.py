@@ -188,6 +188,7 @@ PARTS = (
         browser=True,
     ),
     Part("rest", tests=("tests/e2e/rest/",), subjects=(*_STACK, "gateway/")),
+    Part("tenants", tests=("tests/e2e/tenants/",), subjects=(*_STACK, "gateway/", "services/*/*.py")),
     Part(
         "moving",
         tests=_e2e("moving_in", "moving_many"),

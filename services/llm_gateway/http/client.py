@@ -5,6 +5,7 @@ to call, private ones the operator's. Proxies of the environment are for the ope
 not followed: a key goes where it was meant to.
 """
 
+import errno
 import ipaddress
 import socket
 from collections.abc import Mapping
@@ -155,17 +156,22 @@ class _CheckedResolver(AbstractResolver):
         results = await self._system.resolve(host, port, family)
         addresses = [ipaddress.ip_address(one["host"].partition("%")[0]) for one in results]
         if not all(_may_be_called(address, allow_private=self._allow_private) for address in addresses):
-            raise OSError(f"{host} is a private address")
+            raise _refused(f"{host} is a private address")
         for address in addresses:
             try:
                 await OWN.check(host, address, port)
             except AddressRefused as refused:
-                raise OSError(str(refused)) from None
+                raise _refused(str(refused)) from None
         return results
 
     async def close(self) -> None:
         """Ends the system's resolver."""
         await self._system.close()
+
+
+def _refused(sentence: str) -> OSError:
+    """Returns an error of which aiohttp shows the sentence, which takes a number."""
+    return OSError(errno.EACCES, sentence)
 
 
 def header_texts(headers: dict[str, Any]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+import httpx2
 import orjson
 
 from services.common.core.addresses import Address, is_metadata, is_public, literal_address
@@ -113,6 +114,10 @@ def _check_url(what: str, url: str, settings: ProviderSettings, *, allow_private
             f"{host} is an address of the server's own network; the operator allows those with {ALLOW_PRIVATE}=true"
         )
         raise _invalid(what, sentence, settings)
+    try:
+        httpx2.URL(url)  # which the client makes, and takes fewer spellings of addresses than the system does
+    except httpx2.InvalidURL as error:
+        raise _invalid(what, f"{url[:80]!r} is no address that can be called: {error}", settings) from None
 
 
 def _is_private(host: str, literal: Address | None) -> bool:

@@ -37,18 +37,21 @@ def source(name: str) -> str:
 class World:
     """One stack for all cases. What a case changes or deletes it makes for itself."""
 
-    def __init__(self, stack: Stack, openai: OpenAIServer, mcp_url: str) -> None:
+    def __init__(self, stack: Stack, openai: OpenAIServer, mcp_url: str, key: str = "") -> None:
+        """`key`: of a tenant; without one, the operator's."""
         self.url = stack.url
-        self._openai = openai
+        self._key = key
+        self._headers = {"authorization": f"Bearer {key}"} if key else {}
+        self.openai = openai
         self.mcp_url = mcp_url
         # (verb, path, status) of every request.
         self.requests: list[tuple[str, str, int]] = []
         self.answered: Callable[[httpx.Response], None] | None = None
-        http = httpx.Client(event_hooks={"response": [self._note]}, timeout=30)
+        http = httpx.Client(event_hooks={"response": [self._note]}, headers=self._headers, timeout=30)
         # Any: its unions say less than its objects do.
         self.client: Any = Letta(base_url=stack.url, max_retries=0, http_client=http)
-        # Another world may be of the same stack.
-        self._own, self._number = secrets.token_hex(3), 0
+        # In each name: another world may be of the same stack.
+        self.mark, self._number = secrets.token_hex(3), 0
         self._open = ExitStack()
 
     def close(self) -> None:
@@ -64,7 +67,7 @@ class World:
     def name(self, stem: str) -> str:
         """A name that nothing else has."""
         self._number += 1
-        return f"{stem}_{self._own}_{self._number}"
+        return f"{stem}_{self.mark}_{self._number}"
 
     def new_agent(self, **options: Any) -> Any:
         """An agent of the case's own."""
@@ -75,11 +78,11 @@ class World:
     @contextmanager
     def silent_model(self) -> Iterator[str]:
         """The handle of a model that never says anything."""
-        self._openai.rules(Rule(Reply(hang=True)))
+        self.openai.rules(Rule(Reply(hang=True)))
         try:
             yield "openai/gpt-4o-mini"
         finally:
-            self._openai.reset()
+            self.openai.reset()
 
     @cached_property
     def agent(self) -> Any:
@@ -136,7 +139,9 @@ class World:
 
     def new_device(self) -> Device:
         """A device that is connected."""
-        return self._open.enter_context(connected(self.url, self.name("device"), connectionName="Laptop"))
+        return self._open.enter_context(
+            connected(self.url, self.name("device"), key=self._key, connectionName="Laptop")
+        )
 
     def new_template(self) -> Any:
         """A template made of an agent."""
@@ -144,7 +149,18 @@ class World:
 
     def post(self, path: str, body: Any, verb: str = "POST") -> Any:
         """Posts to a route that the client does not call; returns the answer."""
-        answer = httpx.request(verb, f"{self.url}{path}", json=body, timeout=30)
+        return self._answer(verb, path, json=body)
+
+    def get(self, path: str) -> Any:
+        """Gets what the client has no method for; returns the answer."""
+        return self._answer("GET", path)
+
+    def upload(self, path: str, text: str) -> Any:
+        """Posts a file; returns the answer."""
+        return self._answer("POST", path, files={"file": ("file.txt", text.encode(), "text/plain")})
+
+    def _answer(self, verb: str, path: str, **options: Any) -> Any:
+        answer = httpx.request(verb, f"{self.url}{path}", headers=self._headers, timeout=30, **options)
         assert answer.status_code < 300, answer.text
         return answer.json()
 

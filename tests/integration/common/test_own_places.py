@@ -80,7 +80,7 @@ async def test_no_address_that_somebody_supplies_leads_to_a_part_of_loci(part: P
             await oauth.get(url)
     config = ProviderConfig("mine", "vllm", url, "k", key_setting="k", url_setting="u", is_vendor=False)
     async with http_client(config) as provider:
-        with pytest.raises(httpx2.TransportError, match=r"part of Loci|Cannot connect"):
+        with pytest.raises(httpx2.TransportError, match="part of Loci"):
             await provider.get(url)
     opener = WebSockets(config)
     with pytest.raises((aiohttp.ClientConnectorError, PrivateAddress)):

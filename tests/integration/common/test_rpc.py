@@ -158,8 +158,9 @@ async def test_health_and_reflection_need_no_context(tmp_path: Path) -> None:
 async def test_an_external_listener_authenticates_by_its_own_rule(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
-    async def authenticate(metadata: Any, method: str) -> CallContext:
+    async def authenticate(metadata: Any, method: str, peer: str) -> CallContext:
         assert method.endswith("/Say")
+        assert peer.startswith("unix:")
         if ("authorization", "Bearer right") not in metadata:
             raise Unauthenticated("unknown API key", reason="API_KEY_INVALID")
         return SIGNER.signed(CALLER)
@@ -177,7 +178,43 @@ async def test_an_external_listener_authenticates_by_its_own_rule(tmp_path: Path
     assert seen == [SIGNER.sign(CALLER)]
 
 
-@pytest.mark.parametrize("options", [{"verifier": None}, {"edge_authenticate": lambda metadata, method: None}])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda stub: stub.Say(b"a"),
+        lambda stub: stub.StreamSay(b"a").read(),
+        lambda stub: stub.UploadSay(once(b"a")),
+        lambda stub: stub.StreamBoth(once(b"a")).read(),
+    ],
+)
+async def test_a_call_ends_when_its_caller_is_let_in_no_more(tmp_path: Path, call: Callable[[EchoStub], Any]) -> None:
+    asked: list[str] = []
+    ended = asyncio.Event()
+
+    async def authenticate(metadata: Any, method: str, peer: str) -> CallContext:
+        asked.append(method)
+        if len(asked) == 2:
+            raise Unavailable("the database is away")
+        if len(asked) == 4:
+            raise Unauthenticated("this key is not known", reason="CREDENTIAL_INVALID")
+        return SIGNER.signed(CALLER)
+
+    async def silence(request: bytes) -> bytes:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return request
+
+    options: dict[str, Any] = {"verifier": None, "edge_authenticate": authenticate, "reauth_seconds": 0.01}
+    async with echo(tmp_path, Echo(silence), **options) as (stub, _):
+        with fails(Unauthenticated) as caught:
+            await call(stub)
+        assert ended.is_set()
+    assert (caught[0].reason, len(asked)) == ("CREDENTIAL_INVALID", 4)
+
+
+@pytest.mark.parametrize("options", [{"verifier": None}, {"edge_authenticate": lambda metadata, method, peer: None}])
 async def test_a_server_knows_its_callers_in_exactly_one_way(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="either"):
         echo_server(f"unix://{tmp_path}/x.sock", **options)

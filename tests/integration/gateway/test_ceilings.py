@@ -89,7 +89,8 @@ async def test_a_tool_goes_no_further_than_who_began_its_run(
     headers = tool_of(agents, limit)
     for method, path, permitted in ATTACKS:
         answer = await edge.http.request(method, path, headers=headers, json={} if method != "GET" else None)
-        assert (answer.status_code != 403) == (limit in permitted), (method, path, answer.text)
+        # What belongs to another agent is as if it were not there.
+        assert (answer.status_code not in (403, 404)) == (limit in permitted), (method, path, answer.text)
     assert agents.requests("DeleteAgent") == []
 
 

@@ -176,6 +176,11 @@ async def test_roles(start_gateway: StartGateway, keys: Keys) -> None:
         ("POST", "/mcp", {"admin", "developer", "agent-only"}),
         ("GET", "/v1/nonsense", {"admin"}),
     ]
+    rights = {
+        ("DELETE", agent): "write; ask an admin for a key with the role admin or developer",
+        ("GET", "/v1/api-keys/"): "own; ask an admin for a key with the role admin",
+        ("GET", "/v1/blocks/"): "read; ask an admin for a key with the role admin or developer or read-only",
+    }
     for role in ("admin", "developer", "agent-only", "read-only"):
         header = keys.add(role)
         for method, path, permitted in table:
@@ -183,25 +188,26 @@ async def test_roles(start_gateway: StartGateway, keys: Keys) -> None:
             assert (answer.status_code != 403) == (role in permitted), (role, method, path)
             if role not in permitted:
                 assert f"the role {role} may not" in answer.json()["detail"]
+                assert rights.get((method, path), "") in answer.json()["detail"]
 
 
 async def test_a_key_limited_to_agents_reaches_no_other(start_gateway: StartGateway, keys: Keys) -> None:
     edge = await start_gateway()
     header = keys.add("agent-only", agent_ids=[AGENT_ID])
-    for path, permitted in (
-        (f"/v1/agents/{AGENT_ID}", True),
-        (f"/v1/agents/{OTHER_AGENT}", False),
-        ("/v1/agents/", False),
-        (f"/v1/conversations/{MINE}", True),
-        (f"/v1/conversations/{THEIRS}", False),
-        (f"/v1/runs/{RUN}", True),
-        (f"/v1/runs/{THEIR_RUN}", False),
-        ("/v1/runs/", False),
-        (f"/v1/runs/?agent_ids={AGENT_ID}", True),
-        (f"/v1/runs/?agent_ids={AGENT_ID}&agent_ids={OTHER_AGENT}", False),
-        ("/v1/models/?format=openai", False),
+    for path, expected in (
+        (f"/v1/agents/{AGENT_ID}", 200),
+        (f"/v1/agents/{OTHER_AGENT}", 403),
+        ("/v1/agents/", 403),
+        (f"/v1/conversations/{MINE}", 200),
+        (f"/v1/conversations/{THEIRS}", 404),
+        (f"/v1/runs/{RUN}", 200),
+        (f"/v1/runs/{THEIR_RUN}", 404),
+        ("/v1/runs/", 403),
+        (f"/v1/runs/?agent_ids={AGENT_ID}", 200),
+        (f"/v1/runs/?agent_ids={AGENT_ID}&agent_ids={OTHER_AGENT}", 403),
+        ("/v1/models/?format=openai", 403),
     ):
-        assert (await status(edge.http, "GET", path, header) != 403) == permitted, path
+        assert await status(edge.http, "GET", path, header) == expected, path
     body = {"model": OTHER_AGENT, "messages": [{"role": "user", "content": "hi"}]}
     assert await status(edge.http, "POST", "/v1/chat/completions", header, json=body) == 403
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gateway.access.guesses import MOST_A_MINUTE
 from loci.agent.v1 import message_service_pb2
+from services.common.guesses import MOST_A_MINUTE
 from tests.integration.gateway import samples
 from tests.integration.gateway.conftest import StartGateway
 from tests.integration.gateway.samples import AGENT_ID
@@ -54,6 +54,28 @@ async def test_a_revoked_key_ends_its_streams(
     assert "event: error" in heard
     assert "this key or token is not known" in heard
     assert heard.endswith("data: [DONE]\n\n")
+
+
+async def test_a_revoked_key_ends_its_blocking_requests(
+    start_gateway: StartGateway, backend: Backend, keys: Keys
+) -> None:
+    left = asyncio.Event()
+
+    async def answer(_: Any) -> Any:
+        keys.known.clear()
+        try:
+            await asyncio.sleep(1e6)
+        finally:
+            left.set()
+
+    backend.on("SendMessages", answer)
+    edge = await start_gateway(key_cache=0.2)
+    path, header = f"/v1/agents/{AGENT_ID}/messages", keys.add("developer")
+    async with asyncio.timeout(60):
+        refused = await edge.http.post(path, headers=header, json={"input": "hello"})
+        await left.wait()
+        again = await edge.http.post(path, headers=header, json={"input": "hello"})
+    assert (refused.status_code, refused.json()) == (401, again.json())
 
 
 async def test_guesses_are_slowed(start_gateway: StartGateway, keys: Keys) -> None:

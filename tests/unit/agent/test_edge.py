@@ -17,13 +17,15 @@ from services.agent.resources.access.model import hash_of
 from services.agent.resources.access.store import PostgresCredentials
 from services.agent.settings import Settings, is_private
 from services.common.context import Signer, Verifier
-from services.common.errors import PermissionDenied, Unauthenticated
+from services.common.errors import PermissionDenied, ResourceExhausted, Unauthenticated
+from services.common.guesses import MOST_A_MINUTE
 from services.common.keys import key_id
 from services.common.settings import Env, SettingsError
 
 KEY = Ed25519PrivateKey.generate()
 VERIFIER = Verifier({"test": KEY.public_key()})
 METHOD = "loci.agent.v1.AgentService/GetAgent"
+PEER = "ipv4:203.0.113.7:50000"
 CALLER = model.Principal(organization_id=UUID(int=5), user_id=UUID(int=6), role="agent-only", id=UUID(int=7))
 
 
@@ -44,7 +46,7 @@ def _edge(password: str, *, require_key: bool = False, known: model.Principal = 
 
 
 async def test_without_a_password_everybody_is_the_default_tenant() -> None:
-    caller = await _edge("").authenticate([], METHOD)
+    caller = await _edge("").authenticate([], METHOD, PEER)
     assert caller.organization_id == DEFAULT_ORGANIZATION == UUID("00000000-0000-4000-8000-000000000000")
     for audience in ("agent", "memory", "tool_runner", "llm_gateway"):
         assert VERIFIER.verify(caller.token, audience) == caller
@@ -52,13 +54,13 @@ async def test_without_a_password_everybody_is_the_default_tenant() -> None:
 
 @pytest.mark.parametrize("shown", ["Bearer sécret", "bearer sécret", b"Bearer s\xc3\xa9cret", "Bearer  sécret "])
 async def test_with_the_password(shown: str | bytes) -> None:
-    assert (await _edge("sécret").authenticate([("x", "y"), ("authorization", shown)], METHOD)).token
+    assert (await _edge("sécret").authenticate([("x", "y"), ("authorization", shown)], METHOD, PEER)).token
 
 
 @pytest.mark.parametrize("shown", [None, "", "secret", "Bearer", "Bearer ", "Bearer secrets", "Basic secret", b"\xff"])
 async def test_without_the_password(shown: str | bytes | None) -> None:
     with pytest.raises(Unauthenticated) as caught:
-        await _edge("secret").authenticate([] if shown is None else [("authorization", shown)], METHOD)
+        await _edge("secret").authenticate([] if shown is None else [("authorization", shown)], METHOD, PEER)
     assert caught.value.reason == "PASSWORD_REQUIRED"
     assert "secret" not in caught.value.message.replace("LETTA_SERVER_PASSWORD", "")
 
@@ -66,26 +68,50 @@ async def test_without_the_password(shown: str | bytes | None) -> None:
 @pytest.mark.parametrize(("password", "require_key"), [("", False), ("secret", False), ("", True)])
 async def test_a_key_stands_for_its_tenant_and_role(password: str, require_key: bool) -> None:
     edge = _edge(password, require_key=require_key)
-    caller = await edge.authenticate([("authorization", "Bearer loci-key-good")], METHOD)
+    caller = await edge.authenticate([("authorization", "Bearer loci-key-good")], METHOD, PEER)
     assert (caller.organization_id, caller.user_id, caller.role) == (UUID(int=5), UUID(int=6), "agent-only")
     assert VERIFIER.verify(caller.token, "memory") == caller
     with pytest.raises(Unauthenticated, match="not known"):
-        await edge.authenticate([("authorization", "Bearer loci-key-bad")], METHOD)
+        await edge.authenticate([("authorization", "Bearer loci-key-bad")], METHOD, PEER)
     with pytest.raises(PermissionDenied, match="the role agent-only may not call"):
-        await edge.authenticate([("authorization", "Bearer loci-key-good")], "loci.agent.v1.AgentService/UpdateAgent")
+        await edge.authenticate(
+            [("authorization", "Bearer loci-key-good")], "loci.agent.v1.AgentService/UpdateAgent", PEER
+        )
 
 
 async def test_where_keys_are_required_nobody_comes_in_without() -> None:
     for shown in ([], [("authorization", "Bearer secret")]):
         with pytest.raises(Unauthenticated) as caught:
-            await _edge("secret", require_key=True).authenticate(shown, METHOD)
+            await _edge("secret", require_key=True).authenticate(shown, METHOD, PEER)
         assert caught.value.reason == "CREDENTIAL_INVALID"
 
 
 async def test_a_key_limited_to_agents_is_for_rest() -> None:
     known = replace(CALLER, agent_ids=(UUID(int=8),))
     with pytest.raises(PermissionDenied, match="REST"):
-        await _edge("", known=known).authenticate([("authorization", "Bearer loci-key-good")], METHOD)
+        await _edge("", known=known).authenticate([("authorization", "Bearer loci-key-good")], METHOD, PEER)
+
+
+@pytest.mark.parametrize(
+    ("here", "also_here", "elsewhere"),
+    [
+        (PEER, "ipv4:203.0.113.7:50001", "ipv4:203.0.113.8:50000"),
+        ("ipv6:%5B2001:db8:1:2::3%5D:50000", "ipv6:%5B2001:db8:1:2::4%5D:1", "ipv6:%5B2001:db8:1:3::3%5D:50000"),
+        ("unix:", "unix:/run/agent.sock", PEER),
+    ],
+)
+async def test_guesses_are_slowed_by_address(here: str, also_here: str, elsewhere: str) -> None:
+    edge, known = _edge("secret"), [("authorization", "Bearer loci-key-good")]
+    await edge.authenticate(known, METHOD, here)
+    for number in range(MOST_A_MINUTE):
+        guess = f"loci-key-{number}" if number % 2 else f"guess-{number}"
+        with pytest.raises(Unauthenticated):
+            await edge.authenticate([("authorization", f"Bearer {guess}")], METHOD, here)
+    with pytest.raises(ResourceExhausted, match="wrong passwords") as refused:
+        await edge.authenticate([("authorization", "Bearer secret")], METHOD, also_here)
+    assert refused.value.reason == "GUESSES_RATE_LIMITED"
+    await edge.authenticate(known, METHOD, also_here)
+    await edge.authenticate([("authorization", "Bearer secret")], METHOD, elsewhere)
 
 
 @pytest.mark.parametrize(

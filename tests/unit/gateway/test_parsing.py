@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any, get_args
 
 import orjson
@@ -15,7 +16,7 @@ from gateway.errors.invalid import InvalidRequest
 from gateway.resources.agents import requests as agents
 from gateway.resources.blocks import requests as blocks
 from gateway.resources.tools import requests as tools
-from gateway.rest.json_body import MAX_DEPTH, parse
+from gateway.rest.json_body import MAX_DEPTH, MOST_CONTAINERS, InvalidJson, parse
 from gateway.rest.paging import one_page, page_request, page_size
 from gateway.rest.params import split, unsupported
 from gateway.server.middleware import canonical_path
@@ -55,6 +56,22 @@ def test_depth() -> None:
         parse(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
     wide = orjson.dumps([{"a": []} for _ in range(1_000)])
     assert len(parse(wide)) == 1_000
+
+
+def test_a_body_has_so_many_objects_and_lists() -> None:
+    lists = b",".join([b"[]"] * (MOST_CONTAINERS - 1))
+    assert len(parse(b"[" + lists + b"]")) == MOST_CONTAINERS - 1
+    with pytest.raises(InvalidJson, match="send it in parts"):
+        parse(b"[[]," + lists + b"]")
+    # Brackets in texts are none, escaped quotes end no text.
+    assert parse(b'["' + b'{\\"[' * MOST_CONTAINERS + b'"]')
+
+
+def test_texts_without_an_end_cost_no_more_than_others() -> None:
+    began = time.process_time()
+    with pytest.raises(ValueError, match="unexpected end"):
+        parse(b'["' + b'{\\"[' * MOST_CONTAINERS)
+    assert time.process_time() - began < 5
 
 
 @given(st.recursive(st.none() | st.integers(-(2**53), 2**53) | st.text(), lambda inner: st.lists(inner, max_size=3)))

@@ -61,6 +61,8 @@ def test_what_is_taken(given: ProviderSettings, url: str) -> None:
         (draft(base_url="https://"), "is no http or https address"),
         (draft(base_url="https://host:port"), "is no http or https address"),
         (draft(base_url="https://[::1"), "is no http or https address"),
+        (draft(base_url="https://8.8.8.999"), "no address that can be called: Invalid IPv4 address"),
+        (draft(base_url="https://010.8.8.8"), "no address that can be called: Invalid IPv4 address"),
         (draft(base_url="https://ho st"), "is no http or https address"),
         (draft(base_url="https://me:pw@host"), "must not hold a user"),
         (draft(base_url="https://host/v1?key=1"), "must not hold a user, a password, a query"),

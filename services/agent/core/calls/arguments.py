@@ -15,6 +15,8 @@ MOST_BYTES = 1024 * 1024
 _MOST_PROBLEMS = 5
 # Keywords that can make a check take as long as their author likes; a schema with one is left to who runs the tool.
 _COSTLY = ('"pattern"', '"patternProperties"', '"$ref"', '"$dynamicRef"')
+# Characters of schema and values, multiplied: so often one may be compared with the other.
+_MOST_COMPARED = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def check_prefilled(values: Mapping[str, Any], schema: Mapping[str, Any]) -> Pro
     if isinstance(known, Mapping):
         applied.setdefault("additionalProperties", False)
     try:
-        if any(keyword in json.dumps(schema) for keyword in _COSTLY):
+        text = json.dumps(schema)
+        if any(keyword in text for keyword in _COSTLY) or len(text) * len(json.dumps(values)) > _MOST_COMPARED:
             return None
         jsonschema.Draft202012Validator.check_schema(applied)
         errors = list(jsonschema.Draft202012Validator(applied).iter_errors(dict(values)))

@@ -23,7 +23,7 @@ _AGENTS_AT_ONCE = 50
 def needs(caller: CallContext, *roles: str) -> None:
     """Raises PermissionDenied (ROLE_NOT_PERMITTED)."""
     if caller.role not in roles:
-        raise _not_permitted(f"this takes the role {' or '.join(roles)}")
+        raise _not_permitted(f"this takes the role {' or '.join(roles)}; ask an admin for a key that has it")
 
 
 def is_operator(caller: CallContext) -> bool:

@@ -133,6 +133,7 @@ class PostgresCredentials:
             owner = await connection.fetchval(_USER, organization_id, user_id, anywhere)
             if owner is None:
                 raise NotFound(f"User user-{user_id} not found", reason="USER_NOT_FOUND")
+            await _check_agents(connection, owner, settings.agent_ids)
             values = (settings.role, list(settings.agent_ids), settings.requests_per_minute, by, settings.expires_at)
             row = await connection.fetchrow(_ADD_KEY, owner, key_id, user_id, settings.name, hint_of(secret), *values)
             await connection.execute(_ADD_CREDENTIAL, hash_of(secret), "api_key", owner, key_id)
@@ -160,10 +161,7 @@ class PostgresCredentials:
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(_SWEEP)
             key_end = None if key_id is None else await _end_of_key(connection, organization_id, key_id)
-            there = {row["id"] for row in await connection.fetch(_AGENTS, organization_id, named)}
-            for agent_id in named:
-                if agent_id not in there:
-                    raise agent_not_found(agent_id)
+            await _check_agents(connection, organization_id, named)
             policy = [_policy_entry(access) for access in settings.policy]
             values = (settings.hostname, policy, settings.expires_at, key_end, key_id)
             row = await connection.fetchrow(_ADD_TOKEN, organization_id, token_id, by, *values)
@@ -182,6 +180,14 @@ class PostgresCredentials:
             if await connection.fetchval(_CLOSE, organization_id, token_id, "client_token", False) is None:
                 raise NotFound(f"Token ct-{token_id} not found", reason="CLIENT_TOKEN_NOT_FOUND")
             await connection.execute(_DELETE_TOKEN, organization_id, token_id)
+
+
+async def _check_agents(connection: Any, organization_id: UUID, named: Sequence[UUID]) -> None:
+    """Raises NotFound (AGENT_NOT_FOUND) for one that the tenant does not have."""
+    there = {row["id"] for row in await connection.fetch(_AGENTS, organization_id, named)} if named else set[UUID]()
+    for agent_id in named:
+        if agent_id not in there:
+            raise agent_not_found(agent_id)
 
 
 async def _end_of_key(connection: Any, organization_id: UUID, key_id: UUID) -> datetime | None:

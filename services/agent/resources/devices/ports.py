@@ -81,7 +81,10 @@ class DeviceStore(Protocol):
     """Devices of tenants. What takes a connection id raises NotFound (DEVICE_NOT_FOUND) where no device has it."""
 
     async def register(self, registration: Registration) -> Device:
-        """Makes a device known, or known anew: what hung on its connection before is not connected any more."""
+        """Makes a device known, or known anew: what hung on its connection before is not connected any more.
+
+        Raises InvalidArgument (DEVICE_INVALID) for the connection of another device.
+        """
         ...
 
     async def get(self, organization_id: UUID, device_id: str) -> Device:

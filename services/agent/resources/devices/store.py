@@ -38,8 +38,7 @@ class PostgresDevices:
         self._reading = autocommit(engine)
 
     async def register(self, registration: Registration) -> Device:
-        row = await self._pool.fetchrow(
-            sql.REGISTER,
+        values = (
             registration.organization_id,
             uuid7(),
             registration.device_id,
@@ -49,7 +48,11 @@ class PostgresDevices:
             registration.connection_id,
             dict(registration.metadata),
         )
-        return _device(row)
+        try:
+            return _device(await self._pool.fetchrow(sql.REGISTER, *values))
+        except asyncpg.UniqueViolationError:
+            sentence = "connection_id is that of another device; make up a new one"
+            raise InvalidArgument(sentence, reason="DEVICE_INVALID") from None
 
     async def get(self, organization_id: UUID, device_id: str) -> Device:
         row = await self._pool.fetchrow(sql.GET, organization_id, device_id)

@@ -179,6 +179,14 @@ async def test_a_replica_that_stops_lets_go(world: World) -> None:
         await replica.hanging[0]
 
 
+async def test_a_connection_is_one_devices(world: World) -> None:
+    replica = await world.replica()
+    device = await register(replica)
+    with pytest.raises(InvalidArgument, match="that of another device"):
+        await register(replica, "desktop", connection_id=device.connection_id)
+    assert (await register(replica, connection_id=device.connection_id)).id == device.id
+
+
 async def test_who_is_online(world: World) -> None:
     replica = await world.replica()
     device = await register(replica)

@@ -76,6 +76,12 @@ def test_a_schema_that_is_wrong_or_costly_checks_nothing(schema: dict[str, Any])
     assert check_prefilled({"kind": 1}, schema) is None
 
 
+def test_what_would_be_compared_for_long_is_not_checked() -> None:
+    schema = {"properties": {"items": {"items": {"enum": [{"n": number} for number in range(4_000)]}}}}
+    assert check_prefilled({"items": [{"n": -1}]}, schema) is not None
+    assert check_prefilled({"items": [{"n": -number} for number in range(1, 4_000)]}, schema) is None
+
+
 def test_a_schema_that_breaks_the_check_says_nothing() -> None:
     schema = {"properties": {"count": {"multipleOf": 1e-308}}}
     assert check_prefilled({"count": 10**400}, schema) is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from gateway.access.stream_reauth import ENDED, StreamReauth
+from gateway.access.request_reauth import ENDED, RequestReauth
 from services.common.errors import LociError, Unauthenticated, Unavailable
 from tests import virtual_time
 
@@ -42,7 +42,7 @@ async def served(answers: list[LociError | None], *, lasts: float = 1e6) -> tupl
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await StreamReauth(ask, 5, scope, send).serve(stream, never)
+    await RequestReauth(ask, 5, scope, send).serve(stream, never)
     assert sent == [START]
     return asyncio.get_running_loop().time(), scope, len(asked)
 
@@ -58,6 +58,21 @@ def test_a_stream_whose_key_holds_goes_on_to_its_end() -> None:
     assert (ended_after, ENDED in scope, asked) == (62, False, 12)
 
 
+def test_what_has_not_begun_to_answer_is_refused() -> None:
+    async def revoked() -> None:
+        raise REVOKED
+
+    async def silent(scope: Scope, receive: Receive, send: Send) -> None:
+        await never()
+
+    async def serve() -> float:
+        with pytest.raises(Unauthenticated, match="revoked"):
+            await RequestReauth(revoked, 5, {"type": "http"}, never).serve(silent, never)
+        return asyncio.get_running_loop().time()
+
+    assert virtual_time.run(serve()) == 5
+
+
 def test_what_answers_at_once_asks_nothing() -> None:
     assert virtual_time.run(served([REVOKED], lasts=1)) == (1, {"type": "http"}, 0)
 
@@ -70,7 +85,7 @@ def test_failures_of_the_application_are_its_own() -> None:
         raise AssertionError
 
     async def serve() -> None:
-        await StreamReauth(never, 5, {"type": "http"}, send).serve(failing, never)
+        await RequestReauth(never, 5, {"type": "http"}, send).serve(failing, never)
 
     with pytest.raises(TimeoutError, match="its own"):
         virtual_time.run(serve())

@@ -2,17 +2,16 @@
 
 An address has a bucket of wrong guesses, which fills evenly. Where it is empty, nothing that comes from there is looked
 at, so that a guess learns nothing, but for what was right from there before: who shares an address with somebody who
-guesses is not kept out. Each replica of the gateway counts for itself.
+guesses is not kept out. Each replica of an edge counts for itself.
 """
 
 import ipaddress
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from gateway.access.run_tokens import has_run_token
 from services.common.errors import ResourceExhausted
 
 K = TypeVar("K")
@@ -22,14 +21,10 @@ MOST_A_MINUTE = 60
 _MINUTE = 60.0
 _MOST_KNOWN = 10_000
 _IPV6_SUBSCRIBER = 64
-# What a caller may show; the query's token of a socket has become the first of them.
-_CREDENTIALS = (b"authorization", b"x-bare-password", b"x-api-key")
-
-Shown = tuple[bytes | None, ...]
 
 
 class Guesses:
-    """Counts wrong ones by address."""
+    """Counts wrong ones by address. `shown` is what a caller shows, None for nothing that could be a guess."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -37,17 +32,17 @@ class Guesses:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._right: OrderedDict[int, None] = OrderedDict()
 
-    def check(self, address: str, headers: Mapping[bytes, bytes]) -> None:
+    def check(self, address: str, shown: Hashable | None) -> None:
         """Raises ResourceExhausted (GUESSES_RATE_LIMITED) where an address guessed too often, with `retry-after`."""
         if address not in self._left:
             return
-        left, shown = self._guesses_left(address), _shown(headers)
-        if left < 1 and shown and hash((address, shown)) not in self._right:
+        left = self._guesses_left(address)
+        if left < 1 and shown is not None and hash((address, shown)) not in self._right:
             raise _too_many((1 - left) * _MINUTE / MOST_A_MINUTE)
 
-    def wrong(self, address: str, headers: Mapping[bytes, bytes]) -> None:
+    def wrong(self, address: str, shown: Hashable | None) -> None:
         """Counts a guess; nothing where nothing was shown."""
-        if _shown(headers):
+        if shown is not None:
             _keep(self._left, address, (max(0.0, self._guesses_left(address) - 1), self._clock()))
 
     def _guesses_left(self, address: str) -> float:
@@ -55,15 +50,14 @@ class Guesses:
         left, since = self._left.get(address, (float(MOST_A_MINUTE), now))
         return min(float(MOST_A_MINUTE), left + (now - since) * MOST_A_MINUTE / _MINUTE)
 
-    def right(self, address: str, headers: Mapping[bytes, bytes]) -> None:
+    def right(self, address: str, shown: Hashable | None) -> None:
         """Remembers what opened something. Its hash alone is kept, by a key of this process."""
-        if shown := _shown(headers):
+        if shown is not None:
             _keep(self._right, hash((address, shown)), None)
 
 
-def address_of(client: tuple[str, int] | None) -> str:
-    """Returns the address that guesses count for: of IPv6 the network of one subscriber; "" where there is none."""
-    host = client[0] if client else ""
+def network_of(host: str) -> str:
+    """Returns the address that guesses of a caller count for: of IPv6 the network of one subscriber."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -71,12 +65,6 @@ def address_of(client: tuple[str, int] | None) -> str:
     if isinstance(address, ipaddress.IPv6Address) and not address.ipv4_mapped:
         return str(ipaddress.IPv6Network((address, _IPV6_SUBSCRIBER), strict=False))
     return host
-
-
-def _shown(headers: Mapping[bytes, bytes]) -> Shown | None:
-    shown = tuple(map(headers.get, _CREDENTIALS))
-    # Tokens of runs are signed, and all come from one address.
-    return shown if any(shown) and not has_run_token(headers) else None
 
 
 def _keep(cache: OrderedDict[K, V], key: K, value: V) -> None:

@@ -1,4 +1,4 @@
-"""Answers that last: whoever was let in is looked at again while they come, and a key that was revoked ends them."""
+"""Requests that last: whoever was let in is looked at again meanwhile, and a key that was revoked ends them."""
 
 import asyncio
 import logging
@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 ENDED = "loci.ended"
 
 
-class StreamReauth:
-    """One request. Once its answer has begun, `ask` is called every so many seconds; it raises a LociError for a caller
-    who is let in no more. Then the application is cancelled with the error in its scope.
+class RequestReauth:
+    """One request. While it lasts, `ask` is called every so many seconds; it raises a LociError for a caller who is let
+    in no more. Then the application is cancelled with the error in its scope.
 
     What asking fails of otherwise ends nothing.
     """
@@ -27,31 +27,32 @@ class StreamReauth:
         self._seconds = seconds
         self._scope = scope
         self._send = send
+        self._has_begun = False
         self._timeout = asyncio.timeout(None)
-        self._timer: asyncio.TimerHandle | None = None
         self._asking: asyncio.Task[None] | None = None
 
     async def serve(self, app: ASGIApp, receive: Receive) -> None:
         """Calls the application. Raises the error where it had not begun to answer."""
+        self._wait()
         try:
             async with self._timeout:
                 await app(self._scope, receive, self._sent)
         except TimeoutError:
             if not self._timeout.expired():
                 raise
+            if not self._has_begun:
+                raise self._scope[ENDED] from None
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
+            self._timer.cancel()
             if self._asking is not None:
                 self._asking.cancel()
 
     async def _sent(self, message: Message) -> None:
-        if self._timer is None and message["type"] == "http.response.start":
-            self._wait()
+        self._has_begun = True
         await self._send(message)
 
     def _wait(self) -> None:
-        # No task: hardly any answer takes so long.
+        # No task: hardly any request takes so long.
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._begin)
 
     def _begin(self) -> None:
@@ -65,5 +66,5 @@ class StreamReauth:
                 self._scope[ENDED] = error
                 self._timeout.reschedule(asyncio.get_running_loop().time())
                 return
-            logger.warning("whether the caller of a stream is still let in cannot be told now: %s", error.message)
+            logger.warning("whether a caller is still let in cannot be told now: %s", error.message)
         self._wait()
