@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
 import { api, type Caller } from "../api/client";
 
 /** An agent, as far as lists and headings want to know. */
@@ -10,6 +10,8 @@ export interface Agent {
   created_at?: string | null;
   last_run_completion?: string | null;
   pending_approval?: object | null;
+  /** Why its last turn ended. */
+  last_stop_reason?: string | null;
 }
 
 const PAGE = 100;
@@ -42,6 +44,13 @@ async function namedAgents(ids: string[], text: string, tag: string): Promise<Ag
   return agents.filter((agent) => agent.name.toLowerCase().includes(part) && (!tag || agent.tags?.includes(tag)));
 }
 
+const FAILURES = ["error", "llm_api_error", "invalid_llm_response", "invalid_tool_call", "no_tool_call", "insufficient_credits"];
+
+/** Returns whether an agent's last turn failed. */
+export function hasFailed({ last_stop_reason: reason }: Agent): boolean {
+  return FAILURES.includes(reason ?? "");
+}
+
 export function useTags(caller: Caller) {
   return useQuery({
     queryKey: ["tags"],
@@ -50,11 +59,22 @@ export function useTags(caller: Caller) {
   });
 }
 
-export function useAgent(id: string) {
-  return useQuery({
+function agentQuery(id: string) {
+  return {
     queryKey: ["agent", id],
-    queryFn: async () =>
-      (await api().agents.retrieve(id, { include: ["agent.tags"] } as never)) as unknown as Agent,
+    queryFn: async () => (await api().agents.retrieve(id, { include: ["agent.tags"] } as never)) as unknown as Agent,
+  };
+}
+
+export function useAgent(id: string) {
+  return useQuery(agentQuery(id));
+}
+
+/** The agents of these ids; those that are gone are left out. */
+export function useAgentsById(ids: readonly string[]): Map<string, Agent> {
+  return useQueries({
+    queries: ids.map(agentQuery),
+    combine: (results) => new Map(results.flatMap(({ data }) => (data ? [[data.id, data] as const] : []))),
   });
 }
 

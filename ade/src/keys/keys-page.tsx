@@ -2,6 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
+import { useAgentsById } from "../agents/queries";
 import { api } from "../api/client";
 import { currentKey } from "../api/key";
 import { navigate } from "../router";
@@ -132,6 +133,7 @@ function Detail({ apiKey }: { apiKey: ApiKey }) {
   const action = useAction();
   const queries = useQueryClient();
   const isMine = isOwn(apiKey, currentKey());
+  const agents = useAgentsById(apiKey.agent_ids);
   return (
     <article className="detail" aria-label="Key">
       <header className="detail-head">
@@ -161,7 +163,9 @@ function Detail({ apiKey }: { apiKey: ApiKey }) {
       {apiKey.agent_ids.length > 0 && (
         <>
           <h3>Only these agents</h3>
-          <ul className="rows">{apiKey.agent_ids.map((id) => <li key={id}><Link href={`/agents/${id}`}><code>{id}</code></Link></li>)}</ul>
+          <ul className="chosen">
+            {apiKey.agent_ids.map((id) => <li key={id}><Link href={`/agents/${id}`} className="cut">{agents.get(id)?.name ?? id}</Link></li>)}
+          </ul>
         </>
       )}
     </article>

@@ -50,8 +50,18 @@ export function BlockHistory({ blockId, now, restore }: Props) {
 function words(version: BlockVersion): string {
   const who = version.agent_id && version.run_id ? "the agent" : "a person";
   if (version.restored_version) return `${version.operation} of v${version.restored_version} by ${who}`;
-  return `${version.operation} by ${who}`;
+  return `${VERBS[version.operation] ?? version.operation} by ${who}`;
 }
+
+const VERBS: Record<string, string> = {
+  create: "made",
+  set: "changed",
+  append: "added to",
+  insert: "added to",
+  replace: "changed",
+  rewrite: "rewritten",
+  patch: "changed",
+};
 
 function DiffView({ blockId, version }: { blockId: string; version: BlockVersion }) {
   const diff = useDiff(blockId, version.version - 1, version.version);

@@ -119,8 +119,16 @@ def test_a_turn_that_fails_can_be_repeated(screen: Screen, slow_agent: Any, open
     screen.send("count")
     expect(screen.page.locator(".run-failed")).to_contain_text("Failed.")
     screen.shoot("failed")
+    # The list says so, too, until it is repeated.
+    row = screen.page.locator("li.agent-row", has_text="Slow")
+    screen.page.get_by_role("link", name="Agents").click()
+    expect(row).to_contain_text("Failed")
+    row.get_by_role("link").click()
     screen.page.get_by_role("button", name="Send again").click()
     expect(screen.parts("assistant")).to_have_count(1)
+    screen.wait_for_end()
+    screen.page.get_by_role("link", name="Agents").click()
+    expect(row).not_to_contain_text("Failed")
 
 
 def test_scrolled_up_the_view_stays(screen: Screen, slow_agent: Any, openai_fake: Any) -> None:
@@ -216,6 +224,25 @@ def test_conversations(screen: Screen, agent: Any, client: Any) -> None:
     screen.page.get_by_role("button", name="Delete", exact=True).click()
     wait_until(lambda: not client.conversations.list(agent_id=agent.id))
     assert made.agent_id == agent.id
+
+
+def test_what_was_said_is_found(screen: Screen, agent: Any, client: Any) -> None:
+    other = client.conversations.create(agent_id=agent.id, summary="The other")
+    client.conversations.messages.create(other.id, input="I like marzipan", streaming=False)
+    client.agents.messages.create(agent.id, input="my name is Ada")
+    screen.open(f"/agents/{agent.id}")
+    field = screen.page.get_by_label("Search what was said")
+    field.fill("marzipan")
+    field.press("Enter")
+    found = screen.page.get_by_role("list", name="What was found")
+    hit = found.get_by_role("link").filter(has_text="You").filter(has_text="I like marzipan")
+    expect(hit).to_be_visible()
+    screen.shoot("found")
+    hit.click()
+    expect(screen.parts("user")).to_contain_text("I like marzipan")
+    assert other.id in screen.page.url
+    field.fill("")
+    expect(found).to_have_count(0)
 
 
 def test_two_conversations_side_by_side(screen: Screen, slow_agent: Any, openai_fake: Any, client: Any) -> None:
