@@ -4,6 +4,7 @@ import { Link, useSearch } from "wouter";
 import { problemOf } from "../api/errors";
 import { navigate } from "../router";
 import { useCaller, useRefusal } from "../shell/access-gate";
+import { PANE } from "../shell/panes";
 import { ProblemBox } from "../ui/problem-box";
 import { useDoomed } from "./actions";
 import { AgentList } from "./agent-list";
@@ -22,7 +23,7 @@ export function AgentsPage() {
   const rows = (agents.data?.pages.flat() ?? []).filter((agent) => !doomed.has(agent.id));
 
   return (
-    <main className="page agents">
+    <main className="page agents" {...PANE}>
       <title>Agents · Loci</title>
       <header className="bar">
         <h1>Agents</h1>
