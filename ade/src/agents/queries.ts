@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { api, type Caller } from "../api/client";
 
 /** An agent, as far as lists and headings want to know. */
@@ -59,22 +59,11 @@ export function useTags(caller: Caller) {
   });
 }
 
-function agentQuery(id: string) {
-  return {
-    queryKey: ["agent", id],
-    queryFn: async () => (await api().agents.retrieve(id, { include: ["agent.tags"] } as never)) as unknown as Agent,
-  };
-}
-
 export function useAgent(id: string) {
-  return useQuery(agentQuery(id));
-}
-
-/** The agents of these ids; those that are gone are left out. */
-export function useAgentsById(ids: readonly string[]): Map<string, Agent> {
-  return useQueries({
-    queries: ids.map(agentQuery),
-    combine: (results) => new Map(results.flatMap(({ data }) => (data ? [[data.id, data] as const] : []))),
+  return useQuery({
+    queryKey: ["agent", id],
+    queryFn: async () =>
+      (await api().agents.retrieve(id, { include: ["agent.tags"] } as never)) as unknown as Agent,
   });
 }
 

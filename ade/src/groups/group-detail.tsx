@@ -2,7 +2,6 @@ import { useQueryClient } from "@tanstack/react-query";
 import { X } from "lucide-react";
 import { useDeferredValue, useState } from "react";
 import { Link } from "wouter";
-import { useAgentsById } from "../agents/queries";
 import { api } from "../api/client";
 import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
@@ -13,7 +12,7 @@ import { Loaded } from "../ui/loaded";
 import { ProblemBox } from "../ui/problem-box";
 import { type Action, useAction } from "../ui/use-action";
 import { GroupForm } from "./group-form";
-import { type Group, KINDS, kindWords, saidIn, useBlocksCalled, useGroupMessages, useSharedBlocks } from "./groups";
+import { type Group, KINDS, kindWords, saidIn, useBlocksCalled, useGroupMessages, useMembers, useSharedBlocks } from "./groups";
 
 /** A group: its agents, what they share, and what was said in it. */
 export function GroupDetail({ group }: { group: Group }) {
@@ -21,7 +20,7 @@ export function GroupDetail({ group }: { group: Group }) {
   const action = useAction();
   const queries = useQueryClient();
   const ids = [...(group.manager_agent_id ? [group.manager_agent_id] : []), ...group.agent_ids];
-  const agents = useAgentsById(ids);
+  const agents = useMembers(ids);
   const named = (id: string): { id: string; name: string } => ({ id, name: agents.get(id)?.name ?? id });
   const renew = (): Promise<void> => queries.invalidateQueries({ queryKey: ["groups"] });
   return (

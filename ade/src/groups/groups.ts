@@ -1,4 +1,5 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
+import type { Agent } from "../agents/queries";
 import { api } from "../api/client";
 import { isStatus, problemOf } from "../api/errors";
 import type { Block } from "../memory/blocks";
@@ -56,6 +57,17 @@ export function useGroups() {
   return useQuery({
     queryKey: ["groups"],
     queryFn: () => api().get<Group[]>("/v1/groups/", { query: { limit: 200, show_hidden_groups: true } }),
+  });
+}
+
+/** The agents of these ids by their ids; those that are gone are left out. */
+export function useMembers(ids: readonly string[]): Map<string, Agent> {
+  return useQueries({
+    queries: ids.map((id) => ({
+      queryKey: ["agent", id],
+      queryFn: async () => (await api().agents.retrieve(id, { include: ["agent.tags"] } as never)) as unknown as Agent,
+    })),
+    combine: (results) => new Map(results.flatMap(({ data }) => (data ? [[data.id, data] as const] : []))),
   });
 }
 

@@ -2,9 +2,9 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Plus } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import { useAgentsById } from "../agents/queries";
 import { api } from "../api/client";
 import { currentKey } from "../api/key";
+import { useMembers } from "../groups/groups";
 import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
 import { AgentPicker, type Chosen } from "../ui/agent-picker";
@@ -133,7 +133,7 @@ function Detail({ apiKey }: { apiKey: ApiKey }) {
   const action = useAction();
   const queries = useQueryClient();
   const isMine = isOwn(apiKey, currentKey());
-  const agents = useAgentsById(apiKey.agent_ids);
+  const agents = useMembers(apiKey.agent_ids);
   return (
     <article className="detail" aria-label="Key">
       <header className="detail-head">
