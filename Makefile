@@ -10,9 +10,9 @@ BUF := node_modules/.bin/buf
 NODE_WORKER := services/tool_runner/sandboxes/node
 # Of pyproject.toml: what `make run` begins with, and vendors' SDKs that few need.
 RUN_EXTRAS := agent memory llm_gateway google tool_runner gateway cli
-SDK_EXTRAS := bedrock e2b modal
+SDK_EXTRAS := bedrock e2b local modal
 # Which SDKs to install beside the rest: those that the environment asks for, or `make setup EXTRAS="bedrock modal"`.
-EXTRAS ?= $(if $(AWS_BEARER_TOKEN_BEDROCK)$(AWS_ACCESS_KEY_ID)$(BEDROCK_BASE_URL),bedrock) $(filter e2b modal,$(LOCI_SANDBOX))
+EXTRAS ?= $(if $(AWS_BEARER_TOKEN_BEDROCK)$(AWS_ACCESS_KEY_ID)$(BEDROCK_BASE_URL),bedrock) $(filter e2b modal,$(LOCI_SANDBOX)) $(if $(LOCI_LOCAL_EMBEDDING)$(LOCI_LOCAL_RERANKER),local)
 NODE_TESTS := $(patsubst %/package-lock.json,%,$(wildcard tests/e2e/*/package-lock.json))
 NODE_CLIENTS := $(NODE_TESTS:%=%/node_modules/.package-lock.json)
 # Clients in Python that tests run, each with what it wants in an environment of its own.
@@ -105,7 +105,7 @@ format: setup-dev node_modules/.package-lock.json ## Format Python, and the prot
 	@if [ -x $(BUF) ]; then $(BUF) format --write; else echo "not formatted: protos/ (needs Node; run: npm ci)"; fi
 
 .PHONY: bench
-bench: setup-dev protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives, ARGS=tools: sandboxes); prints a table.
+bench: setup-dev protos ## Measure turns against a fake provider (ARGS=llm: the llm gateway, ARGS=prefix: cached input, ARGS=history: long lives, ARGS=search: large archives, ARGS=tools: sandboxes, ARGS=mcp: calls of MCP servers); prints a table.
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: bench-memory

@@ -1,11 +1,8 @@
-"""`python -m bench [turns | llm | prefix | history | search | tools | gateway | probe]`.
-
-See the modules of these names. Default: turns.
-"""
+"""`python -m bench [NAME]`: one of BENCHMARKS, each of which is a module here. Default: turns."""
 
 import sys
 
-from bench import gateway, history, llm, prefix, probe, search, tools, turns
+from bench import gateway, groups, history, kills, llm, mcp_servers, prefix, probe, search, tools, turns
 
 BENCHMARKS = {
     "turns": turns.main,
@@ -14,7 +11,10 @@ BENCHMARKS = {
     "history": history.main,
     "search": search.main,
     "tools": tools.main,
+    "mcp": mcp_servers.main,
     "gateway": gateway.main,
+    "groups": groups.main,
+    "kills": kills.main,
     "probe": probe.main,
 }
 

@@ -23,6 +23,8 @@ PRIVATE = {
     "LOCI_CONTEXT_SIGNING_KEY": {"gateway", "agent", "memory"},
     "LOCI_ENCRYPTION_KEY": {"agent", "llm_gateway", "tool_runner"},
     "LOCI_PROVIDERS": {"llm_gateway"},
+    # Of the hub from which local models come.
+    "HF_TOKEN": {"llm_gateway"},
     **{name: {"tool_runner"} for name in ("EXA_API_KEY", "TAVILY_API_KEY", "BRAVE_API_KEY")},
     **{name: {"tool_runner"} for name in ("E2B_API_KEY", "MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET")},
     "LOCI_WEBHOOK_SECRET": {"agent"},

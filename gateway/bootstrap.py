@@ -41,6 +41,7 @@ from gateway.resources.conversations.responses import ConversationAgents
 from gateway.resources.devices import routes as devices
 from gateway.resources.executions import routes as executions
 from gateway.resources.folders import routes as folders
+from gateway.resources.groups import messages as group_messages
 from gateway.resources.groups import routes as groups
 from gateway.resources.identities import routes as identities
 from gateway.resources.jobs import routes as jobs
@@ -122,6 +123,7 @@ _ROUTERS = (
     tags,
     identities,
     groups,
+    group_messages,
     jobs,
     embeddings,
     internal,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from services.common.default_embedding import default_embedding
 from services.common.settings import Env, SettingsError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -118,7 +119,7 @@ def settings_from(env: Env) -> Settings:
         max_body_bytes=env.integer("LOCI_MAX_BODY_MIB", default=32, least=1, most=1024) * MEBIBYTE,
         body_seconds=env.seconds("LOCI_BODY_SECONDS", default=60.0),
         max_upload_bytes=env.integer("LOCI_MAX_UPLOAD_MB", default=100, least=1, most=1024) * MEBIBYTE,
-        default_embedding=env.text("LOCI_DEFAULT_EMBEDDING", default="loci/hash"),
+        default_embedding=default_embedding(env),
         default_model=env.text("LOCI_DEFAULT_MODEL", default="loci/demo"),
         trusted_proxies=_trusted_proxies(env),
         public_url=_public_url(env),

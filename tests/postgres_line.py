@@ -23,6 +23,8 @@ class PostgresLine:
         self._speaks = asyncio.Event()
         self._speaks.set()
         self._swallows = False
+        self._ends = asyncio.Event()
+        self._ends.set()
         self._tasks: set[asyncio.Task[None]] = set()
         # Connections that were made by it.
         self.made = 0
@@ -44,9 +46,14 @@ class PostgresLine:
         """Loses what clients say from now on, on lines that are there."""
         self._swallows = True
 
+    def hold_ends(self) -> None:
+        """Does not tell that the server has closed a connection; what it said before comes."""
+        self._ends.clear()
+
     def speak(self) -> None:
         """Lets all through again."""
         self._swallows = False
+        self._ends.set()
         self._speaks.set()
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,6 +79,8 @@ class PostgresLine:
                 await to.drain()
         except ConnectionError:
             pass
+        if held:
+            await self._ends.wait()
         to.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, default=standard.tenants, help="of notes")
     parser.add_argument("--questions", type=int, default=standard.questions, help="about so many for each tenant")
     parser.add_argument("--data", type=Path, help="a file in LoCoMo's JSON form, instead of the history of a seed")
+    parser.add_argument("--local", type=Path, help="the folder of a sentence-embedding model to score, too")
     given = parser.parse_args()
     histories: dict[str, History]
     depths: tuple[int, ...]
@@ -42,7 +43,7 @@ def main() -> None:
         url = postgres.service_url("memory", postgres.create_database())
         asyncio.run(migrate(url, "services.memory"))
         for title, history in histories.items():
-            print_table(title, asyncio.run(score_history(url, Path(folder), history, depths)))
+            print_table(title, asyncio.run(score_history(url, Path(folder), history, depths, given.local)))
 
 
 def print_table(title: str, columns: Mapping[str, Mapping[str, float]]) -> None:

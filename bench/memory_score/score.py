@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.memory_score.baseline import Baseline
 from bench.memory_score.concepts import ConceptEmbedding
 from bench.memory_score.history import History, Size, make
+from bench.memory_score.local import local_embedding
 from bench.memory_score.metrics import figures
 from bench.memory_score.product import MODES, Embedding, Product, memory_with
 from bench.memory_score.talk import TalkSize, make_talk
@@ -29,15 +30,15 @@ async def score_talk(url: str, folder: Path, seed: int, size: TalkSize) -> dict[
 
 
 async def score_history(
-    url: str, folder: Path, history: History, depths: Sequence[int] = (10,)
+    url: str, folder: Path, history: History, depths: Sequence[int] = (10,), local: Path | None = None
 ) -> dict[str, dict[str, float]]:
     """Column -> figure -> value, 0 to 1; `url` is a migrated database of memory's. depths: of recall by kind.
 
-    The columns `halves` are hybrid searches in which neighbours do not count.
+    The columns `halves` are hybrid searches in which neighbours do not count. local: the folder of a further model.
     """
     baseline = Baseline(history)
     columns = {BASELINE: figures([baseline.answer(question) for question in history.questions], depths)}
-    for place, (name, embedding) in enumerate(_models(history).items()):
+    for place, (name, embedding) in enumerate(_models(history, local).items()):
         async with (
             memory_with(url, folder, embedding, _SETTINGS) as memory,
             memory_with(url, folder, embedding, replace(_SETTINGS, neighbour_share=0.0)) as without_neighbours,
@@ -53,7 +54,9 @@ async def score_history(
     return columns
 
 
-def _models(history: History) -> dict[str, Embedding]:
+def _models(history: History, local: Path | None) -> dict[str, Embedding]:
     """Returns the embeddings that know something of a history: what people said has none that knows its meanings."""
     made: dict[str, Embedding] = {} if history.words is None else {"concepts": ConceptEmbedding(history.words).embed}
+    if local is not None:
+        made[f"local/{local.name}"] = local_embedding(local)
     return made | {"loci/hash": hashing.embed}

@@ -79,6 +79,7 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
         Right.WRITE_MESSAGES,
     ),
     ("POST", r"/v1/conversations|/v1/groups/[^/]+/messages(/.*)?", Right.WRITE_MESSAGES),
+    (_SOCKET, "/v1/groups/[^/]+/ws", Right.WRITE_MESSAGES),
     ("PATCH", r"/v1/steps/[^/]+/feedback", Right.WRITE_MESSAGES),
     # What was said
     (_READING, rf"{_AGENT}/(messages|checkpoints|rewinds|approvals)(/.*)?", Right.READ_MESSAGES),
@@ -101,7 +102,8 @@ _ROUTES: Sequence[tuple[str, str, Right]] = (
     # Searches that are no GET, and GETs that show or change more than one reads
     ("POST", r"/v1/(passages|tools)/search", Right.READ),
     (_ALL, r".*/(secrets|environment-variables?)(/.*)?", Right.WRITE),
-    (_READING, r"/v1/mcp-servers/connect/.*", Right.WRITE),
+    # Servers are spoken to, with the tenant's secrets.
+    (_READING, r"/v1/mcp-servers/(connect/.*|[^/]+/(resources|prompts)(/.*)?)", Right.WRITE),
     # Others' APIs, on the tenant's account
     (_ALL, r"/v1/(anthropic|zai)(/.*)?|/openai/v1(/.*)?", Right.WRITE),
     # Tokens are made and seen by who could do what they can.

@@ -27,8 +27,9 @@ _PERMITTED = [
         (_READ, r"(folders|models|runs|sources|steps|tags|tools|health)(/.*)?"),
         ("POST", r"chat/completions|responses|runs/[^/]+/stream|tools/(run|search)"),
         ("PATCH", r"steps/[^/]+/feedback"),
-        # Calls of an MCP server's tool by its own route would go past the approval of the agent that has it.
-        (_READ, r"mcp-servers(?!/connect)(/.*)?"),
+        # Calls of an MCP server's tool by its own route would go past the approval of the agent that has it, and
+        # resources may be of a server that the agent has nothing of.
+        (_READ, r"mcp-servers(?!/connect|/[^/]+/(resources|prompts))(/.*)?"),
     )
 ]
 # Of those, what shows or sets secrets.

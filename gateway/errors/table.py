@@ -78,6 +78,7 @@ BY_REASON: Mapping[str, Rule] = {
     "FOLDER_NAME_TAKEN": Rule(409, final=True),
     "FORWARD_NOT_PERMITTED": Rule(403),
     "GROUP_INVALID": Rule(422),
+    "GROUP_CANNOT_SPEAK": Rule(409, final=True),
     "FIELD_INVALID": Rule(422),
     "GUESSES_RATE_LIMITED": Rule(429),
     "IDENTITY_INVALID": Rule(422),

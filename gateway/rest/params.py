@@ -107,6 +107,7 @@ AgentFilter = Annotated[str | None, Query(), _if_given("agent")]
 IdentityFilter = Annotated[str | None, Query(), _if_given("identity")]
 UserFilter = Annotated[str | None, Query(), _if_given("user")]
 AgentInBody = Annotated[str | None, _if_given("agent")]
+PassageInBody = Annotated[str, checked_id("passage")]
 ArchiveInBody = Annotated[str | None, _if_given("archive")]
 RunInBody = Annotated[str | None, _if_given("run")]
 CheckpointRef = Annotated[

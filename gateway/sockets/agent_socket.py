@@ -59,13 +59,19 @@ _METHOD = "WEBSOCKET"
 
 
 class AgentSocket:
-    """One socket, from its acceptance on. `conversation`: whether it is for one conversation alone."""
+    """One socket, from its acceptance on. `conversation`: whether it is for one conversation alone.
 
-    def __init__(self, socket: WebSocket, loci: Services, place: ConversationKey, *, conversation: bool) -> None:
+    group_id: the group that takes the turns, where `place` is a group's; empty: its agent.
+    """
+
+    def __init__(
+        self, socket: WebSocket, loci: Services, place: ConversationKey, *, conversation: bool, group_id: str = ""
+    ) -> None:
         self._socket = socket
         self._loci = loci
         self._place = place
         self._conversation = conversation
+        self._addressee = group_id or place.agent_id
         self._caller: Caller = socket.scope["loci.caller"]
         self._outbox = Outbox(_MOST_WAITING)
         self._at_work: set[asyncio.Task[None]] = set()
@@ -166,7 +172,7 @@ class AgentSocket:
         )
         turn = build_turn(
             frame,
-            self._place.agent_id,
+            self._addressee,
             headers=headers,
             retry=retry,
             conversation_id=self._place.conversation_id,

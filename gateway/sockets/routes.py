@@ -1,4 +1,4 @@
-"""WebSockets over which one talks to an agent, or in one of its conversations."""
+"""WebSockets over which one talks to an agent, in one of its conversations, or to a group."""
 
 from fastapi import APIRouter
 from starlette.websockets import WebSocket
@@ -6,6 +6,7 @@ from starlette.websockets import WebSocket
 from gateway.access import handshakes
 from gateway.errors.problems import problem_of
 from gateway.resources.conversations.responses import ConversationKey
+from gateway.resources.groups.messages import speaker
 from gateway.rest.services import Services
 from gateway.sockets.agent_socket import AgentSocket
 from loci.agent.v1 import agent_service_pb2
@@ -38,6 +39,18 @@ async def talk_in_conversation(socket: WebSocket, conversation_id: str, agent_id
         await _refuse(socket, error)
         return
     await AgentSocket(socket, loci, place, conversation=True).serve()
+
+
+@router.websocket("/groups/{group_id}/ws")
+async def talk_to_group(socket: WebSocket, group_id: str) -> None:
+    """Sends messages to the group; each begins a round."""
+    loci: Services = socket.app.state.services
+    try:
+        agent_id = await speaker(loci, group_id)
+    except LociError as error:
+        await _refuse(socket, error)
+        return
+    await AgentSocket(socket, loci, ConversationKey(agent_id), conversation=False, group_id=group_id).serve()
 
 
 async def _check_agent(loci: Services, agent_id: str) -> None:

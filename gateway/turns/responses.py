@@ -206,6 +206,8 @@ async def _leave(loci: Services, agent_id: str, run_id: str) -> None:
     """Cancels the turn of a client that has left, where the operator wants it so (LOCI_ON_DISCONNECT)."""
     if not loci.settings.cancel_on_disconnect or not run_id:
         return
+    # A group's runs are those of the agent that stands for it.
+    agent_id = agent_id.replace("group-", "agent-", 1)
     request = run_service_pb2.CancelRunsRequest(agent_id=agent_id, run_ids=[run_id])
     try:
         await loci.peers.call(loci.peers.runs.CancelRuns, request)

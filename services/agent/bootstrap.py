@@ -41,7 +41,11 @@ from services.agent.adapters.callbacks import HttpPoster
 from services.agent.adapters.peers import Peers
 from services.agent.adapters.stores import Stores
 from services.agent.core.ports_streams import Notifier
-from services.agent.driving.lease_keeper import LeaseKeeper
+from services.agent.driving.agent_calls import AgentTools
+from services.agent.driving.isolation import Isolation
+from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
+from services.agent.driving.nested_turns import NestedTurns
+from services.agent.driving.speakers import Speakers
 from services.agent.driving.worker import Worker
 from services.agent.edge import Edge
 from services.agent.effects import Ports
@@ -56,6 +60,7 @@ from services.agent.resources.agents.service import Agents
 from services.agent.resources.agents.servicer import AgentServicer
 from services.agent.resources.agents.tool_state import StoredAgentStates
 from services.agent.resources.callbacks import service as run_callbacks
+from services.agent.resources.checkpoints.rewinds import Rewinds
 from services.agent.resources.checkpoints.service import Checkpoints
 from services.agent.resources.checkpoints.servicer import CheckpointServicer
 from services.agent.resources.conversations import service as conversation_service
@@ -65,6 +70,7 @@ from services.agent.resources.devices.connections import DeviceConnections
 from services.agent.resources.devices.servicer import DeviceServicer
 from services.agent.resources.groups.service import Groups
 from services.agent.resources.groups.servicer import GroupServicer
+from services.agent.resources.groups.turns import GroupTurns
 from services.agent.resources.identities import service as identity_service
 from services.agent.resources.identities.service import Identities
 from services.agent.resources.identities.servicer import IdentityServicer
@@ -146,18 +152,26 @@ def build(
     notifier: Notifier,
     stream_keep: timedelta,
     message_vectors: bool = True,
+    capacity: int = CAPACITY,
+    isolation: Isolation | None = None,
 ) -> AgentProcess:
     """Raises SettingsError where an address cannot be used."""
     states = StoredAgentStates(stores.agents, peers.memory, peers.tools)
-    ports = Ports(stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states)
     hub, recorder = EventHub(), Recorder(stores.frames, keep=stream_keep)
-    worker = Worker(stores.journal, ports, EventPublisher(hub, recorder, notifier), signer)
+    reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
+    nested = NestedTurns(reader)
+    agent_tools = AgentTools(stores.directory, nested, longest_seconds=run_timeout)
+    ports = Ports(
+        stores.journal, peers.models, peers.memory, peers.tools, stores.recall, states, agent_tools, Speakers(nested)
+    )
+    worker = nested.worker = Worker(stores.journal, ports, EventPublisher(hub, recorder, notifier), signer)
     filler = None
     if message_vectors:
         filler = VectorFiller(stores.vectors, peers.embedder, signer, lambda: worker.load)
         worker.on_run_end = filler.note
-    reader = Reader(stores.journal, hub, stores.frames, notifier, keep=stream_keep)
+    rewinds = Rewinds(stores.rewinds, stores.checkpoints, peers.versioned_memories)
     handlers = {
+        **rewinds.handlers(),
         **outbox.handlers(peers.memories, peers.tool_catalogue, stores.eraser),
         **conversation_service.handlers(peers.conversation_memories, stores.conversation_eraser),
         **identity_service.handlers(peers.identity_memories),
@@ -189,7 +203,9 @@ def build(
         stores.history,
         stores.prompts,
     )
-    checkpoints = Checkpoints(stores.checkpoints, peers.versioned_memories, stores.agents, agents, conversations)
+    checkpoints = Checkpoints(
+        stores.checkpoints, peers.versioned_memories, stores.agents, agents, conversations, rewinds
+    )
     transfers = Transfers(
         stores.transfers,
         stores.agents,
@@ -207,12 +223,13 @@ def build(
         stores.search,
         worker,
         reader,
+        GroupTurns(stores.groups, stores.group_logs),
         longest_seconds=run_timeout,
         allow_private_urls=callbacks.allow_private,
     )
     model_calls = StandaloneModelCalls(stores.peeks, peers.memory, peers.tools, peers.models, peers.renderer)
     tool_runs = ToolRuns(stores.agents, stores.runs, ports, signer)
-    lease_keeper = LeaseKeeper(stores.leases, worker, notifier)
+    lease_keeper = LeaseKeeper(stores.leases, worker, notifier, capacity=capacity, isolation=isolation)
     scheduler = Scheduler(stores.due, worker.on_successor, run_timeout=run_timeout)
     schedules = ScheduleServicer(stores.schedules, scheduler.wake, allow_private_urls=callbacks.allow_private)
     devices = DeviceConnections(stores.devices)
@@ -226,7 +243,7 @@ def build(
         (add_CheckpointServiceServicer_to_server, CheckpointServicer(checkpoints)),
         (add_ConversationServiceServicer_to_server, ConversationServicer(conversations, deliveries.wake)),
         (add_DeviceServiceServicer_to_server, DeviceServicer(stores.devices, devices, notifier)),
-        (add_GroupServiceServicer_to_server, GroupServicer(groups)),
+        (add_GroupServiceServicer_to_server, GroupServicer(groups, agents.delete, deliveries.wake)),
         (add_IdentityServiceServicer_to_server, IdentityServicer(identities, agents, deliveries.wake)),
         (add_LearnedWindowServiceServicer_to_server, LearnedWindowServicer(stores.learned_windows)),
         (add_MessageServiceServicer_to_server, messages),

@@ -1,9 +1,10 @@
 """The loop's effects on the world for one run. The policy is in turn.py."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from services.agent.calls.compacting import Compactor
@@ -20,16 +21,20 @@ from services.agent.core.facts import (
     Fact,
     Failure,
     Finish,
+    MemberSpoke,
     ModelReplied,
     Remind,
     RunEnded,
     RunTools,
+    Speak,
     StopReason,
     ToolsReturned,
 )
 from services.agent.core.messages import Message
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import AgentStates, CallSite, Memory, Models, Recall, Tools
+from services.agent.core.ports_agents import AgentCalls
+from services.agent.core.ports_groups import Speakers
 from services.agent.core.ports_journal import Commit, CommitResult, Journal, OwnedRun
 from services.agent.core.turn import Turn, reminder, status_of, step_id
 from services.common.telemetry import current_trace_id, span
@@ -45,6 +50,8 @@ class Ports:
     tools: Tools
     recall: Recall
     states: AgentStates
+    agents: AgentCalls
+    speakers: Speakers
     pictures: RefusedPictures = field(default_factory=RefusedPictures)
 
 
@@ -54,6 +61,7 @@ class RunEffects:
     def __init__(self, owned: OwnedRun, ports: Ports, context: TurnContext, *, stream: bool) -> None:
         self.interruption: asyncio.Future[Failure] = asyncio.get_running_loop().create_future()
         self._owned = owned
+        self._stream = stream
         self._ports = ports
         self._context = context
         self._positions = Positions(owned.fence)
@@ -66,6 +74,7 @@ class RunEffects:
             owned.run_id,
             step_id(owned.run_id, 0),
             owned.turn.settings,
+            deadline=time.time() + owned.seconds_left,
         )
         self._model = ModelCalls(owned, ports.models, context, self._positions, self._measured, stream=stream)
         self._tools = ToolCalls(owned, ports, context, self._measured)
@@ -90,15 +99,31 @@ class RunEffects:
                             yield step
             case Remind():
                 yield reminder(turn, action)
+            case Speak():
+                with span("member", step=action.step, agent_id=str(action.agent_id)):
+                    speech = self._ports.speakers.speak(turn, action, self._site, stream=self._stream)
+                    async with aclosing(speech) as happenings:
+                        async for happening in happenings:
+                            if isinstance(happening, MemberSpoke):
+                                yield happening
+                            elif self._positions.may_show:
+                                yield replace(happening, sequence=self._positions.next())
             case Finish():
                 yield RunEnded(action.stop_reason, action.failure)
             case _:
                 assert_never(action)
 
+    async def fence(self, turn: Turn) -> None:
+        """See loop.Effects.fence."""
+        if self._owned.fence > 1 and turn.pending:
+            await self._tools.fence()
+
     async def interrupt(self, turn: Turn, action: Action) -> Fact | None:
         """Kills what runs in sandboxes; a model call ends with its stream."""
         if isinstance(action, CallModel | RunTools):
             self._measured.cut_short = action.step
+        if isinstance(action, Speak):
+            await self._ports.speakers.cancel(turn, action, self._site)
         if isinstance(action, RunTools):
             return await self._tools.interrupt(turn, action)
         return None
@@ -160,12 +185,19 @@ class RunEffects:
             None if POLICIES[turn.settings.agent_type].heartbeats else turn.context_tokens,
             turn.outputs,
             stored.successor,
+            stored.run_ids,
+            stored.begun,
         )
 
 
 def _events_of(fact: Fact, sequence: int) -> list[MessagePiece]:
     match fact:
-        case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
+        case (
+            ModelReplied(message=message)
+            | ToolsReturned(message=message)
+            | MemberSpoke(message=message)
+            | Compacted(summary=Message() as message)
+        ):
             return show(message, sequence)
         case _:
             return []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from services.agent.core.events import Event, Transient
-from services.agent.core.facts import Action, Fact, Failure
+from services.agent.core.facts import Action, Fact, Failure, RunTools
 from services.agent.core.turn import CANCELLED, Turn, decide, evolve, next_fact
 from services.common.interruption import Interrupted, run_unless
 
@@ -24,6 +24,10 @@ class Effects(Protocol):
         """Carries an action out: yields what readers can see already, then the one fact that came of it."""
         ...
 
+    async def fence(self, turn: Turn) -> None:
+        """Has earlier owners of the run refused where they may be acting still."""
+        ...
+
     async def interrupt(self, turn: Turn, action: Action) -> Fact | None:
         """Stops what goes on elsewhere for an action that was interrupted; what came of it until then, if anything."""
         ...
@@ -35,6 +39,10 @@ class Effects(Protocol):
 
 async def run(turn: Turn, effects: Effects) -> AsyncGenerator[Event]:
     """Drives a turn to its end. Nothing but deltas is yielded before it is durable. Raises Fenced."""
+    await effects.fence(turn)
+    if turn.interruption is not None and isinstance(left := decide(replace(turn, interruption=None)), RunTools):
+        # An owner before this one may have begun them.
+        await effects.interrupt(turn, left)
     while turn.ended is None:
         action, fact = decide(turn), None
         happenings = effects.perform(turn, action)

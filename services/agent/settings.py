@@ -9,10 +9,13 @@ from typing import Literal
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from services.agent.core.tending import TendingLimits
 from services.agent.resources.agents.model.settings import Defaults
+from services.agent.resources.runs.retention import KeptDays
 from services.common.context import Signer, Verifier
 from services.common.core.addresses import ALLOW
 from services.common.database_settings import DatabaseSettings
+from services.common.default_embedding import default_embedding
 from services.common.keys import SIGNING_KEY, load_private_key, signer_from, verifier_from
 from services.common.search_settings import SearchSettings
 from services.common.settings import Env, SettingsError
@@ -79,7 +82,8 @@ class CallbackSettings:
 class Settings:
     """listen: the address for other services; on_busy: what becomes of a request for a busy conversation; run_timeout:
     longest run, seconds; stream_keep: how long the deltas of background runs are stored; message_vectors: whether
-    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take."""
+    messages are found by their meaning, too; index_mib: memory that building an index of their vectors may take;
+    tending: bounds of sleep-time; kept_days: how long what came of runs is stored."""
 
     listen: str
     external: ExternalSettings
@@ -95,6 +99,8 @@ class Settings:
     message_vectors: bool
     index_mib: int
     search: SearchSettings
+    tending: TendingLimits
+    kept_days: KeptDays
 
     @classmethod
     def read(cls, env: Env) -> "Settings":
@@ -107,8 +113,8 @@ class Settings:
             signer=signer_from(env),
             verifier=verifier_from(env),
             defaults=Defaults(
-                model=_handle(env, "LOCI_DEFAULT_MODEL", "loci/demo"),
-                embedding=_handle(env, "LOCI_DEFAULT_EMBEDDING", "loci/hash"),
+                model=_handle("LOCI_DEFAULT_MODEL", env.text("LOCI_DEFAULT_MODEL", default="loci/demo"), "loci/demo"),
+                embedding=_handle("LOCI_DEFAULT_EMBEDDING", default_embedding(env), "loci/hash"),
             ),
             callbacks=CallbackSettings.read(env),
             on_busy=_on_busy(env),
@@ -117,7 +123,22 @@ class Settings:
             message_vectors=env.flag("LOCI_MESSAGE_VECTORS", default=True),
             index_mib=env.integer("LOCI_VECTOR_INDEX_MIB", default=2048, least=64, example="2048"),
             search=SearchSettings.read(env),
+            tending=TendingLimits(
+                seconds=env.seconds("LOCI_RUN_TIMEOUT", default=_DAY, example="86400"),
+                tokens_per_day=env.integer(
+                    "LOCI_SLEEPTIME_TOKENS_PER_DAY", default=1_000_000, least=0, example="1000000"
+                ),
+            ),
+            kept_days=KeptDays(
+                runs=_days(env, "LOCI_RUN_DAYS", default=400),
+                traces=_days(env, "LOCI_TRACE_DAYS", default=30),
+                prompts=_days(env, "LOCI_PROMPT_DAYS", default=30),
+            ),
         )
+
+
+def _days(env: Env, name: str, *, default: int) -> int:
+    return env.integer(name, default=default, least=0, most=36_500, example=str(default))
 
 
 def _on_busy(env: Env) -> Literal["wait", "reject", "interrupt"] | None:
@@ -170,9 +191,8 @@ def _peer(env: Env, name: str) -> str:
     )
 
 
-def _handle(env: Env, name: str, default: str) -> str:
-    handle = env.text(name, default=default)
+def _handle(name: str, handle: str, example: str) -> str:
     provider, slash, model = handle.partition("/")
     if not (provider and slash and model):
-        raise SettingsError(f"{name} is {handle!r}; expected provider/model, for example {name}={default}")
+        raise SettingsError(f"{name} is {handle!r}; expected provider/model, for example {name}={example}")
     return handle

@@ -55,6 +55,8 @@ class CallContext:
     ceiling: Ceiling | None = None
     # Of the key or token that was shown to an edge, prefixed; empty for none, and in runs.
     credential_id: str = ""
+    # Of the run's owner: see the proto.
+    fence: int = 0
     # Seconds since the epoch; set by the signer.
     expires_at: float = field(default=0.0, compare=False)
     # The serialized SignedCallContext.
@@ -169,6 +171,7 @@ def _encode(context: CallContext, expires_at: float) -> bytes:
         run_id="" if context.run_id is None else str(context.run_id),
         ancestor_run_ids=[str(run_id) for run_id in context.ancestors],
         credential_id=context.credential_id,
+        fence=context.fence,
     )
     message.expire_time.FromMicroseconds(round(expires_at * 1e6))
     if context.deadline is not None:
@@ -190,6 +193,7 @@ def _decode(body: bytes, token: bytes) -> CallContext:
         deadline=message.deadline.ToMicroseconds() / 1e6 if message.HasField("deadline") else None,
         ceiling=ceiling_from_proto(message.ceiling) if message.HasField("ceiling") else None,
         credential_id=message.credential_id,
+        fence=message.fence,
         expires_at=message.expire_time.ToMicroseconds() / 1e6,
         token=token,
     )
@@ -277,6 +281,6 @@ def run_independent() -> Iterator[None]:
     if scope is None or scope.signer is None or scope.context.run_id is None:
         yield
         return
-    context = replace(scope.context, run_id=None, ancestors=(), expires_at=0.0, token=b"")
+    context = replace(scope.context, run_id=None, ancestors=(), fence=0, expires_at=0.0, token=b"")
     with use_context(context, signer=scope.signer):
         yield

@@ -11,7 +11,7 @@ import re
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import asyncpg
@@ -167,7 +167,9 @@ class Pool(asyncpg.Pool):  # type: ignore[misc]
 
     async def release(self, connection: Any, *, timeout: float | None = None) -> None:
         """Gives a connection back, or ends it where the server does not say what became of its last statement."""
-        with _told_as_silence("a connection could not be given back in time"):
+        # What the driver says between the server's last word and the end of a connection: it goes as a closed one does.
+        ending = suppress(asyncpg.InternalClientError)
+        with ending, _told_as_silence("a connection could not be given back in time"):
             await super().release(connection, timeout=timeout)
 
 

@@ -22,6 +22,15 @@ class GatewayEmbedder:
             raise Internal(f"{handle} answered with vectors that do not fit the texts", reason="EMBEDDING_INVALID")
         return vectors
 
+    async def rerank(self, handle: str, query: str, texts: Sequence[str], seconds: float) -> list[float]:
+        """Returns how well each text answers the query, 0 to 1. Raises LociError."""
+        request = model_service_pb2.RerankRequest(handle=handle, query=query, texts=texts)
+        try:
+            response = await self._models.Rerank(request, timeout=seconds, wait_for_ready=True)
+        except grpc.RpcError as error:
+            raise from_rpc(error) from None
+        return list(response.scores)
+
     async def _request(
         self, request: model_service_pb2.EmbedRequest, seconds: float
     ) -> model_service_pb2.EmbedResponse:

@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 _BEGIN = re.compile(r"\s*(?:BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
+# What begins in one message with its settings.
+_MORE = re.compile(r"[^;]*;\s*\S")
 _NESTED = re.compile(r"\s*(?:SAVEPOINT|RELEASE|ROLLBACK\s+TO)\b", re.IGNORECASE)
 _END = re.compile(r"\s*(?:COMMIT|END|ROLLBACK)\b", re.IGNORECASE)
 
@@ -47,6 +49,8 @@ class ConnectionCounter:
         if _BEGIN.match(text):
             self._in_block = True
             self._counter.transactions += 1
+            if _MORE.match(text):
+                self._counter.add(text, new_transaction=False)
         elif _NESTED.match(text):
             pass
         elif _END.match(text):

@@ -51,7 +51,7 @@ from services.memory.core.ports.embedding_changes import ChangeStore
 from services.memory.core.ports.files import AgentFileStore, FileStore, FolderStore, IngestionStore, UploadStore
 from services.memory.core.ports.jobs import JobStore
 from services.memory.core.ports.passages import ArchiveStore, PassageLists, PassageStore
-from services.memory.core.ports.search import Embedder, Rankings, SampleStore
+from services.memory.core.ports.search import Embedder, Rankings, SampleStore, SearchModels
 from services.memory.core.ranking.word_samples import WORD_SAMPLE
 from services.memory.embedding_changes.job import EmbeddingChangeJob
 from services.memory.embedding_changes.service import EmbeddingChangeService
@@ -142,7 +142,7 @@ def postgres_stores(pool: asyncpg.Pool, engine: AsyncEngine) -> Stores:
     )
 
 
-def gateway_embedder(channel: grpc.aio.Channel) -> Embedder:
+def gateway_embedder(channel: grpc.aio.Channel) -> SearchModels:
     """Returns the llm gateway as the peer that embeds texts."""
     return RepeatingEmbedder(channel)
 
@@ -157,7 +157,7 @@ def build(
     listen: str,
     verifier: Verifier,
     stores: Stores,
-    embedder: Embedder,
+    embedder: SearchModels,
     search_seconds: float = SEARCH_SECONDS,
     search_settings: SearchSettings = STANDARD,
     most_upload_bytes: int = MOST_UPLOAD_BYTES,

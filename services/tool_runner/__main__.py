@@ -62,7 +62,7 @@ async def serve(env: Env) -> None:
         sandbox_type=type_of(settings.sandbox.kind),
         embedder=gateway_embedder(models) if models is not None else None,
         embedding=settings.embedding,
-        runners=lambda sandboxed: {ToolType.LETTA_BUILTIN: BuiltinRunner(sandboxed, web)},
+        runners=lambda sandboxed: {ToolType.LETTA_BUILTIN: BuiltinRunner(sandboxed, web, mcp.resource_tools.by_name)},
         egress=egress,
         layers=layers,
         sessions=settings.sessions,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from services.common.context import Verifier
 from services.common.database_settings import DatabaseSettings
+from services.common.default_embedding import default_embedding
 from services.common.encryption import Sealer, sealer_from
 from services.common.keys import verifier_from
 from services.common.own_places import places_of
@@ -101,7 +102,7 @@ class Settings:
             egress=_egress(env),
             layers=_layers(env),
             llm_gateway_address=env.text("LOCI_LLM_GATEWAY_ADDR", default=""),
-            embedding=env.text("LOCI_DEFAULT_EMBEDDING", default="loci/hash"),
+            embedding=default_embedding(env),
         )
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from letta_client import ConflictError, Letta
 
 from services.common.ids import from_public
-from tests.e2e.database import value
+from tests.e2e.database import rows, value
 from tests.e2e.device import connected
 from tests.e2e.helpers import calls_that_run, create, finished_run, types
 from tests.e2e.stack import Stack
@@ -214,3 +214,44 @@ def test_agent_killed_while_a_device_is_sent_messages(own_stack: Stack) -> None:
             heard.append(frame["payload"]["messages"][0]["content"])
             device.say(type="ack", id=frame["id"])
         assert heard == wanted
+
+
+def test_a_run_that_kills_its_owners_is_driven_alone_and_killed_alone(
+    own_stack: Stack, openai_fake: OpenAIServer
+) -> None:
+    client = own_stack.client(timeout=60)
+    agent_id = create(client, "openai/gpt-4o-mini")
+    model = openai_fake.gate()
+    openai_fake.rules(*by_step(Reply(text="Here I am.", gate=model)))
+    service = psutil.Process(own_stack.pid("agent"))
+    run = client.agents.messages.create_async(agent_id, messages=[{"role": "user", "content": "Are you there?"}])
+    wait_until(lambda: model.is_reached)
+    # As if two replicas had died with it.
+    suspect = """
+    WITH lost AS (
+        UPDATE agent.runs SET fence = fence + 2, worker_id = NULL WHERE id = $1 RETURNING organization_id, id
+    ), ready AS (
+        INSERT INTO agent.ready_tenants (organization_id) SELECT organization_id FROM lost ON CONFLICT DO NOTHING
+    )
+    INSERT INTO agent.run_queue (organization_id, run_id) SELECT organization_id, id FROM lost
+    """
+    rows(own_stack, suspect, from_public("run", run.id))
+    first = wait_until(lambda: alone(service), 60)
+    first.kill()
+    second = wait_until(lambda: alone(service, but=first), 60)
+    model.open()
+    assert finished_run(client, run.id).status == "completed"
+    second.wait(20)
+    assert service.is_running()
+    assert contents(client, agent_id)[-1] == ("assistant_message", "Here I am.")
+    assert own_stack.pid("agent") == service.pid
+    client.agents.delete(agent_id)
+
+
+def alone(service: psutil.Process, but: psutil.Process | None = None) -> psutil.Process | None:
+    """The process in which a run is driven alone."""
+    for child in service.children():
+        with suppress(psutil.Error):
+            if child != but and child.cmdline()[-1:] == ["isolate"]:
+                return child
+    return None

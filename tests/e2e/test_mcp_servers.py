@@ -92,6 +92,31 @@ def test_an_agent_calls_tools_of_a_server_and_follows_its_changes(client: Any) -
             client.mcp_servers.retrieve(server.id)
 
 
+def test_resources_and_prompts_of_a_server(stack: Stack, client: Any) -> None:
+    with McpServer().in_thread() as fake, httpx.Client(base_url=stack.url, timeout=30) as http:
+        server = _server(client, "librarian", fake.url)
+        base = f"/v1/mcp-servers/{server.id}"
+        listed = http.get(f"{base}/resources").json()
+        assert [one["uri"] for one in listed["resources"]] == ["test://note/1", "test://note/2"]
+        (content,) = http.get(f"{base}/resources/read", params={"uri": "test://note/1"}).json()
+        assert content["text"].startswith("what test://note/1 says")
+        assert [one["name"] for one in http.get(f"{base}/prompts").json()] == ["greet"]
+        greeting = {"name": "greet", "arguments": {"who": "Ada"}}
+        (message,) = http.post(f"{base}/prompts/get", json=greeting).json()
+        assert message["content"]["text"] == "Greet Ada."
+        assert http.post(f"{base}/prompts/get", json={"name": "greet"}).status_code == 502
+        assert http.get(f"{base}/resources/read").status_code == 422
+
+        names = ("list_mcp_resources", "read_mcp_resource")
+        tools = [client.mcp_servers.tools.list(server.id)[0].id]
+        tools += [client.tools.list(name=name).items[0].id for name in names]
+        agent = client.agents.create(name="reader", model=MODEL, memory_blocks=BLOCKS, tool_ids=tools)
+        asked = 'use read_mcp_resource with server="librarian", uri="test://note/2"'
+        (read,) = _returns(client.agents.messages.create(agent.id, input=asked))
+        assert (read.status, read.tool_return.split(",")[0]) == ("success", "what test://note/2 says")
+        client.mcp_servers.delete(server.id)
+
+
 def test_a_server_that_dies_and_comes_back(client: Any, port: int) -> None:
     with McpServer().in_thread(port) as fake:
         server = _server(client, "mortal", fake.url)
@@ -162,6 +187,13 @@ def test_a_program_runs_in_a_sandbox_and_its_secrets_are_masked_in_results(clien
     ran = client.mcp_servers.tools.run(tool.id, mcp_server_id=server.id)
     # It has the key; models are not told, and can use the path.
     assert json.loads(ran.func_return) == [["word", "--api-key", "********"], "/data/visible"]
+    changed: Any = client.mcp_servers.update(server.id, config={"paths": ["/srv:ro"]})
+    assert (changed.paths, changed.args) == (["/srv:ro"], arguments)
+    with pytest.raises(letta_client.APIStatusError, match="/srv is not shown: LOCI_MCP_STDIO_PATHS has to name it"):
+        client.mcp_servers.refresh(server.id)
+    everything: Any = client.mcp_servers.update(server.id, config={"paths": []})
+    assert getattr(everything, "paths", None) is None
+    client.mcp_servers.refresh(server.id)
     client.mcp_servers.delete(server.id)
 
 

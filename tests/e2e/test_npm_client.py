@@ -27,7 +27,8 @@ def run(*command: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_the_ai_sdk(stack: Stack, openai_fake: OpenAIServer) -> None:
+@pytest.mark.parametrize("major", ["5", "6"])
+def test_the_ai_sdk(stack: Stack, openai_fake: OpenAIServer, major: str) -> None:
     agent_id = create(stack.client(), "openai/gpt-4o-mini")
     call = Reply(calls=(ToolCall("ls", {"path": "/"}),))
     turns = (
@@ -35,7 +36,7 @@ def test_the_ai_sdk(stack: Stack, openai_fake: OpenAIServer) -> None:
         Reply(text='{"name": "Ada"}'), call, Reply(text="Still a.txt."),
     )  # fmt: skip
     openai_fake.reply(*turns, *turns, Reply(text="Hi."), Reply(text="Hi again."))
-    seen = run("ai.mjs", stack.url, agent_id)
+    seen = run("ai.mjs", stack.url, agent_id, major)
     expected = {
         "text": "Hello.",
         "again": "Hello again.",

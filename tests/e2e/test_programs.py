@@ -1,9 +1,10 @@
-"""Python clients of others, each installed from its registry into an environment of its own, and run as it is."""
+"""Clients of others, each installed from its registry into a place of its own, and run as it is."""
 
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.fakes.script import Reply, RequestView, ToolCall
 
 FOLDER = Path(__file__).parent / "programs"
 TERMINAL = Path(__file__).parent / "npm-letta-code/node_modules/.bin"
+TERMINAL_SDK = Path(__file__).parent / "npm-letta-code-sdk"
 MODEL = "openai/gpt-4o-mini"
 
 
@@ -30,10 +32,16 @@ def _program(name: str, *arguments: str, home: Path, **more: str) -> str:
         # It would fetch a list of prices.
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "LETTA_CODE_TELEM": "0",
+        # It would ask for its newest release.
+        "FASTMCP_CHECK_FOR_UPDATES": "off",
         **more,
     }
+    return _run(arguments, home, environment)
+
+
+def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
     done = subprocess.run(
-        arguments, cwd=home, env=environment, capture_output=True, text=True, timeout=100, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -86,3 +94,53 @@ def test_letta_evals(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path) ->
     summary = json.loads((tmp_path / "results/summary.json").read_text())
     (model,) = summary["models"]
     assert (model["n_attempted"], model["reward"]) == (2, 0.5)
+
+
+def test_the_letta_mcp_server(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path) -> None:
+    openai_fake.answer(_obeys)
+    command = ("python", str(FOLDER / "mcp/program.py"), MODEL)
+    printed = _program("mcp", *command, home=tmp_path, LETTA_BASE_URL=stack.url, LETTA_API_KEY="none")
+    assert json.loads(printed) == {
+        "listed": True,
+        "said": "hello",
+        "history": ["hello"],
+        "tools": True,
+        "renamed": "Renamed",
+        "gone": True,
+    }
+
+
+@pytest.mark.parametrize("memory", ["blocks", "repository"])
+def test_the_terminal_client_of_python(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path, memory: str) -> None:
+    openai_fake.answer(_obeys)
+    command = ["letta", "-p", "say hello", "--output-format", "json", "--new-agent", "--model", MODEL]
+    settings = {"LETTA_BASE_URL": stack.url}
+    if memory == "repository":
+        command.append("--memfs")
+        settings |= {"LETTA_MEMFS_LOCAL": "1", "LETTA_MEMFS_BASE_URL": stack.url}
+    answer = json.loads(_program("terminal", *command, home=tmp_path, **settings))
+    assert (answer["subtype"], answer["result"]) == ("success", "hello")
+    cloned = list(tmp_path.glob(f".letta/**/{answer['agent_id']}/**/.git/HEAD"))
+    assert bool(cloned) == (memory == "repository")
+
+
+def test_the_letta_code_sdk(stack: Stack, openai_fake: OpenAIServer, tmp_path: Path) -> None:
+    if shutil.which("node") is None or not (TERMINAL_SDK / "node_modules").is_dir():
+        pytest.skip("needs: npm ci --prefix tests/e2e/npm-letta-code-sdk")
+    openai_fake.answer(_obeys)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "LETTA_CODE_TELEM": "0",
+        "LETTA_API_KEY": "none",
+        "LETTA_BASE_URL": stack.url,
+        "LETTA_MEMFS_LOCAL": "1",
+        "LETTA_MEMFS_BASE_URL": stack.url,
+    }
+    seen = json.loads(_run(("node", "program.mjs", str(tmp_path), MODEL), TERMINAL_SDK, environment))
+    assert (seen["turns"], seen["apart"]) == (["one", "two"], "three")
+    assert len(set(seen["conversations"])) == 2
+    said = str(openai_fake.bodies()[-1]["messages"])
+    assert "say three" in said
+    assert "say one" not in said
+    assert stack.client().agents.blocks.retrieve("persona", agent_id=seen["agent"]).value

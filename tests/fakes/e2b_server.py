@@ -56,6 +56,8 @@ class E2bServer:
         self.gate.set()
         self.waiting = 0
         self.refused = 0
+        # Input with this text is taken, and the answer is lost.
+        self.loses_answer_to = b""
         self.url = ""
 
     async def cut(self) -> None:
@@ -168,6 +170,8 @@ class Processes:
         process.stdin.write(request.input.input.value)
         with contextlib.suppress(ConnectionError):
             await process.stdin.drain()
+        if (lost := self._server.loses_answer_to) and lost in request.input.input.value:
+            raise ConnectError(Code.UNAVAILABLE, "the connection was lost")
         return pb.SendInputResponse()
 
     def _machine(self, ctx: RequestContext[Any, Any]) -> Machine:

@@ -67,6 +67,11 @@ class HostileMcp:
     async def _well(self, message: Any, exchange: Exchange, request: Request) -> bool:
         return False
 
+    async def _late(self, message: Any, exchange: Exchange, request: Request) -> bool:
+        if message["method"] == "initialize":
+            await asyncio.sleep(2.5)
+        return False
+
     async def _hang(self, message: Any, exchange: Exchange, request: Request) -> bool:
         await exchange.wait_gone()
         return True
@@ -166,6 +171,14 @@ class HostileMcp:
             return False
         self.calls += message["method"] == "tools/call"
         exchange.cut()
+        return True
+
+    async def _asking(self, message: Any, exchange: Exchange, request: Request) -> bool:
+        """Asks the user instead of answering, as the protocol of 2026-07-28 has it."""
+        if message["method"] not in ("tools/call", "resources/read"):
+            return False
+        question = {"method": "elicitation/create", "params": {"message": "Which colour?", "requestedSchema": {}}}
+        await self._answer(message, exchange, {"resultType": "input_required", "inputRequests": {"1": question}})
         return True
 
     async def _redirect(self, message: Any, exchange: Exchange, request: Request) -> bool:

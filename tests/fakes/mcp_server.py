@@ -58,7 +58,15 @@ class McpServer:
         self.allows: Callable[[str], bool] | None = None
         self.challenge = "Bearer"
         self.port = 0
-        self.server: Server[Any] = Server("test", on_list_tools=self._list, on_call_tool=self._call)
+        self.server: Server[Any] = Server(
+            "test",
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            on_list_resources=self._resources,
+            on_read_resource=self._read,
+            on_list_prompts=self._prompts,
+            on_get_prompt=self._prompt,
+        )
         self._manager: StreamableHTTPSessionManager | None = None
         self._sse = SseServerTransport("/messages/")
 
@@ -74,6 +82,24 @@ class McpServer:
 
     async def _list(self, context: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=list(self.tools))
+
+    async def _resources(self, context: Any, params: Any) -> types.ListResourcesResult:
+        """Of two pages."""
+        number = int(params.cursor or 1) if params else 1
+        one = types.Resource(uri=f"test://note/{number}", name=f"note {number}", mime_type="text/plain")
+        return types.ListResourcesResult(resources=[one], next_cursor="2" if number == 1 else None)
+
+    async def _read(self, context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        text = f"what {params.uri} says, by {self.headers[-1].get('x-key', '')}"
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text=text)])
+
+    async def _prompts(self, context: Any, params: Any) -> types.ListPromptsResult:
+        argument = types.PromptArgument(name="who", required=True)
+        return types.ListPromptsResult(prompts=[types.Prompt(name="greet", arguments=[argument])])
+
+    async def _prompt(self, context: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        content = types.TextContent(type="text", text=f"Greet {(params.arguments or {})['who']}.")
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
     async def _call(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         given = params.arguments or {}
@@ -97,6 +123,10 @@ class McpServer:
                     warnings.simplefilter("ignore", MCPDeprecationWarning)
                     await context.session.send_tool_list_changed()
                 return _result("changed")
+            case "ask":  # the user, through the client
+                wanted: dict[str, Any] = {"type": "object", "properties": {"answer": _TEXT}}
+                answer = await context.session.elicit_form(given["question"], wanted, context.request_id)
+                return _result(answer.action)
             case "environment":
                 return _result(os.environ.get(given["name"], ""))
         return _result("no such tool", is_error=True)

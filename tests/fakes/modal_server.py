@@ -96,6 +96,8 @@ class ModalServer:
         self.gate = asyncio.Event()
         self.gate.set()
         self.waiting = 0
+        # Input with this text is taken, and the answer is lost.
+        self.loses_answer_to = b""
         self.url = ""
         self._gone: dict[str, Machine] = {}
 
@@ -213,6 +215,8 @@ class ModalServer:
         execution.written += len(request.data)
         with suppress(ConnectionError):
             await execution.process.stdin.drain()
+        if self.loses_answer_to and self.loses_answer_to in request.data:
+            raise GRPCError(Status.FAILED_PRECONDITION, "the connection was lost")
         return router.TaskExecStdinWriteResponse()
 
     async def task_exec_stdio_read(

@@ -104,6 +104,7 @@ PARTS = (
         "processes",
         tests=_integration(
             "fakes/",
+            "llm_gateway/test_local_models.py",
             "llm_gateway/test_templates.py",
             "tool_runner/test_mcp_client.py",
             "tool_runner/test_node_network.py",
@@ -112,6 +113,7 @@ PARTS = (
             "tool_runner/test_schema_limits.py",
         ),
         subjects=(
+            "services/llm_gateway/vendors/local/",
             "services/llm_gateway/vendors/text/template*.py",
             "services/tool_runner/child_processes/",
             "services/tool_runner/mcp/",
@@ -169,7 +171,13 @@ PARTS = (
     Part(
         "programs",
         tests=_e2e("programs"),
-        subjects=(*_STACK, "gateway/", "tests/e2e/programs/", "tests/e2e/npm-letta-code/"),
+        subjects=(
+            *_STACK,
+            "gateway/",
+            "tests/e2e/programs/",
+            "tests/e2e/npm-letta-code/",
+            "tests/e2e/npm-letta-code-sdk/",
+        ),
     ),
     Part(
         "ade",
@@ -190,8 +198,8 @@ PARTS = (
     Part(
         "models",
         tests=_e2e(
-            *("fallbacks", "openai_responses", "pictures", "providers", "reasoners", "record_replay", "usage"),
-            "vendors",
+            *("fallbacks", "local_models", "openai_responses", "pictures", "providers", "reasoners", "record_replay"),
+            *("usage", "vendors"),
         ),
         subjects=(*_STACK, "services/llm_gateway/", "gateway/openai_api/", "gateway/vendors/"),
     ),

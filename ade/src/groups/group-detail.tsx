@@ -7,12 +7,14 @@ import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
 import { toast } from "../shell/toasts";
 import { AskButton } from "../ui/ask-button";
+import { DraftForm } from "../ui/draft-form";
+import { Field, textOf } from "../ui/field";
 import { IconButton } from "../ui/icon-button";
 import { Loaded } from "../ui/loaded";
 import { ProblemBox } from "../ui/problem-box";
 import { type Action, useAction } from "../ui/use-action";
 import { GroupForm } from "./group-form";
-import { type Group, KINDS, kindWords, saidIn, useBlocksCalled, useGroupMessages, useMembers, useSharedBlocks } from "./groups";
+import { type Group, KINDS, kindWords, saidIn, say, useBlocksCalled, useGroupMessages, useMembers, useSharedBlocks } from "./groups";
 
 /** A group: its agents, what they share, and what was said in it. */
 export function GroupDetail({ group }: { group: Group }) {
@@ -45,8 +47,7 @@ export function GroupDetail({ group }: { group: Group }) {
       <h3>Agents</h3>
       <Members agents={group.agent_ids.map(named)} />
       <Shared group={group} refusal={refusal} action={action} done={renew} />
-      <h3>What was said</h3>
-      <Messages groupId={group.id} />
+      <Messages group={group} />
       {/* What it begins with must be there. */}
       {refusal === null && agents.size === new Set(ids).size && (
         <details>
@@ -125,21 +126,45 @@ function Shared({ group, refusal, action, done }: { group: Group; refusal: strin
   );
 }
 
-function Messages({ groupId }: { groupId: string }) {
-  const messages = useGroupMessages(groupId);
+/** The conversation of the group, and what is said to all of it. */
+function Messages({ group }: { group: Group }) {
+  const refusal = useRefusal("write_messages");
+  const messages = useGroupMessages(group.id);
+  const action = useAction();
   return (
-    <Loaded query={messages} what="the messages">
-      {(said) =>
-        typeof said === "string" ? (
-          <p className="problem-note" role="note">Not yet: {said}.</p>
-        ) : (
+    <section aria-label="Conversation">
+      <h3>Conversation</h3>
+      <Loaded query={messages} what="the messages">
+        {(said) => (
           <ol className="run-messages">
             {said.map((message) => (
-              <li key={message.id}><strong className="small">{message.name ?? message.message_type.replace("_message", "")}</strong><p className="plain">{saidIn(message)}</p></li>
+              <li key={message.id}>
+                <strong className="small">{message.message_type === "user_message" ? "You" : (message.name ?? "Agent")}</strong>
+                <p className="plain">{saidIn(message)}</p>
+              </li>
             ))}
             {said.length === 0 && <li className="muted small">Nothing was said yet.</li>}
           </ol>
         )}
-    </Loaded>
+      </Loaded>
+      {refusal === null && (
+        <DraftForm
+          name={`say-${group.id}`}
+          className="form plain-form"
+          action={action}
+          failure="The round did not end well"
+          send={async (fields, form) => {
+            await say(group.id, textOf(fields, "text")).finally(() => messages.refetch());
+            form.reset();
+          }}
+        >
+          <Field label="Say to the group"><textarea name="text" required rows={2} /></Field>
+          <div className="form-end">
+            <span className="muted small" role="status">{action.isBusy && "They are answering…"}</span>
+            <button type="submit" className="primary" aria-disabled={action.isBusy}>Send</button>
+          </div>
+        </DraftForm>
+      )}
+    </section>
   );
 }

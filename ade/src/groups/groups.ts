@@ -1,7 +1,6 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
 import type { Agent } from "../agents/queries";
 import { api } from "../api/client";
-import { isStatus, problemOf } from "../api/errors";
 import type { Block } from "../memory/blocks";
 import { textOf } from "../ui/field";
 
@@ -26,6 +25,9 @@ export interface GroupMessage {
   content?: string | { text?: string }[];
 }
 
+/** In milliseconds: as long as a round of many agents may take. */
+const ROUND_TIMEOUT = 30 * 60 * 1_000;
+
 type Setting = "max_turns" | "termination_token" | "sleeptime_agent_frequency";
 
 interface Kind {
@@ -40,6 +42,7 @@ export const KINDS: Record<string, Kind> = {
   round_robin: { label: "Round robin", sentence: "Each agent speaks in its turn.", hasManager: false, settings: ["max_turns"] },
   supervisor: { label: "Supervisor", sentence: "One agent asks the others.", hasManager: true, settings: [] },
   dynamic: { label: "Dynamic", sentence: "One agent says who speaks next.", hasManager: true, settings: ["max_turns", "termination_token"] },
+  swarm: { label: "Swarm", sentence: "Whoever speaks may hand over to another.", hasManager: false, settings: [] },
   sleeptime: { label: "Sleep-time", sentence: "The others tend one agent's memory between its turns.", hasManager: true, settings: ["sleeptime_agent_frequency"] },
 };
 
@@ -87,19 +90,22 @@ export function useBlocksCalled(text: string) {
   });
 }
 
-/** What was said in a group, oldest first; a sentence where groups cannot speak yet. */
+/** What was said in a group last, by people and by its agents; oldest first, as the API gives it. */
 export function useGroupMessages(groupId: string) {
   return useQuery({
     queryKey: ["group-messages", groupId],
-    queryFn: async (): Promise<GroupMessage[] | string> => {
-      try {
-        return await api().get<GroupMessage[]>(`/v1/groups/${groupId}/messages`, { query: { limit: 100, order: "asc" } });
-      } catch (error) {
-        if (isStatus(error, 501)) return problemOf(error).sentence;
-        throw error;
-      }
+    queryFn: async (): Promise<GroupMessage[]> => {
+      const last = await api().get<GroupMessage[]>(`/v1/groups/${groupId}/messages`, { query: { limit: 100, order: "desc" } });
+      const said = (message: GroupMessage): boolean => ["user_message", "assistant_message"].includes(message.message_type) && saidIn(message) !== "";
+      return last.filter(said);
     },
   });
+}
+
+/** Says something to a group; resolves when its round has ended. */
+export async function say(groupId: string, text: string): Promise<void> {
+  const body = { messages: [{ role: "user", content: text }] };
+  await api().post(`/v1/groups/${groupId}/messages`, { body, maxRetries: 0, timeout: ROUND_TIMEOUT });
 }
 
 /** Returns the body that makes or changes a group of what a form says. Throws what is missing. */

@@ -50,11 +50,15 @@ _ROLES = {
     "assistant": message_pb2.MESSAGE_ROLE_ASSISTANT,
 }
 _NOT_YET_AT_CREATION: dict[str, str] = {
-    "include_multi_agent_tools": "the multi-agent tools are not available yet; leave it out or send false",
     "include_default_source": "no folder is made with an agent; give folder_ids, or leave it out",
     "template": "templates are made with templates.create, of an agent that is there",
     "memory_variables": "they fill in a template; give from_template, or write the texts as they shall be",
 }
+MULTI_AGENT_TOOLS = (
+    "send_message_to_agent_and_wait_for_reply",
+    "send_message_to_agents_matching_tags",
+    "send_message_to_agent_async",
+)
 # What an agent of a template may be given beside it.
 _BESIDE_TEMPLATE = frozenset(
     (
@@ -188,7 +192,7 @@ def create_request(body: CreateAgent) -> agent_service_pb2.CreateAgentRequest:
         blocks=[block.block() for block in body.memory_blocks or ()],
         block_ids=body.block_ids,
         folder_ids=folder_ids(body),
-        tool_names=body.tools,
+        tool_names=[*(body.tools or ()), *(MULTI_AGENT_TOOLS if body.include_multi_agent_tools else ())],
         include_base_tools=body.include_base_tools is not False,
         include_base_tool_rules=body.include_base_tool_rules,
         initial_messages=map(_first_message, body.initial_message_sequence or ()),

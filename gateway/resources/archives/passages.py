@@ -86,10 +86,13 @@ async def search_passages(
     search_mode: bodies.Mode | None = None,
     mode: bodies.Mode | None = None,
     context: Annotated[int, Query(ge=0, le=MOST_CONTEXT)] = 0,
+    as_of: Moment | None = None,
+    history: bool = False,
 ) -> Response:
     """The passages that answer best to `query`, by meaning and by words, or as `search_mode` says; none to a blank.
 
-    `context` (Loci's own): so many neighbours of each, before and after it.
+    Loci's own are `context`: so many neighbours of each, before and after it; `as_of`: what was true then; and
+    `history`: also what is true no more.
     """
     if not query.strip():
         await fetch(loci, agent_id)
@@ -104,6 +107,8 @@ async def search_passages(
         end_time=timestamp(end_datetime),
         mode=MODES[search_mode or mode],
         context=context,
+        as_of=timestamp(as_of),
+        history=history,
     )
     agent, response = await asyncio.gather(
         fetch(loci, agent_id),
@@ -150,6 +155,8 @@ async def search_everywhere(body: bodies.SearchPassages, loci: Loci) -> Response
         end_time=timestamp(body.end_date),
         mode=MODES[body.search_mode],
         context=body.context,
+        as_of=timestamp(body.as_of),
+        history=body.history,
     )
     response = await loci.peers.call(loci.peers.passages.SearchPassages, request, timeout=EMBEDDING_SECONDS)
     shown = {one.id: one for hit in response.hits for one in (hit.passage, *hit.before, *hit.after)}
@@ -179,6 +186,8 @@ async def _newest(loci: Services, body: bodies.SearchPassages) -> Response:
         match_all_tags=body.tag_match_mode == "all",
         start_time=timestamp(body.start_date),
         end_time=timestamp(body.end_date),
+        as_of=timestamp(body.as_of),
+        current=not body.history,
     )
     page = await loci.peers.call(loci.peers.passages.ListPassages, request)
     passages = await passage_rests(loci, page.passages)

@@ -7,7 +7,7 @@ from pydantic import AliasChoices, Field
 
 from gateway.resources.agents.requests import Handle
 from gateway.rest.body import Body, Json, deprecated, dump, sent_fields
-from gateway.rest.params import AgentInBody, ArchiveInBody, Moment
+from gateway.rest.params import AgentInBody, ArchiveInBody, Moment, PassageInBody
 from gateway.rest.request_model import RequestModel
 from loci.memory.v1 import archive_service_pb2, passage_pb2, passage_service_pb2
 from services.common.core.neighbours import MOST_CONTEXT
@@ -60,12 +60,16 @@ class PassageSettings(Body):
     tags: list[str] | None = None
     metadata: Json | None = None
     created_at: Moment | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
 
 
 class CreatePassage(PassageSettings):
-    """Body of agents.passages.create and archives.passages.create."""
+    """Body of agents.passages.create and archives.passages.create. Loci's own: what it supersedes, and since when."""
 
     text: str
+    key: str | None = None
+    supersedes: list[PassageInBody] | None = None
 
 
 class CreatePassages(Body):
@@ -81,7 +85,7 @@ class UpdatePassage(PassageSettings):
 
 
 class SearchPassages(Body):
-    """Body of passages.search. Without a query, the newest passages. `context` is Loci's: neighbours of each hit."""
+    """Body of passages.search. Without a query, the newest passages. Loci's own are the last three fields."""
 
     query: str | None = None
     agent_id: AgentInBody = None
@@ -93,6 +97,8 @@ class SearchPassages(Body):
     end_date: Moment | None = None
     search_mode: Annotated[Mode | None, Field(validation_alias=AliasChoices("search_mode", "mode"))] = None
     context: Annotated[int, Field(ge=0, le=MOST_CONTEXT)] = 0
+    as_of: Moment | None = None
+    history: bool = False
 
 
 def archive_request(body: CreateArchive) -> archive_service_pb2.CreateArchiveRequest:
@@ -117,7 +123,9 @@ def archive_change(archive_id: str, body: UpdateArchive) -> archive_service_pb2.
 
 def passage_draft(body: CreatePassage) -> passage_service_pb2.PassageDraft:
     """Returns the draft of a passage, with an id, so that storing it may be repeated."""
-    return passage_service_pb2.PassageDraft(id=to_public("passage", uuid7()), **_fields(body, "text", "tags"))
+    return passage_service_pb2.PassageDraft(
+        id=to_public("passage", uuid7()), **_fields(body, "text", "tags", "key", "supersedes")
+    )
 
 
 def passage_change(
@@ -142,4 +150,8 @@ def _fields(body: Body, *plain: str) -> dict[str, Any]:
         fields["metadata_json"] = dump(sent["metadata"])
     if "created_at" in sent:
         fields["created_at"] = timestamp(sent["created_at"])
+    # Loci's own: a null means that it is true since it was made, or still.
+    for name in ("valid_from", "valid_to"):
+        if name in body.model_fields_set:
+            fields[name] = timestamp(getattr(body, name))
     return fields

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from gateway.errors.invalid import InvalidRequest
 from gateway.resources.agents.responses import Models, embedding_config
+from gateway.resources.archives.schemas import FACT_FIELDS
 from gateway.rest.convert import Rest, to_rest
 from gateway.rest.responses import json_response
 from gateway.rest.services import Services
@@ -51,8 +52,12 @@ def without_vectors(handles: Sequence[str]) -> Mapping[str, str]:
 
 
 def passage_to_rest(message: passage_pb2.Passage, embedding_config: Rest | None, organization_id: str) -> Rest:
-    """Returns the reference's Passage: 16 fields. `embedding`, the vector, is never served."""
+    """Returns the reference's Passage: 16 fields, and of a fact that changes Loci's own.
+
+    `embedding`, the vector, is never served.
+    """
     rest = to_rest(message, leave=frozenset({"file"}))
+    rest = {name: value for name, value in rest.items() if value is not None or name not in FACT_FIELDS}
     return rest | {
         "tags": rest["tags"] or None,
         "source_id": message.file.folder_id or None,

@@ -31,11 +31,14 @@ EMBEDDING_CONFIG = record(
     },
     optional=("azure_endpoint", "azure_version", "azure_deployment"),
 )
+# Loci's own, there where they are set.
+FACT_FIELDS = ("key", "valid_from", "valid_to", "superseded_by_id")
 _TENANT: dict[str, Schema] = {"embedding_config": maybe(EMBEDDING_CONFIG), "organization_id": TEXT}
 PASSAGE = of(
     "Passage",
     passage_pb2.Passage.DESCRIPTOR,
     leave=("file",),
+    optional=FACT_FIELDS,
     tags=maybe(array(TEXT)),
     source_id=maybe(TEXT),
     file_id=maybe(TEXT),

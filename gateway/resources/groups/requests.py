@@ -20,6 +20,12 @@ class RoundRobinManager(Body):
     max_turns: Positive | None = None
 
 
+class SwarmManager(Body):
+    """Who has the floor speaks, and may hand it over. Loci's own: the reference declares it and refuses it."""
+
+    manager_type: Literal["swarm"]
+
+
 class _UpdateSupervisor(Body):
     manager_type: Literal["supervisor"]
 
@@ -90,11 +96,12 @@ class VoiceSleeptimeManagerUpdate(_UpdateVoiceSleeptime):
 
 
 ManagerConfig = Annotated[
-    RoundRobinManager | SupervisorManager | DynamicManager | SleeptimeManager | VoiceSleeptimeManager,
+    RoundRobinManager | SwarmManager | SupervisorManager | DynamicManager | SleeptimeManager | VoiceSleeptimeManager,
     Field(discriminator="manager_type"),
 ]
 ManagerConfigUpdate = Annotated[
     RoundRobinManager
+    | SwarmManager
     | SupervisorManagerUpdate
     | DynamicManagerUpdate
     | SleeptimeManagerUpdate

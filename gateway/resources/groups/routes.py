@@ -1,4 +1,4 @@
-"""Groups of agents. The reference calls them deprecated; they work all the same, but do not take turns yet."""
+"""Groups of agents. The reference calls them deprecated; they work all the same. Their turns are in messages.py."""
 
 import asyncio
 from typing import Literal
@@ -12,10 +12,8 @@ from gateway.resources.agents.routes import fetch
 from gateway.resources.groups import requests as bodies
 from gateway.resources.groups.responses import group
 from gateway.resources.groups.schemas import GROUP
-from gateway.resources.messages.schemas import MESSAGE
-from gateway.rest.not_yet import NotYet, not_yet
 from gateway.rest.paging import FIRST_PAGE, paged
-from gateway.rest.params import AgentId, BlockId, GroupId, MessageId
+from gateway.rest.params import AgentId, BlockId, GroupId
 from gateway.rest.responses import json_response
 from gateway.rest.services import Loci, Services
 from loci.agent.v1 import group_pb2
@@ -26,7 +24,6 @@ router = APIRouter(tags=["groups"])
 _OLD = APIRouter(prefix="/groups")
 
 ManagerType = Literal["round_robin", "supervisor", "dynamic", "sleeptime", "voice_sleeptime", "swarm"]
-_NO_TURNS = "groups do not take turns yet, so they have no messages; send messages to their agents"
 
 
 @_OLD.get("")
@@ -109,30 +106,6 @@ async def detach_block(group_id: GroupId, block_id: BlockId, loci: Loci) -> Resp
     return json_response(None)
 
 
-@_OLD.get("/{group_id}/messages")
-@not_yet(_NO_TURNS)
-@returns(array(MESSAGE))
-async def list_messages(group_id: GroupId, loci: Loci) -> Response:
-    """Not yet: groups do not take turns. Deprecated in the reference."""
-    raise await _no_turns(loci, group_id)
-
-
-@_OLD.patch("/{group_id}/messages/{message_id}")
-@not_yet(_NO_TURNS)
-@returns(MESSAGE)
-async def update_message(group_id: GroupId, message_id: MessageId, loci: Loci) -> Response:
-    """Not yet: groups do not take turns. Deprecated in the reference."""
-    raise await _no_turns(loci, group_id)
-
-
-@_OLD.patch("/{group_id}/reset-messages")
-@not_yet(_NO_TURNS)
-@returns(NULL)
-async def reset_messages(group_id: GroupId, loci: Loci) -> Response:
-    """Not yet: groups do not take turns. Deprecated in the reference."""
-    raise await _no_turns(loci, group_id)
-
-
 @router.get("/agents/{agent_id}/groups")
 @returns(array(GROUP))
 @paged(50)
@@ -152,11 +125,6 @@ async def list_agent_groups(
     )
     response, _ = await asyncio.gather(loci.peers.call(loci.peers.groups.ListGroups, request), fetch(loci, agent_id))
     return json_response([group(each) for each in response.groups])
-
-
-async def _no_turns(loci: Services, group_id: str) -> NotYet:
-    await _fetch(loci, group_id)
-    return NotYet(_NO_TURNS)
 
 
 async def _fetch(loci: Services, group_id: str) -> group_pb2.Group:

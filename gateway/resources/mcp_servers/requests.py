@@ -16,7 +16,7 @@ Secret = Annotated[str | None, Field(repr=False)]
 Secrets = Annotated[dict[str, str] | None, Field(repr=False)]
 
 _HTTP = ("server_url", "auth_header", "auth_token", "custom_headers")
-_STDIO = ("command", "args", "env", "network")
+_STDIO = ("command", "args", "env", "network", "paths")
 
 
 class McpConfig(Body):
@@ -31,6 +31,7 @@ class McpConfig(Body):
     args: list[str] | None = None
     env: Secrets = None
     network: Json | None = None
+    paths: list[str] | None = None
 
     @property
     def kind(self) -> Kind:
@@ -52,6 +53,13 @@ class UpdateMcpServer(Body):
 
     config: McpConfig
     server_name: str | None = None
+
+
+class GetPrompt(Body):
+    """Body of Loci's own route for a prompt."""
+
+    name: Annotated[str, Field(min_length=1, max_length=1024)]
+    arguments: dict[str, str] = Field(default_factory=dict)
 
 
 class NamedMcpServer(McpConfig):

@@ -66,7 +66,7 @@ def _fields(transport: mcp_pb2.McpTransport) -> Rest:
         network = from_json(program.network_json)
         args = list(program.args if sees_secrets() else mask_arguments(program.args))
         rest = {"command": program.command, "args": args, "env": _visible(program.env)}
-        return rest | ({"network": network} if network else {})
+        return rest | ({"network": network} if network else {}) | ({"paths": [*program.paths]} if program.paths else {})
     http = transport.sse if transport.HasField("sse") else transport.streamable_http
     return {
         "server_url": http.server_url,

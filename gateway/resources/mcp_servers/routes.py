@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -20,10 +20,11 @@ from gateway.resources.mcp_servers.responses import (
     result_rest,
     server_rest,
 )
-from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_SERVER
+from gateway.resources.mcp_servers.schemas import MCP_CHANGES, MCP_RESOURCES, MCP_SERVER
 from gateway.resources.tools.responses import tool_to_rest
 from gateway.resources.tools.schemas import TOOL
 from gateway.rest.body import dump
+from gateway.rest.convert import from_json
 from gateway.rest.event_frames import HEADERS
 from gateway.rest.params import AgentFilter, ToolId, checked_id
 from gateway.rest.responses import json_response
@@ -36,6 +37,7 @@ from services.common.errors import InvalidArgument, NotFound
 router = APIRouter(prefix="/mcp-servers", tags=["mcp servers"])
 
 McpServerId = Annotated[str, Path(examples=[f"mcp_server-{EXAMPLE_UUID}"]), checked_id("mcp_server")]
+ResourceUri = Annotated[str, Query(min_length=1, max_length=8192, examples=["file:///notes.txt"])]
 
 
 @router.post("")
@@ -123,6 +125,43 @@ async def run_mcp_tool(
 ) -> Response:
     """Runs a tool of it, once, however often the request is repeated."""
     return json_response(result_rest(await run(loci, request, body, id=mcp_server_id, tool_id=tool_id)))
+
+
+@router.get("/{mcp_server_id}/resources")
+@returns(MCP_RESOURCES)
+async def list_mcp_resources(mcp_server_id: McpServerId, loci: Loci) -> Response:
+    """Its resources, and templates of more, as the server lists them."""
+    request = mcp_service_pb2.ListMcpResourcesRequest(id=mcp_server_id)
+    found = await loci.peers.call(loci.peers.mcp_servers.ListMcpResources, request, timeout=ASKING_SECONDS)
+    resources, templates = from_json(found.resources_json), from_json(found.templates_json)
+    return json_response({"resources": resources, "resource_templates": templates})
+
+
+@router.get("/{mcp_server_id}/resources/read")
+@returns(array(OBJECT))
+async def read_mcp_resource(mcp_server_id: McpServerId, uri: ResourceUri, loci: Loci) -> Response:
+    """The contents of a resource: each has `text`, or `blob` in base64."""
+    request = mcp_service_pb2.ReadMcpResourceRequest(id=mcp_server_id, uri=uri)
+    answer = await loci.peers.call(loci.peers.mcp_servers.ReadMcpResource, request, timeout=ASKING_SECONDS)
+    return json_response(from_json(answer.contents_json))
+
+
+@router.get("/{mcp_server_id}/prompts")
+@returns(array(OBJECT))
+async def list_mcp_prompts(mcp_server_id: McpServerId, loci: Loci) -> Response:
+    """Its prompts, with the arguments that they take, as the server lists them."""
+    request = mcp_service_pb2.ListMcpPromptsRequest(id=mcp_server_id)
+    answer = await loci.peers.call(loci.peers.mcp_servers.ListMcpPrompts, request, timeout=ASKING_SECONDS)
+    return json_response(from_json(answer.prompts_json))
+
+
+@router.post("/{mcp_server_id}/prompts/get")
+@returns(array(OBJECT))
+async def get_mcp_prompt(mcp_server_id: McpServerId, body: bodies.GetPrompt, loci: Loci) -> Response:
+    """The messages of a prompt."""
+    request = mcp_service_pb2.GetMcpPromptRequest(id=mcp_server_id, name=body.name, arguments=body.arguments)
+    answer = await loci.peers.call(loci.peers.mcp_servers.GetMcpPrompt, request, timeout=ASKING_SECONDS)
+    return json_response(from_json(answer.messages_json))
 
 
 async def all_servers(loci: Services) -> list[mcp_pb2.McpServer]:

@@ -10,7 +10,13 @@ _HTTP = {
     "auth_token": maybe(TEXT),
     "custom_headers": maybe(by_name(TEXT)),
 }
-_STDIO = {"command": TEXT, "args": array(TEXT), "env": maybe(by_name(TEXT)), "network": OBJECT}
+_STDIO = {
+    "command": TEXT,
+    "args": array(TEXT),
+    "env": maybe(by_name(TEXT)),
+    "network": OBJECT,
+    "paths": array(TEXT),
+}
 _EITHER = _HTTP | _STDIO
 MCP_SERVER = record(
     "McpServer",
@@ -53,5 +59,6 @@ MCP_TOOL = record(
     },
     optional=("health",),
 )
+MCP_RESOURCES = record("McpResources", {"resources": array(OBJECT), "resource_templates": array(OBJECT)})
 MCP_TESTED = record("McpTested", {"status": choice("success"), "tools": array(MCP_TOOL)})
 MCP_RESULT = record("McpToolResult", {"result": ANY, "success": FLAG})

@@ -142,9 +142,9 @@ def stop_reason(end: message_service_pb2.TurnEnd) -> Rest:
 
 
 def usage_statistics(usage: message_service_pb2.TurnUsage, *, by_tokens: bool = False) -> Rest:
-    """Returns the usage_statistics content of a turn. `run_ids` is for runs of background agents: none.
+    """Returns the usage_statistics content of a turn; `run_ids`: of those that tend its memory, null for none.
 
     `by_tokens`: it was streamed so. Elsewhere the reference says 0 for what a provider does not count.
     """
-    rest = {"message_type": "usage_statistics", **to_rest(usage), "run_ids": None}
+    rest = {"message_type": "usage_statistics", **to_rest(usage), "run_ids": list(usage.run_ids) or None}
     return rest if by_tokens else rest | {"cache_write_tokens": rest["cache_write_tokens"] or 0}

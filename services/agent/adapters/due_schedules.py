@@ -14,8 +14,8 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from services.agent.adapters.journal import REQUEST_KEYS, PostgresJournal
-from services.agent.core.fact_log import NewerRelease
 from services.agent.core.ports_journal import Successor, TurnRequest
+from services.agent.core.releases import NewerRelease
 from services.agent.postgres.line import input_from_line
 from services.agent.postgres.waiting_calls import DuplicateRequest
 from services.agent.resources.schedules.model import next_time, pause

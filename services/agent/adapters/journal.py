@@ -1,6 +1,7 @@
 """The journal in Postgres: acceptance of requests, facts under a fence, what readers see, cancels."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +13,11 @@ import asyncpg
 
 from services.agent.adapters.chains import refuse_closed, refuse_long
 from services.agent.adapters.known_messages import KnownMessages
+from services.agent.adapters.tending import TendingTurns
 from services.agent.core.approvals import answers_of
 from services.agent.core.events import Ended, Event
 from services.agent.core.fact_log import options_to_json, settings_from_body
-from services.agent.core.facts import SCHEMA_VERSION, Compacted, ContextOverflowed, RunStatus
+from services.agent.core.facts import FIRST_FACT_VERSION, Compacted, ContextOverflowed, RunStatus
 from services.agent.core.messages import Message
 from services.agent.core.ports_journal import (
     Acceptance,
@@ -28,6 +30,8 @@ from services.agent.core.ports_journal import (
     TokenCounts,
     TurnRequest,
 )
+from services.agent.core.releases import NewerRelease
+from services.agent.core.tending import TendingLimits, counts
 from services.agent.core.turn import begin_turn
 from services.agent.postgres import sql
 from services.agent.postgres.conversations import WINDOW_MESSAGES, promote, release, window
@@ -45,7 +49,7 @@ from services.agent.postgres.rows import (
 from services.agent.postgres.waiting_calls import DuplicateRequest, decline, find_answering_run, fitting_window
 from services.common.core.ceiling import ceiling_to_json
 from services.common.database import is_lost
-from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted
+from services.common.errors import Aborted, AlreadyExists, NotFound, ResourceExhausted, Unavailable
 
 LONGEST_LINE = 32
 # So long a commit is tried again: a database that fails over takes half a minute.
@@ -53,6 +57,8 @@ _COMMIT_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 # What a request that is there already violates: its run, the first fact of that, or one of its keys.
 REQUEST_KEYS = ("runs_pkey", "facts_pkey", "run_keys_pkey")
+
+_log = logging.getLogger(__name__)
 
 
 async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, front: bool) -> None:
@@ -73,13 +79,21 @@ async def enter_line(connection: Any, request: TurnRequest, home_id: UUID, *, fr
 
 class PostgresJournal:
     """The run's log. `on_busy`: what becomes of a request for a busy conversation that says nothing of it; None: it is
-    rejected where both lock the conversation, and waits elsewhere.
+    rejected where both lock the conversation, and waits elsewhere. `tending`: see TendingLimits.
     """
 
-    def __init__(self, pool: asyncpg.Pool, worker_id: UUID, *, on_busy: OnBusy | None = None) -> None:
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        worker_id: UUID,
+        *,
+        on_busy: OnBusy | None = None,
+        tending: TendingLimits | None = None,
+    ) -> None:
         self._pool = pool
         self.worker_id = worker_id
         self._on_busy = on_busy
+        self._tending = TendingTurns(self.accept_within, tending or TendingLimits())
         self._messages = KnownMessages()
 
     async def accept(self, request: TurnRequest) -> Acceptance:
@@ -98,7 +112,7 @@ class PostgresJournal:
             if not (request.answers or request.background):
                 row = await self._start(self._pool, request)
                 if row["log_id"] is not None:
-                    return Acceptance(request.run_id, started=True, owned=await self._owned(self._pool, request, row))
+                    return await self._begun(request, row)
             async with self._pool.acquire() as connection, connection.transaction():
                 return await self._accept(connection, request)
         except asyncpg.UniqueViolationError as error:
@@ -107,6 +121,8 @@ class PostgresJournal:
                 raise
         except DuplicateRequest as repeated:
             run_id = repeated.run_id
+        except NewerRelease as newer:
+            raise Unavailable(f"this conversation needs a newer replica: {newer}; try again") from newer
         if run_id is None:
             # It was withdrawn meanwhile, or its agent was erased.
             raise Aborted("the request that this one repeats is gone; send it again", reason="RETRY_LOST") from None
@@ -119,6 +135,17 @@ class PostgresJournal:
         """
         refuse_long(request.ancestors)
         return await self._accept(connection, request)
+
+    async def _begun(self, request: TurnRequest, row: Mapping[str, Any]) -> Acceptance:
+        """Returns what START made of a request. A run that this replica cannot read is there all the same, and is left
+        to one that can.
+        """
+        try:
+            owned = await self._owned(self._pool, request, row)
+        except NewerRelease as newer:
+            _log.info("run %s is left to a newer release: %s", request.run_id, newer)
+            owned = None
+        return Acceptance(request.run_id, started=True, owned=owned)
 
     async def _attach(self, organization_id: UUID, run_id: UUID) -> Acceptance:
         await self._pool.execute(sql.MOVE_HOME, organization_id, run_id, self.worker_id)
@@ -145,7 +172,7 @@ class PostgresJournal:
                 worker_id=self.worker_id,
                 messages=input_rows(request.messages),
                 message_count=len(request.messages),
-                schema_version=SCHEMA_VERSION,
+                schema_version=FIRST_FACT_VERSION,
                 created_at=now,
                 fits=fits or request.is_silent,
                 most_messages=WINDOW_MESSAGES,
@@ -184,7 +211,7 @@ class PostgresJournal:
             if (repeated := await find_answering_run(connection, *ids, active, answers)) is not None:
                 raise DuplicateRequest(repeated)
         on_busy = request.on_busy or self._on_busy
-        stuck = await connection.fetchval(sql.RUN_STATUS, request.organization_id, active) != "running"
+        stuck = not await connection.fetchval(sql.GOES_ON, request.organization_id, active)
         if not stuck and (busy_with := await self._rejecting_run(connection, request, active)) is not None:
             raise _conversation_busy(busy_with)
         if request.ancestors and not request.background:
@@ -280,8 +307,8 @@ class PostgresJournal:
     async def _store(self, owned: OwnedRun, commit: Commit) -> tuple[Mapping[str, Any], CommitResult]:
         values = _commit_values(owned, commit)
         arguments, pending_id = sql.COMMIT.bind(**values), values["pending_message_id"]
-        extra = self._extra(owned, commit)
-        if extra or pending_id is not None:
+        extra, tended = self._extra(owned, commit), counts(commit.turn)
+        if extra or pending_id is not None or tended:
             async with self._pool.acquire() as connection, connection.transaction():
                 row = await connection.fetchrow(*arguments)
                 stored = _commit_result(row)
@@ -291,6 +318,9 @@ class PostgresJournal:
                     # The run ended just when it was cancelled: nobody wants to be asked any more.
                     owner = owned.organization_id, owned.conversation_id, (owned.run_id,)
                     stored = replace(stored, declined=owned.run_id in await decline(connection, *owner))
+                if tended:
+                    begun = await self._tending.begin(connection, owned)
+                    stored = replace(stored, run_ids=begun.run_ids, begun=begun.successors)
         else:
             row = await self._pool.fetchrow(*arguments)
             stored = _commit_result(row)
@@ -363,7 +393,11 @@ class PostgresJournal:
         self, organization_id: UUID, conversation_id: UUID, run_ids: Collection[UUID]
     ) -> Collection[UUID]:
         async with self._pool.acquire() as connection, connection.transaction():
-            return await decline(connection, organization_id, conversation_id, run_ids)
+            declined = await decline(connection, organization_id, conversation_id, run_ids)
+            if declined:
+                # What waited for an answer waits no longer; whoever beats first takes it.
+                await release(connection, organization_id, conversation_id, None)
+            return declined
 
     async def withdraw(self, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> None:
         """Takes a request out of its line whose client is gone, unless it has begun or its reader is elsewhere."""

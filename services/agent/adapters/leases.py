@@ -1,5 +1,6 @@
 """Runs and the replicas that own them: leases, claims, take-overs, and runs that are given up."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,9 +12,10 @@ from uuid import UUID
 import asyncpg
 
 from services.agent.adapters.approval_deadlines import answer_overdue
+from services.agent.core.approvals import pending_message
 from services.agent.core.fact_log import failure_to_json, from_row, options_to_json, settings_from_body
 from services.agent.core.facts import (
-    SCHEMA_VERSION,
+    FIRST_FACT_VERSION,
     Compacted,
     Fact,
     Failure,
@@ -22,16 +24,19 @@ from services.agent.core.facts import (
     UserSpoke,
     is_silent,
 )
+from services.agent.core.messages import Message
 from services.agent.core.ports_journal import OwnedRun, OwnershipLost, Prompt, RunCannotBegin, Successor, TokenCounts
 from services.agent.core.turn import CANCELLED, Turn, begin_turn, evolve, status_of
 from services.agent.postgres import sql
-from services.agent.postgres.conversations import release, window
-from services.agent.postgres.line import input_from_line
+from services.agent.postgres.conversations import promote, release, window
+from services.agent.postgres.line import input_from_line, said_in_line
 from services.agent.postgres.rows import input_rows, message_from_row
 from services.agent.postgres.waiting_calls import fitting_window
 from services.common.core.ceiling import ceiling_from_json
 from services.common.errors import Aborted, InvalidArgument
 from services.common.own_connection import OwnConnection
+
+_log = logging.getLogger(__name__)
 
 
 class PostgresLeases:
@@ -64,6 +69,7 @@ class PostgresLeases:
         """Queues runs whose owner is in no table, marks tenants ready that have queued runs, and moves lines on whose
         turn ended unnoticed."""
         await self._pool.execute(sql.REQUEUE_LOST)
+        await self._pool.execute(sql.OFFER_AGAIN)
         await self._pool.execute(sql.REPAIR_READY)
         for row in await self._pool.fetch(sql.STUCK_LINES):
             async with self._pool.acquire() as connection, connection.transaction():
@@ -85,12 +91,19 @@ class PostgresLeases:
             rows: list[Mapping[str, Any]] = await connection.fetch(
                 sql.CLAIM_QUEUED, organization_id, most, self.worker_id
             )
-            await connection.execute(sql.TENANT_DONE, organization_id)
+            await connection.execute(sql.TENANT_DONE, organization_id, self.worker_id)
         return rows
 
     async def reclaim(self, organization_id: UUID, run_id: UUID) -> Mapping[str, Any] | None:
         """Takes up a run that is this replica's and that nobody drives."""
         row: Mapping[str, Any] | None = await self._pool.fetchrow(sql.RECLAIM, organization_id, run_id, self.worker_id)
+        return row
+
+    async def adopt(self, organization_id: UUID, run_id: UUID, fence: int) -> Mapping[str, Any] | None:
+        """Takes a run from the replica that has it under this fence."""
+        row: Mapping[str, Any] | None = await self._pool.fetchrow(
+            sql.ADOPT, organization_id, run_id, fence, self.worker_id
+        )
         return row
 
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
@@ -103,12 +116,32 @@ class PostgresLeases:
             failure = Failure(StopReason.ERROR, "internal_error", error.message, detail, error.reason)
             raise RunCannotBegin(failure) from error
 
-    async def give_up(self, run: Mapping[str, Any], failure: Failure) -> Successor | None:
-        """Ends a claimed run that cannot be driven; the next in line, if there is one."""
+    async def hand_back(self, run: Mapping[str, Any]) -> None:
+        """Gives a run that this replica cannot read to those that have not refused it yet."""
+        refused_by = [*run["refused_by"], self.worker_id]
+        await self._pool.execute(sql.HAND_BACK, run["organization_id"], run["id"], run["fence"], refused_by)
+
+    async def wait_in_line(self, run: Mapping[str, Any]) -> Successor | None:
+        """Puts a background run that finds calls waiting for the client back into its line; who is next instead."""
+        here = (run["organization_id"], run["conversation_id"])
+        async with self._pool.acquire() as connection, connection.transaction():
+            pending = pending_message(await window(connection, *here))
+            pending_id = None if pending is None else pending.id
+            if await connection.fetchval(sql.WAIT_IN_LINE, *here, run["id"], run["fence"], pending_id) is None:
+                return None
+            return await promote(connection, *here)
+
+    async def give_up(self, run: Mapping[str, Any], failure: Failure, *, keeps_input: bool = True) -> Successor | None:
+        """Ends a claimed run that cannot be driven; the next in line, if there is one.
+
+        What it was to say is put into the log if it has not begun, unless its client is told and says it again.
+        """
         organization_id, run_id = run["organization_id"], run["id"]
         status = status_of(failure.stop_reason).value
         error = failure_to_json(failure)
         async with self._pool.acquire() as connection, connection.transaction():
+            if keeps_input and not run["facts"]:
+                await _keep_input(connection, run)
             conversation_id = await connection.fetchval(
                 sql.GIVE_UP, organization_id, run_id, run["fence"], status, failure.stop_reason.value, error
             )
@@ -129,35 +162,52 @@ async def _begin(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     silent = is_silent(options, messages)
     ids = (organization_id, conversation_id, run_id)
     before, messages = await fitting_window(connection, *ids, messages, silent=silent)
-    head = await connection.fetchrow(
-        *sql.BEGIN_HEAD.bind(
-            organization_id=organization_id,
-            conversation_id=conversation_id,
-            run_id=run_id,
-            agent_id=run["agent_id"],
-            messages=len(messages),
-            options=options_to_json(options),
-        )
-    )
+    head = await _say(connection, run, messages, options_to_json(options))
     if head is None:
         raise RunCannotBegin(CANCELLED)
+    owned = _owned_run(run, begin_turn(run_id, settings_from_body(head["body"]), before, messages))
+    counted = TokenCounts(head["estimated_tokens"], head["reported_tokens"])
+    return replace(owned, prompt_versions=head["prompt_versions"], recalled=head["first_seq"] - 1, counted=counted)
+
+
+async def _keep_input(connection: Any, run: Mapping[str, Any]) -> None:
+    """Puts what a run was to say into the log, for a run that ends before it began."""
+    organization_id, run_id = run["organization_id"], run["id"]
+    try:
+        # Apart: what cannot be stored must not keep the run from its end.
+        async with connection.transaction():
+            if await connection.fetchval(sql.BEGIN_RUN, organization_id, run_id, run["fence"]) is None:
+                return
+            line = await connection.fetchrow(sql.TAKE_INPUT, organization_id, run["conversation_id"], run_id)
+            if line is not None and (messages := said_in_line(line["input"], run_id)):
+                await _say(connection, run, messages, {})
+    except (LookupError, TypeError, ValueError, AttributeError, asyncpg.DataError):
+        _log.exception("what run %s was to say cannot be kept", run_id)
+
+
+async def _say(
+    connection: Any, run: Mapping[str, Any], messages: Sequence[Message], options: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Stores the first fact of a run whose turn has come; the conversation's head, None when its agent is gone."""
+    ids = {name: run[name] for name in ("organization_id", "conversation_id", "agent_id")} | {"run_id": run["id"]}
+    head: Mapping[str, Any] | None = await connection.fetchrow(
+        *sql.BEGIN_HEAD.bind(**ids, messages=len(messages), options=options)
+    )
+    if head is None:
+        return None
     await connection.execute(
         *sql.FIRST_FACT.bind(
-            organization_id=organization_id,
-            conversation_id=conversation_id,
-            run_id=run_id,
-            agent_id=run["agent_id"],
+            **ids,
             fence=run["fence"],
-            schema_version=SCHEMA_VERSION,
+            schema_version=FIRST_FACT_VERSION,
             settings=head["body"],
+            system_hash=head["system_hash"],
             messages=input_rows(messages),
             log_id=head["log_id"],
             first_seq=head["first_seq"],
         )
     )
-    owned = _owned_run(run, begin_turn(run_id, settings_from_body(head["body"]), before, messages))
-    counted = TokenCounts(head["estimated_tokens"], head["reported_tokens"])
-    return replace(owned, prompt_versions=head["prompt_versions"], recalled=head["first_seq"] - 1, counted=counted)
+    return head
 
 
 async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
@@ -169,12 +219,10 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
     brought = {
         number: [message_from_row(row) for row in group] for number, group in groupby(rows, lambda row: row["fact"])
     }
-    facts = [
-        from_row(row["kind"], row["schema_version"], row["body"], brought.get(row["number"], ()))
-        for row in await connection.fetch(sql.FACTS, *ids)
-    ]
-    first = facts[0]
+    first_row, *rows_after = await connection.fetch(sql.FACTS, *ids)
+    first = _fact(first_row, brought, await _whole_settings(connection, run, first_row["body"]))
     assert isinstance(first, UserSpoke)
+    facts = [first, *(_fact(row, brought, row["body"]) for row in rows_after)]
     before = tuple(message for message in history if message.run_id != run["id"])
     turn = reduce(evolve, facts[1:], begin_turn(run["id"], first.settings, before, first.messages))
     prompt = None if _has_stale_prompt(facts) else await connection.fetchrow(sql.RUN_PROMPT, *ids)
@@ -188,6 +236,18 @@ async def _resume(connection: Any, run: Mapping[str, Any]) -> OwnedRun:
         recalled=head["next_seq"] - 1 - len(rows),
         counted=TokenCounts(head["estimated_tokens"], head["reported_tokens"]),
     )
+
+
+def _fact(row: Mapping[str, Any], brought: Mapping[int, Sequence[Message]], body: dict[str, Any]) -> Fact:
+    return from_row(row["kind"], row["schema_version"], body, brought.get(row["number"], ()))
+
+
+async def _whole_settings(connection: Any, run: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Returns the body of a run's first fact with the system prompt that it names; older ones have it."""
+    if (system_hash := body.get("system_hash")) is None:
+        return body
+    system = await connection.fetchval(sql.SYSTEM_PROMPT, run["organization_id"], run["agent_id"], system_hash)
+    return body | {"settings": body["settings"] | {"system": system or ""}}
 
 
 def _has_stale_prompt(facts: Sequence[Fact]) -> bool:

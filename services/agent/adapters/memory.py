@@ -20,6 +20,8 @@ from services.common.ids import from_public, to_public
 
 # A service that is being restarted is back by then.
 PATIENCE_SECONDS = 30.0
+# A run that goes on waits no longer for the word that its earlier owners are refused.
+FENCE_SECONDS = 2.0
 # What is only helpful is not waited for long.
 RECALL_SECONDS = 5.0
 LONGEST_QUERY = 10_000
@@ -67,6 +69,10 @@ class GrpcMemory:
         )
         response = await call_idempotent(self._memory.ApplyTool, request, timeout=PATIENCE_SECONDS)
         return Return(call.id, call.name, response.tool_return, response.is_error)
+
+    async def fence(self) -> None:
+        """See ports.Memory.fence."""
+        await call_idempotent(self._memory.FenceRun, agent_memory_service_pb2.FenceRunRequest(), timeout=FENCE_SECONDS)
 
     async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
         """See ports.Memory.recall."""

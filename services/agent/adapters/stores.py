@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from services.agent.adapters.agent_directory import PostgresAgentDirectory
 from services.agent.adapters.due_schedules import PostgresDue
+from services.agent.adapters.group_logs import PostgresGroupLogs
 from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.peeks import PostgresPeeks
@@ -15,9 +17,11 @@ from services.agent.adapters.recall.tool import PostgresRecall
 from services.agent.adapters.streams.attaching import PostgresAttaching
 from services.agent.adapters.streams.frames import PostgresFrames
 from services.agent.core.ports import Memory, Recall
+from services.agent.core.ports_agents import AgentDirectory
 from services.agent.core.ports_journal import Journal, Leases, OnBusy
 from services.agent.core.ports_recall import Embedder, VectorStore
 from services.agent.core.ports_streams import BackgroundRuns, FrameStore
+from services.agent.core.tending import TendingLimits
 from services.agent.recall.searching import Search
 from services.agent.resources.access.ports import CredentialStore, TenantEraser, TenantStore
 from services.agent.resources.access.store import PostgresCredentials
@@ -27,7 +31,8 @@ from services.agent.resources.agents.ports import AgentStore, Eraser
 from services.agent.resources.agents.store import PostgresAgents
 from services.agent.resources.callbacks.ports import CallbackLog
 from services.agent.resources.callbacks.store import PostgresCallbackLog
-from services.agent.resources.checkpoints.ports import CheckpointStore
+from services.agent.resources.checkpoints.ports import CheckpointStore, RewindStore
+from services.agent.resources.checkpoints.rewind_store import PostgresRewinds
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
 from services.agent.resources.conversations.eraser import PostgresConversationEraser
 from services.agent.resources.conversations.ports import ConversationEraser, ConversationStore
@@ -37,6 +42,7 @@ from services.agent.resources.devices.ports import DeviceStore
 from services.agent.resources.devices.store import PostgresDevices
 from services.agent.resources.groups.ports import GroupStore
 from services.agent.resources.groups.store import PostgresGroups
+from services.agent.resources.groups.turns import GroupLogs
 from services.agent.resources.identities.ports import IdentityStore
 from services.agent.resources.identities.store import PostgresIdentities
 from services.agent.resources.learned_windows.ports import LearnedWindowStore
@@ -72,6 +78,7 @@ class Stores:
     journal: Journal
     peeks: Peeks
     leases: Leases
+    directory: AgentDirectory
     frames: FrameStore
     attaching: BackgroundRuns
     recall: Recall
@@ -83,8 +90,10 @@ class Stores:
     conversations: ConversationStore
     identities: IdentityStore
     groups: GroupStore
+    group_logs: GroupLogs
     learned_windows: LearnedWindowStore
     checkpoints: CheckpointStore
+    rewinds: RewindStore
     templates: TemplateStore
     transfers: TransferStore
     history: History
@@ -117,6 +126,7 @@ def postgres_stores(
     on_busy: OnBusy | None = None,
     beats: OwnConnection | None = None,
     search_settings: SearchSettings = STANDARD,
+    tending: TendingLimits | None = None,
 ) -> Stores:
     """Stores for a new replica: the turn path on the pool, of `open_agent_pool`, all else on the engine.
 
@@ -125,11 +135,12 @@ def postgres_stores(
     """
     worker_id = uuid7()
     search = Search(PostgresRankings(pool), embedder, search_settings)
-    journal = PostgresJournal(pool, worker_id, on_busy=on_busy)
+    journal = PostgresJournal(pool, worker_id, on_busy=on_busy, tending=tending)
     return Stores(
         journal=journal,
         peeks=PostgresPeeks(pool),
         leases=PostgresLeases(pool, worker_id, beats),
+        directory=PostgresAgentDirectory(pool),
         frames=PostgresFrames(pool),
         attaching=PostgresAttaching(pool),
         recall=PostgresRecall(search),
@@ -141,8 +152,10 @@ def postgres_stores(
         conversations=PostgresConversations(pool, engine),
         identities=PostgresIdentities(engine),
         groups=PostgresGroups(engine),
+        group_logs=PostgresGroupLogs(pool),
         learned_windows=PostgresLearnedWindows(pool),
         checkpoints=PostgresCheckpoints(pool),
+        rewinds=PostgresRewinds(pool),
         templates=PostgresTemplates(pool, engine),
         transfers=PostgresTransfers(pool),
         history=PostgresHistory(engine),

@@ -30,7 +30,8 @@ PATIENCE_SECONDS = 30.0
 EXECUTION_SECONDS = 600.0
 CANCEL_SECONDS = 2.0
 SHIPPED_SECONDS = 30.0
-_WITHOUT_SANDBOX = frozenset({"external_mcp", "letta_builtin"})
+_BUILT_IN = "letta_builtin"
+_WITHOUT_SANDBOX = frozenset({"external_mcp", _BUILT_IN})
 # Types of tools whose code may call Loci, and the one built-in tool.
 _CALLERS = frozenset({"custom", "external_langchain", "external_composio"})
 _CALLING_TOOL = "run_code_with_tools"
@@ -104,6 +105,7 @@ class GrpcTools:
             step_id=to_public("step", site.step_id) if site.step_id else "",
             agent_state_json=agent_state,
             client_token=self._client_token(tool, site),
+            agent_tool_ids=_tools_of_agent(tool, site),
         )
         response = await call_idempotent(self._execution.ExecuteTool, request, timeout=EXECUTION_SECONDS)
         return _tool_result(call, tool, response.receipt)
@@ -117,6 +119,10 @@ class GrpcTools:
             # A memory tool, or a call that was never begun.
             return
 
+    async def fence(self) -> None:
+        """See ports.Tools.fence."""
+        await call_idempotent(self._execution.FenceRun, execution_service_pb2.FenceRunRequest(), timeout=CANCEL_SECONDS)
+
     def _client_token(self, tool: ToolInfo, site: CallSite) -> str:
         """Returns what the tool may call Loci with: for this tenant and within this run, whose chain a nested run
         continues.
@@ -129,6 +135,11 @@ class GrpcTools:
             longest = min(longest, max(1.0, site.deadline - time.time()))
         token = self._signer.signed(context, lifetime=longest).token
         return RUN_TOKEN_PREFIX + base64.urlsafe_b64encode(token).rstrip(b"=").decode()
+
+
+def _tools_of_agent(tool: ToolInfo, site: CallSite) -> list[str]:
+    tool_ids = site.settings.tool_ids if tool.tool_type == _BUILT_IN else ()
+    return [to_public("tool", tool_id) for tool_id in tool_ids]
 
 
 def _info(tool: tool_pb2.Tool) -> ToolInfo:

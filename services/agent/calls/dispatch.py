@@ -9,8 +9,10 @@ from typing import Protocol
 
 from services.agent.calls.block_edits import apply_edits
 from services.agent.core.calls.offers import SENT
+from services.agent.core.groups.words import GROUP_TOOL
 from services.agent.core.messages import Call, Return
 from services.agent.core.ports import AgentStates, CallSite, Memory, Recall, ToolInfo, ToolResult, Tools
+from services.agent.core.ports_agents import AgentCalls
 from services.agent.core.window.sizes import storable_return
 from services.common.errors import Cancelled, DeadlineExceeded, LociError, Unavailable
 
@@ -19,6 +21,7 @@ SPEAKING_TOOLS = frozenset({"send_message"})
 MEMORY_TYPES = frozenset(
     {"letta_core", "letta_memory_core", "letta_sleeptime_core", "letta_voice_sleeptime_core", "letta_files_core"}
 )
+AGENT_TYPE = "letta_multi_agent_core"
 # Its error is its answer.
 _REMOTE = "external_mcp"
 _UNKNOWN = "It may or may not have taken effect."
@@ -40,6 +43,9 @@ class ToolRunners(Protocol):
 
     @property
     def states(self) -> AgentStates: ...
+
+    @property
+    def agents(self) -> AgentCalls: ...
 
 
 async def run_calls(
@@ -113,6 +119,8 @@ def no_answer(call: Call, error: LociError) -> Return:
 async def _execute_by_type(call: Call, site: CallSite, tool: ToolInfo, runners: ToolRunners) -> ToolResult:
     if tool.tool_type in MEMORY_TYPES:
         return _cut(ToolResult(await _run_own_tool(call, site, runners)), tool)
+    if tool.tool_type in (AGENT_TYPE, GROUP_TOOL):
+        return _cut(ToolResult(await runners.agents.call(call, site)), tool)
     if not tool.takes_agent_state:
         return _cut(await runners.tools.execute(tool, call, site), tool)
     state = await runners.states.of(site)

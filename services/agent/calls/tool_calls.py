@@ -10,11 +10,14 @@ from uuid import UUID
 
 from services.agent.calls import dispatch
 from services.agent.calls.model_calls import StepMeasures, TurnContext
+from services.agent.core.calls.offers import with_group_tools
 from services.agent.core.calls.replies import restore_thoughts
 from services.agent.core.calls.tool_plans import Plan, in_order, plan, plan_without_tools
 from services.agent.core.facts import RunTools, ToolsReturned
+from services.agent.core.groups.policy import ASK_MEMBERS
 from services.agent.core.messages import Call, Message, Return, storable_part
 from services.agent.core.ports import CallSite, ToolInfo
+from services.agent.core.ports_agents import AGENT_TOOLS
 from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.turn import Turn, step_id
 from services.agent.core.window.context import UNANSWERED, fully_seen_ids
@@ -54,9 +57,23 @@ class ToolCalls:
         self._returned = {}
         return self._fact(turn, action, returns)
 
+    async def fence(self) -> None:
+        """Has whoever runs calls refuse those that an earlier owner of the run still asks for.
+
+        A service that does not answer does not hold the run up: it can hardly act, and the keys of calls hold.
+        """
+        telling = {"memory": self._runners.memory.fence(), "the tool runner": self._runners.tools.fence()}
+        told = await asyncio.gather(*telling.values(), return_exceptions=True)
+        for name, error in zip(telling, told, strict=True):
+            if isinstance(error, LociError):
+                _log.warning("%s does not know who drives run %s: %s", name, self._owned.run_id, error.message)
+            elif error is not None:
+                raise error
+
     async def interrupt(self, turn: Turn, action: RunTools) -> ToolsReturned | None:
         """Kills what runs in sandboxes. What has returned by then is kept; None when nothing has."""
-        await asyncio.gather(*map(self._cancel, action.calls))
+        site = self._site(turn, action)
+        await asyncio.gather(*(self._cancel(call, site) for call in action.calls))
         if not self._returned:
             return None
         known = {place: call for place, call in enumerate(self._plan.calls) if isinstance(call, Return)}
@@ -76,11 +93,13 @@ class ToolCalls:
             attached = await self._context.tools
         except LociError as error:
             return plan_without_tools(turn, action, partial(dispatch.no_answer, error=error)), ()
-        return plan(turn, action, attached), attached
+        return plan(turn, action, attached), with_group_tools(attached, turn.settings)
 
-    async def _cancel(self, call: Call) -> None:
+    async def _cancel(self, call: Call, site: CallSite) -> None:
         try:
             async with asyncio.timeout(CANCEL_SECONDS):
+                if call.name in AGENT_TOOLS or call.name == ASK_MEMBERS:
+                    await self._runners.agents.cancel(call, site)
                 await self._runners.tools.cancel(call.key)
         except TimeoutError:
             _log.warning("call %s is being cancelled still", call.key)

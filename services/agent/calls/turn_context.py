@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import TypeVar
 
 from services.agent.calls.model_calls import TurnContext
 from services.agent.core.calls.refused_pictures import RefusedPictures
@@ -9,6 +10,8 @@ from services.agent.core.ports import Memory, MemoryView, Tools
 from services.agent.core.ports_journal import OwnedRun
 from services.agent.core.prompt.system_prompt import recall_query
 from services.common.errors import LociError
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -20,8 +23,13 @@ def turn_context(
     view: "asyncio.Future[MemoryView] | None" = None,
     pictures: RefusedPictures | None = None,
 ) -> TurnContext:
-    """Asks for all of it at once; `view`: where memory was asked before, `pictures`: what the process knows of them."""
+    """Asks for all of it at once; `view`: where memory was asked before, `pictures`: what the process knows of them.
+
+    A group's run asks no model, and for nothing.
+    """
     settings = owned.turn.settings
+    if settings.options.group is not None:
+        return TurnContext(_known(MemoryView()), _known(()))
     if view is None:
         view = asyncio.ensure_future(memory.view(owned.agent_id, owned.conversation_id))
     described = asyncio.ensure_future(tools.describe(settings.tool_ids))
@@ -30,6 +38,12 @@ def turn_context(
         recalled = asyncio.ensure_future(_recall(memory, owned, query))
     known = RefusedPictures() if pictures is None else pictures
     return TurnContext(view, described, recalled, owned.prompt, owned.counted, pictures=known)
+
+
+def _known(value: T) -> "asyncio.Future[T]":
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    future.set_result(value)
+    return future
 
 
 async def _recall(memory: Memory, owned: OwnedRun, query: str) -> tuple[str, ...]:

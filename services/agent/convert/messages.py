@@ -74,7 +74,9 @@ def delta_to_proto(event: Delta, run_id: UUID) -> message_pb2.Message:
     wire = message_pb2.Message(
         id=to_public("message", delta_id(event.message_id, event.part)),
         date=timestamp(datetime.now(UTC)),
+        name=event.name,
         otid=event.otid,
+        sender_id=event.sender_id,
         step_id=to_public("step", event.step_id),
         run_id=to_public("run", run_id),
         seq_id=event.sequence,

@@ -16,6 +16,7 @@ LONGEST_TOOL_NAME = 64
 MOST_LOGPROBS = 20
 MOST_STOPS = 16
 LONGEST_VIEW = 4_096
+_OF_ONE = ("override_model", "override_system", "client_tools", "client_skills", "instructions", "response_format_json")
 
 
 def options_from_proto(turn: wire.TurnRequest) -> Options:
@@ -54,6 +55,12 @@ def options_from_proto(turn: wire.TurnRequest) -> Options:
         stop=stops,
         instructions=storable(options.instructions),
     )
+
+
+def check_round(options: wire.TurnOptions) -> None:
+    """Raises InvalidArgument (MESSAGE_INVALID) for options that are about one agent: a group's round is of several."""
+    for name in _OF_ONE:
+        _check(not getattr(options, name), f"a round of a group takes no {name}; set it on the group's agents")
 
 
 def compaction_from_proto(text: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, assert_never
 from uuid import UUID
@@ -131,7 +131,7 @@ def end_to_proto(event: Ended) -> message_service_pb2.TurnEnd:
     end = message_service_pb2.TurnEnd(
         run=run,
         stop_reason=run.stop_reason,
-        usage=usage_to_proto(event.usage, event.steps, event.context_tokens),
+        usage=usage_to_proto(event.usage, event.steps, event.context_tokens, event.run_ids),
     )
     if event.failure is not None:
         end.error.CopyFrom(_failure(event.failure))
@@ -176,7 +176,9 @@ def run_to_proto(run: RunView) -> run_pb2.Run:
     return wire
 
 
-def usage_to_proto(usage: Usage, steps: int, context_tokens: int | None) -> message_service_pb2.TurnUsage:
+def usage_to_proto(
+    usage: Usage, steps: int, context_tokens: int | None, run_ids: Iterable[UUID] = ()
+) -> message_service_pb2.TurnUsage:
     """Returns tokens of a run."""
     return message_service_pb2.TurnUsage(
         completion_tokens=usage.completion_tokens,
@@ -187,6 +189,7 @@ def usage_to_proto(usage: Usage, steps: int, context_tokens: int | None) -> mess
         cache_write_tokens=usage.cache_write_tokens,
         reasoning_tokens=usage.reasoning_tokens,
         context_tokens=context_tokens,
+        run_ids=[to_public("run", run_id) for run_id in run_ids],
     )
 
 

@@ -14,6 +14,7 @@ from services.agent.core.facts import (
     ContextOverflowed,
     Fact,
     Failure,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Reminded,
@@ -39,6 +40,9 @@ class Delta:
     step_id: UUID
     otid: str
     part: Part
+    # Who says it, where that is not the run's own agent.
+    name: str | None = None
+    sender_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,9 @@ class Ended:
     outputs: tuple[Mapping[str, Any], ...] = ()
     # The run of the same conversation whose turn it now is, with the replica that shall drive it.
     successor: tuple[UUID, UUID | None] | None = None
+    # Runs that it began in the background, and those of them whose turn it is, as `successor`.
+    run_ids: tuple[UUID, ...] = ()
+    begun: tuple[tuple[UUID, UUID | None], ...] = ()
 
 
 # Events that are never stored.
@@ -121,7 +128,12 @@ def first_sequence(fence: int) -> int:
 def frames(fact: Fact) -> int:
     """Returns how many events a fact is shown as; the input is not shown."""
     match fact:
-        case ModelReplied(message=message) | ToolsReturned(message=message) | Compacted(summary=Message() as message):
+        case (
+            ModelReplied(message=message)
+            | ToolsReturned(message=message)
+            | MemberSpoke(message=message)
+            | Compacted(summary=Message() as message)
+        ):
             return len(pieces(message))
         case RunEnded():
             return 1

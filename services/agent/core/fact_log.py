@@ -11,6 +11,8 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from services.agent.core.facts import (
+    FACT_VERSION,
+    FIRST_FACT_VERSION,
     SCHEMA_VERSION,
     ClientSkill,
     ClientTool,
@@ -18,6 +20,7 @@ from services.agent.core.facts import (
     ContextOverflowed,
     Fact,
     Failure,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Options,
@@ -29,8 +32,11 @@ from services.agent.core.facts import (
     Usage,
     UserSpoke,
 )
+from services.agent.core.groups.words import ENDING
 from services.agent.core.messages import Message
+from services.agent.core.releases import NewerRelease
 from services.agent.core.rules.rule_json import rules_from_json, rules_to_json
+from services.agent.core.rules.tool_rules import ExitLoop
 from services.agent.core.window.compaction import CompactionStats, Trigger
 
 # The settings that a fact holds; the rest of them are the request's options.
@@ -38,14 +44,10 @@ _STORED = tuple(each.name for each in fields(Settings) if each.name != "options"
 _USAGE = tuple(each.name for each in fields(Usage))
 
 
-class NewerRelease(ValueError):
-    """It was written by a newer release: a replica of that can read it."""
-
-
 def to_row(fact: Fact) -> tuple[str, int, dict[str, Any]]:
     """Returns kind, schema version and body."""
     kind, body = _kind_and_body(fact)
-    return kind, SCHEMA_VERSION, body
+    return kind, FIRST_FACT_VERSION if isinstance(fact, UserSpoke) else FACT_VERSION, body
 
 
 def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Sequence[Message]) -> Fact:
@@ -81,12 +83,21 @@ def from_row(kind: str, schema_version: int, body: dict[str, Any], messages: Seq
             )
         case "tools_returned":
             return ToolsReturned(body["step"], messages[0], body.get("invalid", False))
+        case "member_spoke":
+            return MemberSpoke(
+                body["step"],
+                UUID(body["agent_id"]),
+                messages[0] if messages else _reply_without_parts(body),
+                Usage(**body["usage"]),
+                body["chosen"],
+                body["problem"],
+            )
         case "reminded":
             return Reminded(messages[0])
         case "run_ended":
             failure = body["failure"]
             return RunEnded(StopReason(body["stop_reason"]), None if failure is None else failure_from_json(failure))
-    raise ValueError(f"no fact is called {kind!r}")
+    raise NewerRelease(f"no fact is called {kind!r} in this release")
 
 
 def settings_to_json(settings: Settings) -> dict[str, Any]:
@@ -98,21 +109,31 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_from_body(body: Mapping[str, Any]) -> Settings:
-    """Returns the settings in the body of a run's first fact; what the request's options say wins."""
-    stored = dict(body["settings"])
+    """Returns the settings in the body of a run's first fact; what the request's options say wins. Where the system
+    prompt is only named it is empty.
+
+    Raises NewerRelease.
+    """
+    stored = {"system": ""} | body["settings"]
     # The first release had the step limit among the settings, and no options.
     old = {"max_steps": stored.pop("max_steps")} if "max_steps" in stored else {}
     options = options_from_json(body.get("options", old))
     stored |= {
         "tool_ids": tuple(UUID(tool_id) for tool_id in stored["tool_ids"]),
-        "tool_rules": rules_from_json(stored.get("tool_rules", [])),
+        "tool_rules": (
+            *rules_from_json(stored.get("tool_rules", [])),
+            *(ExitLoop(tool.name) for tool in options.group_tools if tool.name in ENDING),
+        ),
         "options": options,
     }
     overrides = {"model": options.model, "system": options.system, "response_format": options.response_format}
     # Of another model's window no more is used than of the agent's own, nor than was learned of it.
     window = min(stored["context_window_limit"], options.context_window_limit or 2**31)
     present = {name: value for name, value in overrides.items() if value is not None}
-    return Settings(**stored | present | {"context_window_limit": window})
+    try:
+        return Settings(**stored | present | {"context_window_limit": window})
+    except TypeError as error:
+        raise NewerRelease(f"a setting is one that this release does not know: {error}") from error
 
 
 def options_to_json(options: Options) -> dict[str, Any]:
@@ -120,22 +141,26 @@ def options_to_json(options: Options) -> dict[str, Any]:
     usual = Options()
     changed = {each.name: getattr(options, each.name) for each in fields(Options)}
     changed = {name: value for name, value in changed.items() if value != getattr(usual, name)}
-    for name in ("client_tools", "client_skills"):
+    for name in ("client_tools", "client_skills", "group_tools"):
         if name in changed:
             changed[name] = [asdict(one) for one in changed[name]]
     return {"max_steps": options.max_steps} | changed
 
 
 def options_from_json(stored: Mapping[str, Any]) -> Options:
-    """Returns a request's options from their stored form."""
+    """Returns a request's options from their stored form. Raises NewerRelease."""
     values = dict(stored)
-    if "client_tools" in values:
-        values["client_tools"] = tuple(ClientTool(**one) for one in values["client_tools"])
+    for name in ("client_tools", "group_tools"):
+        if name in values:
+            values[name] = tuple(ClientTool(**one) for one in values[name])
     if "client_skills" in values:
         values["client_skills"] = tuple(ClientSkill(**one) for one in values["client_skills"])
     if "stop" in values:
         values["stop"] = tuple(values["stop"])
-    return Options(**values)
+    try:
+        return Options(**values)
+    except TypeError as error:
+        raise NewerRelease(f"an option is one that this release does not know: {error}") from error
 
 
 def usage_to_json(usage: Usage) -> dict[str, int]:
@@ -175,6 +200,16 @@ def _kind_and_body(fact: Fact) -> tuple[str, dict[str, Any]]:
             return "tools_returned", {"step": fact.step} | ({"invalid": True} if fact.invalid else {})
         case Reminded():
             return "reminded", {}
+        case MemberSpoke():
+            return "member_spoke", {
+                "step": fact.step,
+                "agent_id": str(fact.agent_id),
+                "usage": usage_to_json(fact.usage),
+                "chosen": fact.chosen,
+                "problem": fact.problem,
+                "message_id": str(fact.message.id),
+                "at": fact.message.created_at.isoformat(),
+            }
         case RunEnded():
             failure = None if fact.failure is None else failure_to_json(fact.failure)
             return "run_ended", {"stop_reason": fact.stop_reason.value, "failure": failure}

@@ -6,12 +6,14 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
-from services.agent.core.messages import Call, Message
+from services.agent.core.messages import Call, Decision, Message, Return, Text
 from services.agent.core.rules.tool_rules import ToolRule
 from services.agent.core.window.compaction import CompactionStats, Trigger
 from services.common.core.file_limits import file_limits
 
-SCHEMA_VERSION = 2
+# What this release reads, and what it writes: of a run's first fact, which names its system prompt, and of the others.
+SCHEMA_VERSION = FIRST_FACT_VERSION = 3
+FACT_VERSION = 2
 
 
 class StopReason(StrEnum):
@@ -102,6 +104,15 @@ class Options:
     stop: tuple[str, ...] = ()
     # Added to the prompt of this request.
     instructions: str = ""
+    # Agents that wrote to one another until this one was written to.
+    hops: int = 0
+    # It tends another agent's memory, so nobody tends what it says.
+    tends: bool = False
+    # The group whose round it is; see groups/plan.py.
+    group: Mapping[str, Any] | None = None
+    # For who speaks in a group: the tools that it has for this turn, and the UUIDs of the members by name.
+    group_tools: tuple[ClientTool, ...] = ()
+    group_members: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_silent(options: Options, messages: Sequence[object]) -> bool:
@@ -130,6 +141,7 @@ class Settings:
     max_files_open: int | None = None
     per_file_view_window_char_limit: int | None = None
     agent_name: str = ""
+    enable_sleeptime: bool = False
     options: Options = Options()
 
     @property
@@ -236,6 +248,27 @@ class Reminded:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberSpoke:
+    """A member of the group had its turn, a run of its own; `message` is what it said, without parts if nothing, and
+    those of its calls that wait for the client.
+
+    chosen: the name that it chose, to speak next. problem: why it could not speak, as a sentence.
+    """
+
+    step: int
+    agent_id: UUID
+    message: Message
+    usage: Usage
+    chosen: str = ""
+    problem: str = ""
+
+    @property
+    def text(self) -> str:
+        """All that it said."""
+        return "\n".join(part.text for part in self.message.parts if isinstance(part, Text))
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The run's last fact."""
 
@@ -243,7 +276,17 @@ class RunEnded:
     failure: Failure | None = None
 
 
-Fact = UserSpoke | ModelReplied | ModelFailed | ContextOverflowed | Compacted | ToolsReturned | Reminded | RunEnded
+Fact = (
+    UserSpoke
+    | ModelReplied
+    | ModelFailed
+    | ContextOverflowed
+    | Compacted
+    | ToolsReturned
+    | Reminded
+    | MemberSpoke
+    | RunEnded
+)
 
 # Actions -----------------------------------------------------------------------------------------------
 
@@ -280,6 +323,19 @@ class Remind:
 
 
 @dataclass(frozen=True, slots=True)
+class Speak:
+    """Let a member of the group speak, as turn number `step` of the run; `tool`: that of groups/ that it has.
+
+    `answers`: those of the client to calls of the member that wait, with which it goes on.
+    """
+
+    step: int
+    agent_id: UUID
+    tool: str = ""
+    answers: tuple[Decision | Return, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """End the run."""
 
@@ -287,4 +343,4 @@ class Finish:
     failure: Failure | None = None
 
 
-Action = CallModel | RunTools | Compact | Remind | Finish
+Action = CallModel | RunTools | Compact | Remind | Speak | Finish

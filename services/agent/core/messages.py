@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, Literal, TypeVar, assert_never
 from uuid import UUID, uuid5
 
+from services.agent.core.releases import NewerRelease
 from services.common.core.storable import storable
 
 # approval: a client's answers to calls that waited; summary: what stands for messages that were compacted.
@@ -236,8 +237,13 @@ def parts_to_json(parts: Iterable[Part]) -> list[dict[str, Any]]:
 
 
 def parts_from_json(stored: Iterable[dict[str, Any]]) -> tuple[Part, ...]:
-    """Parts from their stored form. Raises KeyError for a kind that this release does not know."""
+    """Returns parts from their stored form. Raises NewerRelease for what this release does not know."""
     return tuple([_part_from_json(part) for part in stored])
+
+
+def readable_parts(stored: Iterable[dict[str, Any]]) -> tuple[Part, ...]:
+    """Returns parts from their stored form, with a sentence in the place of what this release does not know."""
+    return tuple([_readable_part(part) for part in stored])
 
 
 _TYPES: dict[str, type[Part]] = {
@@ -250,6 +256,7 @@ _TYPES: dict[str, type[Part]] = {
     "decision": Decision,
 }
 _NAMES = {part_type: name for name, part_type in _TYPES.items()}
+_UNKNOWN = "[Here was a part of type {!r}, which this release does not know.]"
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
@@ -262,11 +269,21 @@ def _part_to_json(part: Part) -> dict[str, Any]:
 
 def _part_from_json(stored: dict[str, Any]) -> Part:
     values = stored.copy()
-    part_type = _TYPES[values.pop("type")]
-    if part_type is Return:
-        values["stdout"], values["stderr"] = tuple(values.get("stdout", ())), tuple(values.get("stderr", ()))
-        values["images"] = parts_from_json(values.get("images", ()))
-    return part_type(**values)
+    try:
+        part_type = _TYPES[values.pop("type")]
+        if part_type is Return:
+            values["stdout"], values["stderr"] = tuple(values.get("stdout", ())), tuple(values.get("stderr", ()))
+            values["images"] = parts_from_json(values.get("images", ()))
+        return part_type(**values)
+    except (KeyError, TypeError) as error:
+        raise NewerRelease(f"a part of a message is of a kind that this release does not know: {error!r}") from error
+
+
+def _readable_part(stored: dict[str, Any]) -> Part:
+    try:
+        return _part_from_json(stored)
+    except NewerRelease:
+        return Text(_UNKNOWN.format(stored.get("type")))
 
 
 def _clean(value: Any) -> Any:

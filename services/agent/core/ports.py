@@ -183,6 +183,10 @@ class Memory(Protocol):
         """
         ...
 
+    async def fence(self) -> None:
+        """Has it refuse what earlier owners of the current run ask for. Raises LociError."""
+        ...
+
     async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
         """Returns the passages of the agent's archives that fit the query best. Raises LociError."""
         ...
@@ -223,7 +227,11 @@ class Tools(Protocol):
         ...
 
     async def cancel(self, call_key: str) -> None:
-        """Kills the execution of a call, if there is one."""
+        """Kills the execution of a call; one that comes later is not run."""
+        ...
+
+    async def fence(self) -> None:
+        """Has them refuse what earlier owners of the current run ask for. Raises LociError."""
         ...
 
 

@@ -106,6 +106,9 @@ class CommitResult:
     completed_at: datetime | None = None
     successor: tuple[UUID, UUID | None] | None = None
     declined: bool = False
+    # Runs that tend the agent's memory, and those of them whose turn it is.
+    run_ids: tuple[UUID, ...] = ()
+    begun: tuple[Successor, ...] = ()
 
 
 class Fenced(Exception):
@@ -256,10 +259,25 @@ class Leases(Protocol):
         """Takes a run of this replica that nobody drives."""
         ...
 
+    async def adopt(self, organization_id: UUID, run_id: UUID, fence: int) -> Mapping[str, Any] | None:
+        """Takes a run from the replica that has it under this fence."""
+        ...
+
     async def load(self, run: Mapping[str, Any]) -> OwnedRun:
         """Returns a claimed run with its turn. Raises OwnershipLost, RunCannotBegin, NewerRelease."""
         ...
 
-    async def give_up(self, run: Mapping[str, Any], failure: Failure) -> Successor | None:
-        """Ends a claimed run that cannot be driven. Returns the next in line, if there is one."""
+    async def hand_back(self, run: Mapping[str, Any]) -> None:
+        """Gives a run that this replica cannot read to those that have not refused it yet."""
+        ...
+
+    async def wait_in_line(self, run: Mapping[str, Any]) -> Successor | None:
+        """Puts a background run that finds calls waiting for the client back into its line. Returns who is next."""
+        ...
+
+    async def give_up(self, run: Mapping[str, Any], failure: Failure, *, keeps_input: bool = True) -> Successor | None:
+        """Ends a claimed run that cannot be driven. Returns the next in line, if there is one.
+
+        What it was to say is put into the log if it has not begun, unless its client is told and says it again.
+        """
         ...

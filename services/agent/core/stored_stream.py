@@ -28,6 +28,8 @@ class DeltaFrame:
     otid: str
     part: Part
     texts: list[str]
+    name: str | None = None
+    sender_id: str | None = None
 
     @property
     def last(self) -> int:
@@ -41,7 +43,8 @@ class DeltaFrame:
         if start >= stop:
             return None
         part = _with_text(self.part, "".join(self.texts[start:stop]))
-        return Delta(self.first + stop - 1, self.message_id, self.step_id, self.otid, part)
+        place = self.first + stop - 1
+        return Delta(place, self.message_id, self.step_id, self.otid, part, self.name, self.sender_id)
 
     def take(self, delta: Delta) -> bool:
         """Appends a delta that is the next of the same piece; False for another, and after the beginning of a call."""
@@ -133,7 +136,8 @@ class Tail:
 def delta_frame(delta: Delta) -> DeltaFrame:
     """Returns a frame of one delta."""
     part = _with_text(delta.part, "")
-    return DeltaFrame(delta.sequence, delta.message_id, delta.step_id, delta.otid, part, [_text(delta.part)])
+    ids = (delta.message_id, delta.step_id, delta.otid)
+    return DeltaFrame(delta.sequence, *ids, part, [_text(delta.part)], delta.name, delta.sender_id)
 
 
 def frames_to_json(frames: Iterable[Frame]) -> list[dict[str, Any]]:
@@ -150,6 +154,8 @@ def _to_json(frame: Frame) -> dict[str, Any]:
     match frame:
         case DeltaFrame():
             ids = {"message": frame.message_id, "step": frame.step_id, "otid": frame.otid}
+            if frame.name is not None:
+                ids |= {"name": frame.name, "sender": frame.sender_id}
             return {"at": frame.first, **ids, "part": parts_to_json((frame.part,))[0], "texts": frame.texts}
         case Abandoned():
             void = {"message": frame.message_id, "attempt": frame.attempt}
@@ -169,7 +175,8 @@ def _from_json(stored: dict[str, Any], run_id: UUID) -> Frame:
         sizes = seen["tokens"], seen["window"], seen["messages"]
         return Compacting(at, run_id, step_id, Trigger(seen["trigger"]), *sizes)
     [part] = parts_from_json((stored["part"],))
-    return DeltaFrame(at, UUID(stored["message"]), step_id, stored["otid"], part, stored["texts"])
+    who = (stored.get("name"), stored.get("sender"))
+    return DeltaFrame(at, UUID(stored["message"]), step_id, stored["otid"], part, stored["texts"], *who)
 
 
 def _text(part: Part) -> str:

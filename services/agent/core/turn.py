@@ -14,6 +14,11 @@ facts and asks `decide` again: nothing else is needed to go on.
                      +-> ContextOverflowed -> Compact -> Compacted -> CallModel ...
                      `-> ModelFailed -> Finish(llm_api_error ...)
 
+In a group's run (groups/) members speak instead of a model:
+
+    UserSpoke -> Speak -> MemberSpoke -+-> Speak ... -> Finish(end_turn)
+                                       `-> Finish(requires_approval)
+
 An interruption (cancel, deadline) is not a fact but a flag read with each stored fact; it turns the next action
 into Finish.
 """
@@ -35,6 +40,7 @@ from services.agent.core.facts import (
     Fact,
     Failure,
     Finish,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Remind,
@@ -43,12 +49,15 @@ from services.agent.core.facts import (
     RunStatus,
     RunTools,
     Settings,
+    Speak,
     StopReason,
     ToolsReturned,
     Usage,
     UserSpoke,
 )
-from services.agent.core.messages import Call, Message, Text, calls_of
+from services.agent.core.groups.plan import GroupPlan, plan_from_json
+from services.agent.core.groups.policy import go_on, next_speaker, spoken_before
+from services.agent.core.messages import Call, Message, Text, calls_of, gated_calls
 from services.agent.core.policy import POLICIES
 from services.agent.core.rules.tool_rules import ExecutedCall
 from services.agent.core.window.compaction import Buffer, Mode, Trigger, is_due
@@ -84,6 +93,8 @@ class Turn:
     context_tokens: int | None = None
     # Log probabilities and token ids of each reply, where they were asked for.
     outputs: tuple[Mapping[str, Any], ...] = ()
+    # In a group: who had a turn of this round, in order, also in the runs that this one continues.
+    spoke: tuple[MemberSpoke, ...] = ()
     ended: RunEnded | None = None
 
     @property
@@ -107,6 +118,8 @@ def decide(turn: Turn) -> Action:
     """Returns what to do now. Not to be asked once the turn has ended."""
     if (stopped := turn.interruption or turn.failure) is not None:
         return Finish(stopped.stop_reason, _unless_cancelled(stopped))
+    if turn.settings.options.group is not None:
+        return _next_in_group(turn, plan_from_json(turn.settings.options.group))
     if turn.overflow is not None:
         return Compact(Trigger.CONTEXT_WINDOW_EXCEEDED)
     if turn.settings.options.compact is not None:
@@ -132,6 +145,8 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
             turn = replace(turn, settings=settings, history=before + messages)
             if pending is None:
                 return turn
+            if settings.options.group is not None:
+                return replace(turn, reply=_of_earlier_run(pending), spoke=spoken_before(before))
             return replace(turn, reply=_of_earlier_run(pending), called=calls_before(before))
         case ModelReplied(message=message):
             return replace(
@@ -167,6 +182,16 @@ def evolve(turn: Turn, fact: Fact) -> Turn:
             return replace(turn, history=(*turn.history, message), attempt=1, returned=fact, called=called)
         case Reminded(message=message):
             return replace(turn, history=(*turn.history, message), reply=None, returned=None)
+        case MemberSpoke(message=message):
+            return replace(
+                turn,
+                history=turn.history + ((message,) if message.parts else ()),
+                step=fact.step,
+                # What waits for the client is dealt with as what an agent's own model replied.
+                reply=_of_earlier_run(message) if gated_calls(message) else None,
+                usage=add_usage(turn.usage, fact.usage),
+                spoke=(*turn.spoke, fact),
+            )
         case RunEnded():
             return replace(turn, ended=fact)
     assert_never(fact)
@@ -214,7 +239,7 @@ def next_fact(turn: Turn) -> Fact | None:
             return RunEnded(stop_reason, failure)
         case Remind():
             return reminder(turn, action)
-        case CallModel() | RunTools() | Compact():
+        case CallModel() | RunTools() | Compact() | Speak():
             return None
     assert_never(action)
 
@@ -246,6 +271,16 @@ def add_usage(total: Usage, more: Usage) -> Usage:
         _add(total.cache_write_tokens, more.cache_write_tokens),
         _add(total.reasoning_tokens, more.reasoning_tokens),
     )
+
+
+def _next_in_group(turn: Turn, plan: GroupPlan) -> Speak | Finish:
+    step = turn.step + 1
+    if turn.reply is not None:
+        answers = find_answers(turn.history, turn.reply.message)
+        waits = waiting_calls(turn.pending, answers)
+        return Finish(StopReason.REQUIRES_APPROVAL) if waits else go_on(plan, turn.reply.message, answers, step)
+    before = [message for message in turn.history if message.run_id != turn.run_id]
+    return next_speaker(plan, before, turn.spoke, step=step, most=turn.settings.options.max_steps)
 
 
 def _add(one: int | None, other: int | None) -> int | None:

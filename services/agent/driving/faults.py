@@ -2,8 +2,8 @@
 
 import asyncpg
 
-from services.agent.core.fact_log import NewerRelease
 from services.agent.core.ports import PeerLost
+from services.agent.core.releases import NewerRelease
 from services.common.errors import Aborted, Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable
 
 # What is away or busy now: a database, a connection, a peer; and what another replica may be able to read.

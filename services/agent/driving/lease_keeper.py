@@ -14,9 +14,11 @@ from typing import Any
 from uuid import UUID
 
 from services.agent.core.facts import Failure, StopReason
-from services.agent.core.ports_journal import Leases, OwnershipLost, RunCannotBegin
+from services.agent.core.ports_journal import Leases, OwnershipLost, RunCannotBegin, Successor
 from services.agent.core.ports_streams import Notice, Notifier
+from services.agent.core.releases import NewerRelease
 from services.agent.core.turn import CANCELLED
+from services.agent.driving.isolation import SUSPECT_CLAIMS, Isolation
 from services.agent.driving.worker import MOST_FAULTS, Worker
 
 BEAT_SECONDS = 0.5
@@ -34,7 +36,15 @@ MOST_OWNERS = 20
 _GIVEN_UP = Failure(
     StopReason.ERROR,
     "internal_error",
-    f"The run was taken over {MOST_OWNERS} times and got no further, so it was given up. Send the message again.",
+    f"The run was taken over {MOST_OWNERS} times and got no further, so it was given up. What was said is in the "
+    "conversation; send a message to go on from there.",
+    reason="RUN_GIVEN_UP",
+)
+_UNREAD = Failure(
+    StopReason.ERROR,
+    "internal_error",
+    "The run was made by a newer release of Loci, and no replica of that took it until its time limit. What was said "
+    "is in the conversation; send a message to go on from there.",
     reason="RUN_GIVEN_UP",
 )
 _FAULTY = Failure(
@@ -51,11 +61,22 @@ _log = logging.getLogger(__name__)
 class LeaseKeeper:
     """Owns runs for a worker. `start` before the first request, `stop` after the last."""
 
-    def __init__(self, leases: Leases, worker: Worker, notifier: Notifier, *, capacity: int = CAPACITY) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        worker: Worker,
+        notifier: Notifier,
+        *,
+        capacity: int = CAPACITY,
+        isolation: Isolation | None = None,
+    ) -> None:
         self._leases = leases
         self._worker = worker
         self._notifier = notifier
         self._capacity = capacity
+        self._isolation = isolation
+        # Runs of this replica that are driven in processes of their own, or are about to be.
+        self._isolated: set[UUID] = set()
         self._seen: Mapping[str, Any] | None = None
         self._act = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -80,6 +101,16 @@ class LeaseKeeper:
         """Begins to beat a lease that is registered."""
         self._spawn(self._beat())
         self._spawn(self._acting())
+
+    async def drive_one(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Takes a run from its owner, and returns when it has ended or is another's; dropped, it is taken up again."""
+        row = await self._leases.adopt(organization_id, run_id, fence)
+        if row is None:
+            return
+        await self._take(row)
+        # It is the database that tells.
+        while self._worker.drives(run_id) or run_id in (self._seen or {}).get("mine", ()):  # noqa: ASYNC110
+            await asyncio.sleep(BEAT_SECONDS)
 
     async def stop(self) -> None:
         """Hands over all runs and ends the lease."""
@@ -145,9 +176,11 @@ class LeaseKeeper:
 
     async def _notice(self, seen: Mapping[str, Any]) -> None:
         for run_id in seen.get("cancelled", ()):
-            self._worker.interrupt(run_id, CANCELLED)
+            if not self._worker.interrupt(run_id, CANCELLED):
+                # It was dropped: taken up now, it ends by that.
+                self._worker.hasten(run_id)
         mine = zip(seen.get("tenants", ()), seen.get("mine", ()), strict=True)
-        lost = [(tenant, run_id) for tenant, run_id in mine if not self._worker.drives(run_id)]
+        lost = [(tenant, run_id) for tenant, run_id in mine if not self._is_driven(run_id)]
         await asyncio.gather(*(self._reclaim(tenant, run_id) for tenant, run_id in lost[:CLAIMED_AT_ONCE]))
         if seen.get("lost") and not self._reaping and _now() >= self._judges_from:
             self._spawn(self._reap())
@@ -233,24 +266,64 @@ class LeaseKeeper:
     async def _take(self, row: Mapping[str, Any]) -> None:
         """Drives a claimed run. One that cannot be loaded harms no other."""
         try:
-            if row["claims"] > MOST_OWNERS:
+            claims = row["claims"] - len(row["refused_by"])
+            if claims > MOST_OWNERS:
                 return await self._give_up(row, _GIVEN_UP)
             if self._worker.is_faulty(row["id"]):
                 return await self._give_up(row, _FAULTY)
+            if self._isolation is not None and claims - self._worker.drops(row["id"]) >= SUSPECT_CLAIMS:
+                return self._begin_isolation(self._isolation, row)
             await self._worker.take_over(await self._leases.load(row))
         except OwnershipLost:
             _log.info("run %s has another owner", row["id"])
+        except NewerRelease as newer:
+            if row["overdue"]:
+                return await self._give_up(row, _UNREAD)
+            _log.info("run %s is left to a newer release: %s", row["id"], newer)
+            await self._leases.hand_back(row)
+            self._notifier.tell("queued", row["organization_id"])
         except RunCannotBegin as unusable:
-            # The fault of who asked, not ours.
-            await self._give_up(row, unusable.failure, logging.INFO)
+            await self._refuse(row, unusable.failure)
         except Exception as error:  # noqa: BLE001
             # The supervisor of runs: a newer replica may be able to load it, or this one later.
             _log.exception("run %s could not be loaded", row["id"])
             self._worker.drop(row["id"], error)
 
-    async def _give_up(self, row: Mapping[str, Any], failure: Failure, level: int = logging.ERROR) -> None:
-        _log.log(level, "run %s was given up: %s", row["id"], failure.message)
-        successor = await self._leases.give_up(row, failure)
+    def _is_driven(self, run_id: UUID) -> bool:
+        return self._worker.drives(run_id) or run_id in self._isolated
+
+    def _begin_isolation(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
+        # At once: the next beat must not take it for a run that nobody drives.
+        self._isolated.add(row["id"])
+        self._spawn(self._isolate(isolation, row))
+
+    async def _isolate(self, isolation: Isolation, row: Mapping[str, Any]) -> None:
+        _log.warning("run %s lost its owners %d times and is driven alone", row["id"], row["claims"])
+        try:
+            await self._worker.let_go(row["id"])
+            await isolation.drive(row["organization_id"], row["id"], row["fence"])
+        except Exception as error:  # noqa: BLE001
+            # As above: whatever became of its process, it is tried again after a pause, here or elsewhere.
+            _log.warning("run %s is not driven alone any more: %s", row["id"], error)
+            self._worker.drop(row["id"], error)
+        finally:
+            self._isolated.discard(row["id"])
+
+    async def _refuse(self, row: Mapping[str, Any], failure: Failure) -> None:
+        """Ends a run that does not fit its conversation, by the fault of who asked: who is there is told, and says it
+        again. What is said in the background waits until it fits, or stays without an answer.
+        """
+        if row["background"] and failure.reason == "APPROVAL_PENDING":
+            self._go_on(row, await self._leases.wait_in_line(row))
+            return
+        _log.info("run %s was refused: %s", row["id"], failure.message)
+        self._go_on(row, await self._leases.give_up(row, failure, keeps_input=row["background"]))
+
+    async def _give_up(self, row: Mapping[str, Any], failure: Failure) -> None:
+        _log.error("run %s was given up: %s", row["id"], failure.message)
+        self._go_on(row, await self._leases.give_up(row, failure))
+
+    def _go_on(self, row: Mapping[str, Any], successor: Successor | None) -> None:
         self._worker.forget(row["id"])
         if successor is not None:
             self._succeed(row["organization_id"], *successor)

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -63,6 +64,8 @@ class Worker:
         # Runs that this process drives or is about to; None until the driver is there.
         self._driven: dict[UUID, asyncio.Task[None] | None] = {}
         self._effects: dict[UUID, RunEffects] = {}
+        # Those of them that wait for others, with the number of runs that each waits for.
+        self._resting: Counter[UUID] = Counter()
         self._dropped: dict[UUID, _DropCount] = {}
         self.on_successor: Succeed = lambda organization_id, run_id, home_id: None
         # Told the tenant and the conversation of each run that was driven here.
@@ -74,8 +77,22 @@ class Worker:
 
     @property
     def load(self) -> int:
-        """Returns how many runs are driven here."""
-        return len(self._driven)
+        """Returns how many runs are driven here and do not wait for others: those that they wait for need a place."""
+        return len(self._driven) - len(self._resting.keys() & self._driven.keys())
+
+    @contextmanager
+    def rests(self, run_id: UUID | None) -> Iterator[None]:
+        """Marks a run as waiting for another one in this block; None: nothing waits but a caller."""
+        if run_id is None:
+            yield
+            return
+        self._resting[run_id] += 1
+        try:
+            yield
+        finally:
+            self._resting[run_id] -= 1
+            if not self._resting[run_id]:
+                del self._resting[run_id]
 
     async def stop(self) -> None:
         """Lets go of all runs; the lease hands them over."""
@@ -90,7 +107,7 @@ class Worker:
         """Stores a request and drives it if its turn has come. The first reader misses no event."""
         context = _context(request)
         view = None
-        if not request.background:
+        if not (request.background or request.options.group):
             # It may well be driven here at once.
             with use_context(context, signer=self._signer):
                 view = asyncio.ensure_future(self._ports.memory.view(request.agent_id, request.conversation_id))
@@ -169,18 +186,31 @@ class Worker:
         """Returns whether a run meets a fault of ours whenever it is driven."""
         return self._dropped.get(run_id, _DropCount()).faults >= MOST_FAULTS
 
+    def drops(self, run_id: UUID) -> int:
+        """Returns how often a run was dropped here: so many of its claims cost nobody's life."""
+        return self._dropped.get(run_id, _DropCount()).times
+
+    def hasten(self, run_id: UUID) -> None:
+        """Leaves a run that was dropped alone no longer."""
+        if (dropped := self._dropped.get(run_id)) is not None:
+            self._dropped[run_id] = replace(dropped, until=0.0)
+
     def forget(self, run_id: UUID) -> None:
         """Forgets how often a run was dropped: it has ended."""
         self._dropped.pop(run_id, None)
 
     async def take_over(self, owned: OwnedRun) -> None:
         """Drives a run that was claimed; a driver with an older fence is ended first."""
-        driver = self._driven.get(owned.run_id)
+        await self.let_go(owned.run_id)
+        self._publisher.open(owned, is_taken_over=True)
+        self._drive(owned)
+
+    async def let_go(self, run_id: UUID) -> None:
+        """Ends the driver of a run that was claimed since."""
+        driver = self._driven.get(run_id)
         if driver is not None:
             driver.cancel()
             await asyncio.wait((driver,))
-        self._publisher.open(owned, is_taken_over=True)
-        self._drive(owned)
 
     def interrupt(self, run_id: UUID, failure: Failure) -> bool:
         """Stops a run that is driven here; False when it is not."""
@@ -209,8 +239,8 @@ class Worker:
                 async with aclosing(loop.run(turn, effects)) as events:
                     async for event in events:
                         self._publisher.show(owned.run_id, event)
-                        if isinstance(event, Ended) and event.successor is not None:
-                            self.on_successor(owned.organization_id, *event.successor)
+                        if isinstance(event, Ended):
+                            self._succeed(owned.organization_id, event)
             self.forget(owned.run_id)
         except Fenced:
             _log.warning("run %s has another owner", owned.run_id)
@@ -227,6 +257,10 @@ class Worker:
                 self._driven.pop(owned.run_id, None)
                 self._publisher.close(owned.run_id)
 
+    def _succeed(self, organization_id: UUID, event: Ended) -> None:
+        for successor in (*event.begun, *((event.successor,) if event.successor is not None else ())):
+            self.on_successor(organization_id, *successor)
+
 
 def _context(run: TurnRequest | OwnedRun) -> CallContext:
     return CallContext(
@@ -237,4 +271,6 @@ def _context(run: TurnRequest | OwnedRun) -> CallContext:
         run_id=run.run_id,
         ancestors=run.ancestors,
         ceiling=run.ceiling,
+        # Who accepts a request drives its run first, if at all.
+        fence=run.fence if isinstance(run, OwnedRun) else 1,
     )

@@ -25,7 +25,9 @@ async def promote(connection: Any, organization_id: UUID, conversation_id: UUID)
     return None if row is None else (row["run_id"], row["home_id"])
 
 
-async def release(connection: Any, organization_id: UUID, conversation_id: UUID, run_id: UUID) -> Successor | None:
-    """Takes the turn from a run that has ended without saying so, and gives it to the next in line."""
+async def release(
+    connection: Any, organization_id: UUID, conversation_id: UUID, run_id: UUID | None
+) -> Successor | None:
+    """Takes the turn from a run that has ended without saying so, or from none, and gives it to the next in line."""
     waiting = await connection.fetchval(sql.RELEASE_HEAD, organization_id, conversation_id, run_id)
     return await promote(connection, organization_id, conversation_id) if waiting else None

@@ -17,6 +17,7 @@ from services.agent.core.facts import (
     ContextOverflowed,
     Fact,
     Failure,
+    MemberSpoke,
     ModelFailed,
     ModelReplied,
     Reminded,
@@ -33,7 +34,7 @@ from services.agent.core.recall.texts import index_texts
 from services.agent.core.turn import Turn, status_of, step_id
 
 # Kinds of facts that readers are shown a message of.
-SHOWN_KINDS = ("model_replied", "tools_returned", "compacted")
+SHOWN_KINDS = ("model_replied", "tools_returned", "compacted", "member_spoke")
 
 
 def message_from_row(row: Mapping[str, Any]) -> Message:
@@ -126,7 +127,12 @@ def message_rows(facts: Sequence[Fact]) -> list[dict[str, Any]]:
 def message_of(fact: Fact) -> Message | None:
     """Returns the message that a fact adds to the log; not the input, which has its own way there."""
     match fact:
-        case ModelReplied(message=message) | ToolsReturned(message=message) | Reminded(message=message):
+        case (
+            ModelReplied(message=message)
+            | ToolsReturned(message=message)
+            | Reminded(message=message)
+            | MemberSpoke(message=message)
+        ):
             return message
         case Compacted(summary=summary):
             return summary
@@ -147,7 +153,12 @@ def step_rows(commit: Commit) -> list[dict[str, Any]]:
 
 
 def _unanswered(turn: Turn) -> bool:
-    """Returns whether calls wait for their returns; the end of a run takes them out of `turn.pending`."""
+    """Returns whether calls wait for their returns; the end of a run takes them out of `turn.pending`.
+
+    Those of a group's member belong to a step of its own run.
+    """
+    if turn.settings.options.group is not None:
+        return False
     return bool(turn.history and turn.history[-1].run_id == turn.run_id and calls_of(turn.history[-1]))
 
 
@@ -215,11 +226,12 @@ def usage_column(turn: Turn) -> dict[str, int]:
     return column if turn.context_tokens is None else column | {"context_tokens": turn.context_tokens}
 
 
-def usage_from_column(column: Mapping[str, Any]) -> tuple[Usage, int, int | None]:
-    """Returns usage, steps and tokens in the window from the run's row."""
+def usage_from_column(column: Mapping[str, Any]) -> tuple[Usage, int, int | None, tuple[UUID, ...]]:
+    """Returns usage, steps, tokens in the window and the runs that it began from the run's row."""
     figures = dict(column)
     steps, context_tokens = figures.pop("step_count", 0), figures.pop("context_tokens", None)
-    return Usage(**figures), steps, context_tokens
+    begun = tuple(map(UUID, figures.pop("run_ids", ())))
+    return Usage(**figures), steps, context_tokens, begun
 
 
 def run_view(row: Mapping[str, Any]) -> RunView:
@@ -266,5 +278,5 @@ def replay(
 
 
 def _end_event(run: Mapping[str, Any], sequence: int, failure: Failure | None) -> Ended:
-    usage, steps, context_tokens = usage_from_column(run["usage"])
-    return Ended(sequence, run_view(run), failure, usage, steps, context_tokens)
+    usage, steps, context_tokens, begun = usage_from_column(run["usage"])
+    return Ended(sequence, run_view(run), failure, usage, steps, context_tokens, run_ids=begun)

@@ -13,13 +13,15 @@ _SETTINGS = """jsonb_build_object(
         'model_settings', coalesce(c.model_settings, a.model_settings), 'response_format', a.response_format,
         'compaction_settings', a.compaction_settings, 'message_buffer_autoclear', a.message_buffer_autoclear,
         'recall_passages', a.recall_passages, 'max_files_open', a.max_files_open,
-        'per_file_view_window_char_limit', a.per_file_view_window_char_limit, 'agent_name', a.name)"""
+        'per_file_view_window_char_limit', a.per_file_view_window_char_limit, 'agent_name', a.name,
+        'enable_sleeptime', coalesce(a.enable_sleeptime, false))"""
 
 
 def _agent(organization: str, conversation: str, agent: str, options: str) -> str:
     """Returns the subquery of the agent of a conversation with what its run keeps; by the names of parameters."""
     return f"""
-    SELECT a.id AS agent_id, jsonb_build_object('settings', {_SETTINGS}, 'options', {options}::jsonb) AS body
+    SELECT a.id AS agent_id, jsonb_build_object('settings', {_SETTINGS}, 'options', {options}::jsonb) AS body,
+           sha256(convert_to(a.system, 'UTF8')) AS system_hash
     FROM agent.conversations c
     JOIN agent.agents a ON a.organization_id = {organization} AND a.id = c.agent_id AND a.deleted_at IS NULL
     LEFT JOIN agent.learned_windows l
@@ -28,6 +30,9 @@ def _agent(organization: str, conversation: str, agent: str, options: str) -> st
     WHERE c.organization_id = {organization} AND c.id = {conversation} AND c.agent_id = {agent} AND c.deleted_at IS NULL
 """
 
+
+# The system prompt is stored once, and the first fact of a run names it.
+_NAMED = "body #- '{settings,system}' || jsonb_build_object('system_hash', encode(system_hash, 'hex'))"
 
 MESSAGE_COLUMNS = "id, role, content, name, otid, sender_id, run_id, step_id, fact, seq, created_at"
 _WINDOW_COLUMNS = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS.split(", "))
@@ -100,7 +105,11 @@ WITH old AS (
     INSERT INTO agent.run_keys (organization_id, key, run_id) SELECT :organization_id, key, :run_id FROM head, unnest(:keys::text[]) AS key
 ), fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    SELECT :organization_id, :run_id, 1, 'user_spoke', :schema_version, 1, 0, its_agent.body FROM head, its_agent
+    SELECT :organization_id, :run_id, 1, 'user_spoke', :schema_version, 1, 0, {_NAMED} FROM head, its_agent
+), prompt AS (
+    INSERT INTO agent.system_prompts (organization_id, agent_id, hash, text)
+    SELECT :organization_id, its_agent.agent_id, system_hash, body #>> '{{settings,system}}' FROM head, its_agent
+    ON CONFLICT DO NOTHING
 ), said AS (
     {INSERT_MESSAGES}
     SELECT :organization_id, head.log_id, head.first_seq + m.place, m.id, :agent_id, :conversation_id, :run_id, NULL, 1, {MESSAGE_VALUES}
@@ -164,13 +173,18 @@ WITH its_agent AS ({_agent(":organization_id", ":conversation_id", ":agent_id", 
     WHERE organization_id = :organization_id AND conversation_id = :conversation_id AND active_run_id = :run_id
     RETURNING log_id, next_seq - :messages AS first_seq, prompt_versions, estimated_tokens, reported_tokens
 )
-SELECT head.*, its_agent.agent_id, its_agent.body FROM head, its_agent
+SELECT head.*, its_agent.agent_id, its_agent.body, its_agent.system_hash FROM head, its_agent
 """)
 
 FIRST_FACT = Statement(f"""
 WITH fact AS (
     INSERT INTO agent.facts (organization_id, run_id, number, kind, schema_version, fence, sequence, body)
-    VALUES (:organization_id, :run_id, 1, 'user_spoke', :schema_version, :fence, 0, :settings::jsonb)
+    SELECT :organization_id, :run_id, 1, 'user_spoke', :schema_version, :fence, 0, {_NAMED}
+    FROM (SELECT :settings::jsonb AS body, :system_hash::bytea AS system_hash) named
+), prompt AS (
+    INSERT INTO agent.system_prompts (organization_id, agent_id, hash, text)
+    VALUES (:organization_id, :agent_id, :system_hash, :settings::jsonb #>> '{{settings,system}}')
+    ON CONFLICT DO NOTHING
 )
 {INSERT_MESSAGES}
 SELECT :organization_id, :log_id, :first_seq + m.place, m.id, :agent_id, :conversation_id, :run_id, NULL, 1,
@@ -334,7 +348,8 @@ WHERE learned_windows.tokens > excluded.tokens OR learned_windows.learned_at < n
 """
 
 # The next in line gets the turn: its home drives it if it is alive, anyone otherwise, and anyone drives what is in the
-# background. $1 organization, $2 conversation
+# background. While calls wait for the client, what is said in the background waits, too: nobody is there to be refused.
+# Its time limit is counted from now. $1 organization, $2 conversation
 PROMOTE = f"""
 WITH next AS (
     SELECT l.run_id, r.home_id,
@@ -342,15 +357,22 @@ WITH next AS (
                SELECT FROM agent.workers w WHERE w.id = r.home_id AND w.beat_at > clock_timestamp() - {LEASE}) AS alive
     FROM agent.conversation_line l
     JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id
+    JOIN agent.conversation_heads h ON h.organization_id = $1 AND h.conversation_id = $2
     WHERE l.organization_id = $1 AND l.conversation_id = $2
+        AND (h.pending_message_id IS NULL OR NOT r.background OR l.input @> '{{"messages": [{{"role": "approval"}}]}}'
+             OR r.options ? 'compact' AND l.input -> 'messages' = '[]')
     ORDER BY l.front DESC, l.entered_at LIMIT 1
 ), head AS (
     UPDATE agent.conversation_heads
-    SET active_run_id = (SELECT run_id FROM next), waiting = greatest(waiting - 1, 0)
+    SET active_run_id = (SELECT run_id FROM next), waiting = (
+        SELECT count(*) FROM agent.conversation_line l
+        WHERE l.organization_id = $1 AND l.conversation_id = $2 AND l.run_id IS DISTINCT FROM (SELECT run_id FROM next))
     WHERE organization_id = $1 AND conversation_id = $2
 ), run AS (
     UPDATE agent.runs r
-    SET status = 'running', started_at = clock_timestamp(), worker_id = CASE WHEN next.alive THEN next.home_id END
+    SET status = 'running', started_at = clock_timestamp(), worker_id = CASE WHEN next.alive THEN next.home_id END,
+        deadline = CASE WHEN r.background AND r.ancestors = '{{}}'
+                        THEN clock_timestamp() + (r.deadline - r.created_at) ELSE r.deadline END
     FROM next WHERE r.organization_id = $1 AND r.id = next.run_id
 ), queued AS (
     INSERT INTO agent.run_queue (organization_id, run_id) SELECT $1, run_id FROM next WHERE NOT alive
@@ -384,6 +406,13 @@ RUN_COLUMNS = """organization_id, id, agent_id, conversation_id, user_id, status
 FACTS = """
 SELECT number, kind, schema_version, sequence, body FROM agent.facts
 WHERE organization_id = $1 AND run_id = $2 ORDER BY number
+"""
+
+# The system prompt that the first fact names. $1 organization, $2 agent, $3 its hash
+SYSTEM_PROMPT = """
+SELECT coalesce((
+    SELECT text FROM agent.system_prompts WHERE organization_id = $1 AND agent_id = $2 AND hash = decode($3, 'hex')
+), (SELECT system FROM agent.agents WHERE organization_id = $1 AND id = $2))
 """
 
 RUN = """
@@ -479,24 +508,42 @@ _CLAIMS = """r.fence - coalesce((
     SELECT f.fence FROM agent.facts f WHERE f.organization_id = r.organization_id AND f.run_id = r.id
     ORDER BY f.number DESC LIMIT 1), 0) AS claims"""
 
-# ... then its oldest runs. $1 organization, $2 most, $3 worker
+# ... then its oldest runs, but for those that it has refused. $1 organization, $2 most, $3 worker
 CLAIM_QUEUED = f"""
 WITH picked AS (
-    SELECT run_id FROM agent.run_queue WHERE organization_id = $1
+    SELECT run_id FROM agent.run_queue WHERE organization_id = $1 AND $3 <> ALL(refused_by)
     ORDER BY entered_at LIMIT $2 FOR UPDATE SKIP LOCKED
 ), taken AS (
     DELETE FROM agent.run_queue q USING picked WHERE q.organization_id = $1 AND q.run_id = picked.run_id
-    RETURNING q.run_id
+    RETURNING q.run_id, q.refused_by
 )
 UPDATE agent.runs r SET worker_id = $3, fence = r.fence + 1
 FROM taken WHERE r.organization_id = $1 AND r.id = taken.run_id AND r.status = 'running'
-RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}, {_CLAIMS}
+RETURNING r.{RUN_COLUMNS.replace(", ", ", r.")}, {_CLAIMS}, taken.refused_by, r.deadline < clock_timestamp() AS overdue
 """
 
-# A tenant without rows is no longer ready. The second statement repairs what a race may have left. $1 organization
+# A run that this replica cannot read goes to one that can. $1 organization, $2 run, $3 fence, $4 who has refused it
+HAND_BACK = """
+WITH free AS (
+    UPDATE agent.runs SET worker_id = NULL WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
+    RETURNING id
+), ready AS (
+    INSERT INTO agent.ready_tenants (organization_id) SELECT $1 FROM free ON CONFLICT DO NOTHING
+)
+INSERT INTO agent.run_queue (organization_id, run_id, refused_by) SELECT $1, id, $4::uuid[] FROM free
+ON CONFLICT (organization_id, run_id) DO UPDATE SET refused_by = excluded.refused_by
+"""
+# One that nobody could read until its time was over is offered to all again: somebody has to end it.
+OFFER_AGAIN = """
+UPDATE agent.run_queue q SET refused_by = '{}' FROM agent.runs r
+WHERE q.refused_by <> '{}' AND r.organization_id = q.organization_id AND r.id = q.run_id AND r.deadline < clock_timestamp()
+"""
+
+# A tenant without rows that this replica may take is no longer ready. The second statement repairs what a race may have
+# left, and tells those who are new. $1 organization, $2 worker
 TENANT_DONE = """
 DELETE FROM agent.ready_tenants WHERE organization_id = $1
-    AND NOT EXISTS (SELECT FROM agent.run_queue WHERE organization_id = $1)
+    AND NOT EXISTS (SELECT FROM agent.run_queue WHERE organization_id = $1 AND $2 <> ALL(refused_by))
 """
 REPAIR_READY = """
 INSERT INTO agent.ready_tenants (organization_id)
@@ -507,7 +554,14 @@ SELECT DISTINCT organization_id FROM agent.run_queue ON CONFLICT DO NOTHING
 RECLAIM = f"""
 UPDATE agent.runs r SET fence = fence + 1
 WHERE organization_id = $1 AND id = $2 AND worker_id = $3 AND status = 'running'
-RETURNING {RUN_COLUMNS}, {_CLAIMS}
+RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
+"""
+
+# A run goes from its owner under this fence to another. $1 organization, $2 run, $3 fence, $4 worker
+ADOPT = f"""
+UPDATE agent.runs r SET fence = fence + 1, worker_id = $4
+WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
+RETURNING {RUN_COLUMNS}, {_CLAIMS}, '{{}}'::uuid[] AS refused_by, deadline < clock_timestamp() AS overdue
 """
 
 # Runs whose owner is in no table (it was reaped while the run was handed to it) go to the queue, too.
@@ -539,24 +593,39 @@ WHERE organization_id = $1 AND id = $2 AND fence = $3 AND status = 'running'
 RETURNING conversation_id
 """
 
-# $1 organization, $2 conversation, $3 run
+# A background run whose turn had come waits in line again, since calls wait for the client. $1 organization,
+# $2 conversation, $3 run, $4 fence, $5 the message with the calls
+WAIT_IN_LINE = """
+WITH run AS (
+    UPDATE agent.runs SET status = 'created', worker_id = NULL, started_at = NULL
+    WHERE organization_id = $1 AND id = $3 AND fence = $4 AND status = 'running' AND facts = 0
+    RETURNING id
+)
+UPDATE agent.conversation_heads h SET active_run_id = NULL, pending_message_id = coalesce(pending_message_id, $5)
+FROM run WHERE h.organization_id = $1 AND h.conversation_id = $2 AND h.active_run_id = run.id
+RETURNING h.conversation_id
+"""
+
+# $1 organization, $2 conversation, $3 run, null for a conversation that is idle
 RELEASE_HEAD = """
 UPDATE agent.conversation_heads SET active_run_id = CASE WHEN waiting = 0 THEN NULL ELSE active_run_id END
-WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id = $3
+WHERE organization_id = $1 AND conversation_id = $2 AND active_run_id IS NOT DISTINCT FROM $3
 RETURNING waiting
 """
 
-# Conversations whose turn is held by a run that has ended while others wait: the replica that ended it was lost before
-# it could say who is next.
+# Conversations whose turn is held by a run that has ended while others wait, or by none, though no call waits for the
+# client any more: the replica that ended it was lost before it could say who is next.
 STUCK_LINES = """
 SELECT DISTINCT h.organization_id, h.conversation_id, h.active_run_id
 FROM agent.conversation_line l
 JOIN agent.conversation_heads h ON h.organization_id = l.organization_id AND h.conversation_id = l.conversation_id
-JOIN agent.runs r ON r.organization_id = h.organization_id AND r.id = h.active_run_id
+LEFT JOIN agent.runs r ON r.organization_id = h.organization_id AND r.id = h.active_run_id
 WHERE r.completed_at < clock_timestamp() - interval '1 second'
+    OR h.active_run_id IS NULL AND h.pending_message_id IS NULL
 """
 
-RUN_STATUS = "SELECT status FROM agent.runs WHERE organization_id = $1 AND id = $2"
+# Whether a run, or a rewind, that has the turn goes on. $1 organization, $2 its id
+GOES_ON = "SELECT EXISTS (SELECT FROM agent.turn_holders WHERE organization_id = $1 AND id = $2)"
 
 # The request that has the conversation for itself, or waits to. $1 organization, $2 conversation, $3 its active run
 LOCKING_RUN = """

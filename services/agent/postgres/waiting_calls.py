@@ -130,7 +130,7 @@ async def wait_or_settle(connection: Any, organization_id: UUID, conversation_id
 
 async def _goes_on(connection: Any, organization_id: UUID, head: Mapping[str, Any]) -> bool:
     active = head["active_run_id"]
-    return active is not None and await connection.fetchval(sql.RUN_STATUS, organization_id, active) == "running"
+    return active is not None and await connection.fetchval(sql.GOES_ON, organization_id, active)
 
 
 def _refuse(verdict: Verdict) -> None:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from services.agent.core.messages import Message
@@ -19,7 +21,9 @@ from services.agent.core.recall.query import (
     check_query,
     fuse,
 )
-from services.common.core.fusion import FusedScore
+from services.common.core.fusion import FusedScore, prefer
+from services.common.core.named_events import named_event
+from services.common.core.named_times import named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
 from services.common.core.vectors import unit_vector
@@ -30,17 +34,25 @@ from services.common.search_settings import STANDARD, SearchSettings
 EMBED_SECONDS = 2.0
 # Vectors are of more than one model only while an agent's is being changed, or where agents differ.
 _MOST_MODELS = 4
+_NOW = partial(datetime.now, UTC)
 
 _log = logging.getLogger(__name__)
 
 
 class Search:
-    """Finds messages. Without an embedder, by words alone. settings: of hybrid searches."""
+    """Finds messages. Without an embedder, by words alone. now: when questions are asked."""
 
-    def __init__(self, rankings: Rankings, embedder: Embedder | None, settings: SearchSettings = STANDARD) -> None:
+    def __init__(
+        self,
+        rankings: Rankings,
+        embedder: Embedder | None,
+        settings: SearchSettings = STANDARD,
+        now: Callable[[], datetime] = _NOW,
+    ) -> None:
         self._rankings = rankings
         self._embedder = embedder
         self._settings = settings
+        self._now = now
 
     async def scope(self, organization_id: UUID, agent_id: UUID | None, conversation_id: UUID | None = None) -> Scope:
         """Returns where to search. Raises NotFound (AGENT_NOT_FOUND, CONVERSATION_NOT_FOUND)."""
@@ -59,13 +71,43 @@ class Search:
         if not query.text:
             newest = await self._rankings.newest(scope, query.filter, query.limit)
             return await self._with_context(scope, query, newest), []
-        # A model may take its time; the words are looked for meanwhile.
-        (rankings, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
-        ranked = fuse(rankings, words, query.mode)
+        narrowed = self._at_named_time(query) or await self._beside_named_event(scope, query)
+        ranked, silent = await self._ranked(scope, query)
+        if narrowed is not None:
+            ranked = prefer(ranked, (await self._ranked(scope, narrowed))[0])
         if query.mode is Mode.HYBRID:
             ranked = await self._with_neighbours(scope, query.filter, ranked)
         found = await self._rankings.found(scope, ranked, query.filter, query.limit)
         return await self._with_context(scope, query, found), silent
+
+    async def _ranked(self, scope: Scope, query: MessageQuery) -> tuple[list[FusedScore[UUID]], list[str]]:
+        """Returns an order, and the models that did not answer."""
+        # A model may take its time; the words are looked for meanwhile.
+        (rankings, silent), words = await asyncio.gather(self._nearest(scope, query), self._by_words(scope, query))
+        return fuse(rankings, words, query.mode), silent
+
+    def _at_named_time(self, query: MessageQuery) -> MessageQuery | None:
+        """Returns the same question to the time that it names; None if it names none, or the caller says which."""
+        if not _is_of_any_time(query):
+            return None
+        named = named_time(query.text, self._now())
+        if named is None:
+            return None
+        filters = replace(query.filter, start=named.start, end=named.end)
+        return replace(query, text=named.rest or query.text, filter=filters)
+
+    async def _beside_named_event(self, scope: Scope, query: MessageQuery) -> MessageQuery | None:
+        """Returns the same question to what was said before, or after, the event that it names; None without one."""
+        event = named_event(query.text)
+        if event is None or not _is_of_any_time(query):
+            return None
+        best = await self._rankings.by_words(scope, event.text, query.filter, 1)
+        ranked = [FusedScore(one.message_id, one.score) for one in best]
+        for hit in await self._rankings.found(scope, ranked, query.filter, 1):
+            start, end = event.bounds(hit.message.created_at)
+            filters = replace(query.filter, start=start, end=end)
+            return replace(query, text=event.rest or query.text, filter=filters)
+        return None
 
     async def _with_neighbours(
         self, scope: Scope, filters: MessageFilter, ranked: list[FusedScore[UUID]]
@@ -127,3 +169,7 @@ def _with_sides(hit: MessageHit, neighbours: Sequence[Neighbour[UUID]], messages
     there = [(one.distance, messages[one.key]) for one in neighbours if one.key in messages]
     before, after = ([one for distance, one in there if (distance < 0) is earlier] for earlier in (True, False))
     return replace(hit, before=before, after=after)
+
+
+def _is_of_any_time(query: MessageQuery) -> bool:
+    return query.mode is Mode.HYBRID and query.filter.start is None and query.filter.end is None

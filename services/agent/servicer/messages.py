@@ -11,6 +11,7 @@ import grpc
 
 from loci.agent.v1 import message_service_pb2 as wire
 from loci.agent.v1 import message_service_pb2_grpc
+from services.agent.convert.options import check_round
 from services.agent.convert.turns import compaction_request, event_to_proto, first_event, turn_request
 from services.agent.core.events import Delta
 from services.agent.core.ports_journal import TurnRequest
@@ -18,16 +19,18 @@ from services.agent.driving.worker import Worker
 from services.agent.recall.searching import Search
 from services.agent.resources.agents.ports import ModelCatalogue
 from services.agent.resources.callbacks.address import check_callback
+from services.agent.resources.groups.turns import GroupTurns
 from services.agent.resources.messages.ports import History, MessageStore, Prompts
 from services.agent.resources.messages.servicer import StoredMessageRpcs
 from services.agent.servicer.search import MessageSearchRpcs
 from services.agent.streams.reading import Reader
 from services.common.context import current
 from services.common.errors import Aborted, FailedPrecondition
-from services.common.ids import to_public
+from services.common.ids import from_public, to_public
 
 # A request that still waits in line is withdrawn this long after its client is gone.
 WITHDRAW_SECONDS = 10.0
+_GROUP = "group-"
 _NOT_SHORTER = "There is nothing to compact: a summary would not make the window shorter. Send more messages first."
 
 
@@ -46,6 +49,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
         search: Search,
         worker: Worker,
         reader: Reader,
+        groups: GroupTurns,
         *,
         longest_seconds: float,
         allow_private_urls: bool = False,
@@ -55,6 +59,7 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
         self._models = models
         self._worker = worker
         self._reader = reader
+        self._groups = groups
         self._longest_seconds = longest_seconds
         self._allow_private_urls = allow_private_urls
         self._withdrawals: set[asyncio.Task[None]] = set()
@@ -126,7 +131,17 @@ class MessageServicer(StoredMessageRpcs, MessageSearchRpcs, message_service_pb2_
                 yield event
 
     async def _request(self, turn: wire.TurnRequest) -> TurnRequest:
+        plan = None
+        if turn.agent_id.startswith(_GROUP):
+            opened = await self._groups.open(current(), from_public("group", turn.agent_id))
+            sent, turn, plan = turn, wire.TurnRequest(), opened.plan
+            turn.CopyFrom(sent)
+            turn.agent_id = to_public("agent", opened.agent_id)
+            if plan is not None:
+                check_round(turn.options)
         request = turn_request(turn, current(), longest_seconds=self._longest_seconds)
+        if plan is not None:
+            request = replace(request, options=replace(request.options, group=plan))
         if request.options.callback_url is not None:
             await check_callback(request.options.callback_url, allow_private=self._allow_private_urls)
         if request.options.model is not None:

@@ -46,11 +46,13 @@ def choose_candidates(shares: Mapping[str, float], total: int, *, limit: int, mo
 
     shares: of the documents, that have each word of the query; between 0 and 1, both excluded.
     """
-    chosen: list[Words] = []
+    chosen: dict[Words, float] = {}
     for words in _promising_conjunctions(shares, total, limit, most):
-        kept = [other for other in chosen if not set(words) <= set(other)]
-        if sum(_expected_matches(other, shares, total) for other in (*kept, words)) <= most:
-            chosen = [*kept, words]
+        these = set(words)
+        kept = {other: matches for other, matches in chosen.items() if not these.issubset(other)}
+        kept[words] = _expected_matches(words, shares, total)
+        if sum(kept.values()) <= most:
+            chosen = kept
     if not chosen:
         everything = rarest_words(shares, _MOST_COMBINED)
         share = prod(shares[word] for word in everything)
@@ -82,24 +84,24 @@ def weight(share: float, total: int) -> float:
 def _promising_conjunctions(shares: Mapping[str, float], total: int, limit: int, most: int) -> Iterator[Words]:
     """Yields conjunctions of the rarest words, as far as documents with no more than these may be among the best."""
     considered = rarest_words(shares, _MOST_COMBINED)
-    ranked = sorted(_conjunctions(considered), key=lambda words: -_weight(words, shares, total))
+    weights = {word: weight(shares[word], total) for word in considered}
+    ranked = [(sum(map(weights.__getitem__, words)), words) for words in _conjunctions(considered)]
+    ranked.sort(key=lambda pair: -pair[0])
     least, met = 0.0, 0.0
-    for words in ranked:
-        if _SLACK * _weight(words, shares, total) < least:
+    for weight_of_all, words in ranked:
+        if _SLACK * weight_of_all < least:
             return
-        if shares[words[0]] * total <= most or _SLACK_OF_COMMON * _weight(words, shares, total) >= least:
+        if shares[words[0]] * total <= most or _SLACK_OF_COMMON * weight_of_all >= least:
             yield words
+        if least:
+            continue
         met += total * prod(shares[word] if word in words else 1 - shares[word] for word in considered)
-        if not least and met >= limit:
-            least = _weight(words, shares, total)
+        if met >= limit:
+            least = weight_of_all
 
 
 def _conjunctions(words: Sequence[str]) -> Iterator[Words]:
     return (some for size in range(1, len(words) + 1) for some in combinations(words, size))
-
-
-def _weight(words: Words, shares: Mapping[str, float], total: int) -> float:
-    return sum(weight(shares[word], total) for word in words)
 
 
 def _expected_matches(words: Words, shares: Mapping[str, float], total: int) -> float:

@@ -10,12 +10,14 @@ Where scores cannot be compared, ranks are: reciprocal rank fusion (Cormack, Cla
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Generic, TypeVar
 
 RRF_K = 60
 # Similarities that lie closer together than this are noise, not an order: they count in proportion.
 _LEAST_SPREAD = 0.15
+_TIMELY = 1.5
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -60,6 +62,24 @@ def fuse_scores(
 def fuse_ranks(vectors: Sequence[VectorScores[Key]]) -> list[FusedScore[Key]]:
     """Returns one order of rankings by several models, whose similarities cannot be compared: by reciprocal rank."""
     return _ordered(reciprocal_ranks(one.scores for one in vectors), vectors, {})
+
+
+def prefer(fused: Iterable[FusedScore[Key]], *timely: Iterable[FusedScore[Key]]) -> list[FusedScore[Key]]:
+    """Returns one order in which everything has its best score; those of the timely count half as much again."""
+    best: dict[Key, FusedScore[Key]] = {}
+    preferred = (replace(one, score=_TIMELY * one.score) for one in chain.from_iterable(timely))
+    for one in chain(fused, preferred):
+        if one.key not in best or one.score > best[one.key].score:
+            best[one.key] = one
+    return sorted(best.values(), key=lambda one: (-one.score, -(one.vector or 0.0)))
+
+
+def rerank(fused: Sequence[FusedScore[Key]], scores: Mapping[Key, float]) -> list[FusedScore[Key]]:
+    """Returns the order in which those that have a score by a reranker stand before all others, by that."""
+    others = [one for one in fused if one.key not in scores]
+    highest = max((one.score for one in others), default=0.0)
+    judged = [replace(one, score=highest + scores[one.key]) for one in fused if one.key in scores]
+    return sorted(judged, key=lambda one: -one.score) + others
 
 
 def reciprocal_ranks(rankings: Iterable[Iterable[Key]]) -> dict[Key, float]:

@@ -12,11 +12,13 @@ from typing import Generic, TypeVar
 from services.common.core.fusion import FusedScore
 
 # The part of a score that goes to what is next to it; half of that to the next but one. See decision 106.
-DEFAULT_SHARE = 0.4
+DEFAULT_SHARE = 0.5
 NEIGHBOUR_STEPS = 2
 _STEP_SHARE = 0.5
-# Neighbours of the first so many count: the scores of others are small, and finding neighbours takes time.
-_MOST_GIVERS = 50
+# By what others give it nothing has more than this part of the best of their scores: it stands below other hits.
+MOST_LIFTED = 0.7
+# Neighbours of the first so many count: those of others are nearer to what fits badly, and finding them takes time.
+_MOST_GIVERS = 20
 # What lies further apart in time was said on another occasion.
 LONGEST_GAP = timedelta(minutes=30)
 # What an answer can bring along, before and after each hit.
@@ -47,12 +49,19 @@ def add_neighbours(
     """
     scores = {one.key: one.score for one in fused}
     given: dict[Key, float] = {}
+    most: dict[Key, float] = {}
     for one in neighbours:
-        part = share * _STEP_SHARE ** (abs(one.distance) - 1) * scores[one.of]
-        given[one.key] = given.get(one.key, 0.0) + part
-    ranked = [replace(one, score=one.score + given.get(one.key, 0.0)) for one in fused]
-    ranked += [FusedScore(key, score, None, None) for key, score in given.items() if key not in scores]
+        score = scores[one.of]
+        given[one.key] = given.get(one.key, 0.0) + share * _STEP_SHARE ** (abs(one.distance) - 1) * score
+        most[one.key] = max(most.get(one.key, 0.0), MOST_LIFTED * score)
+    lifted = {key: _lifted(scores.get(key, 0.0), more, most[key]) for key, more in given.items()}
+    ranked = [replace(one, score=lifted[one.key]) if one.key in lifted else one for one in fused]
+    ranked += [FusedScore(key, score, None, None) for key, score in lifted.items() if key not in scores]
     return sorted(ranked, key=lambda one: (-one.score, -(one.vector or 0.0)))
+
+
+def _lifted(score: float, more: float, most: float) -> float:
+    return max(score, min(score + more, most))
 
 
 def contexts(neighbours: Iterable[Neighbour[Key]]) -> Mapping[Key, Sequence[Neighbour[Key]]]:

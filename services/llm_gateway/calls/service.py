@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from opentelemetry.trace import SpanKind
 
@@ -22,10 +23,11 @@ from services.llm_gateway.calls.retry import Clock, RetryPolicy, retry, retry_ev
 from services.llm_gateway.calls.spans import attributes_of, chat_attributes, describe, describe_excess
 from services.llm_gateway.core.chat import ChatRequest, Completed, Embeddings, Event, Generation, Usage
 from services.llm_gateway.core.default_settings import with_defaults
-from services.llm_gateway.core.errors import LlmError
+from services.llm_gateway.core.errors import LlmBadRequest, LlmError
 from services.llm_gateway.core.fallbacks import FallbackChain
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel
 from services.llm_gateway.core.parallel_calls import FirstCallOnly
+from services.llm_gateway.core.ports import Reranker
 from services.llm_gateway.core.request_check import check
 from services.llm_gateway.core.stops import StopFilter
 from services.llm_gateway.core.token_estimates import RELATIVE_ERROR, estimate, estimate_request
@@ -252,3 +254,12 @@ class Calls:
             cost = meter.charge(Usage(batches.tokens, 0)) if batches.answered else None
             meter.close()
         return model, embeddings, cost
+
+    async def rerank(self, organization_id: UUID, handle: str, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Returns how well each text answers the query, 0 to 1. Raises LlmError."""
+        config, name = await self._catalogue.reranker(organization_id, handle)
+        provider = await self._providers.get(config)
+        if not isinstance(provider, Reranker):
+            sentence = f"{handle} cannot rerank: providers of type {config.type} do not; those of type local do."
+            raise LlmBadRequest(sentence, provider=config.name, handle=handle)
+        return await provider.rerank(name, query, texts)

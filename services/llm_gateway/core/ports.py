@@ -1,7 +1,7 @@
 """The port behind which every provider stands: calls to models, a count of tokens, the list of its models."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from services.llm_gateway.core.chat import ChatRequest, Embeddings, Event
 from services.llm_gateway.core.models import ChatModel, EmbeddingModel, ListedModel
@@ -37,4 +37,15 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Closes the connections."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """What a provider also is that has a model which compares."""
+
+    async def rerank(self, name: str, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Returns how well each text answers the query, 0 to 1. Raises LlmError; ModelNotFound where the name is not
+        its model's.
+        """
         ...

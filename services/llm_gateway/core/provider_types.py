@@ -58,6 +58,8 @@ class ProviderType:
     options: tuple[Option, ...] = ()
     extra: str = ""
     is_present_by: tuple[str, ...] = ()
+    # It uses the server's own files: tenants cannot make one.
+    operators_alone: bool = False
 
     @property
     def present_by(self) -> tuple[str, ...]:
@@ -111,6 +113,23 @@ def _compatible(name: str, base_url: str, prefix: str = "", **fields: object) ->
 
 _ROWS = (
     ProviderType("loci", f"{_VENDORS}.demo.client", "DemoProvider", form=BaseUrl.BARE, needs_key=False),
+    ProviderType(
+        "local",
+        f"{_VENDORS}.local.client",
+        "OnnxProvider",
+        form=BaseUrl.AS_GIVEN,
+        needs_key=False,
+        options=(
+            # Folders, or names on a hub: owner/name, owner/name@revision.
+            Option("embedding", setting="LOCI_LOCAL_EMBEDDING"),
+            Option("reranker", setting="LOCI_LOCAL_RERANKER"),
+            Option("threads", "integer", "LOCI_LOCAL_THREADS"),
+            Option("memory_mib", "integer", "LOCI_LOCAL_MEMORY_MIB"),
+        ),
+        extra="local",
+        is_present_by=("LOCI_LOCAL_EMBEDDING", "LOCI_LOCAL_RERANKER"),
+        operators_alone=True,
+    ),
     _compatible("openai", "https://api.openai.com/v1", options=(_WEBSOCKET, _RESPONSES)),
     ProviderType(
         "anthropic",

@@ -113,6 +113,11 @@ class Catalogue:
             model = embedding_model(one.config, listed, override, measured)
         return EmbeddingTarget(one.config, model)
 
+    async def reranker(self, organization_id: UUID, handle: str) -> tuple[ProviderConfig, str]:
+        """Returns a model's provider, and its name there. Raises ModelNotFound, CredentialsUnreadable."""
+        one, name = await self._resolve(organization_id, handle)
+        return one.config, name
+
     async def provider_of(self, organization_id: UUID, types: Sequence[str]) -> ProviderEntry | None:
         """Returns a provider of one of these types, the first of which goes before: the tenant's own, else the
         operator's. Raises CredentialsUnreadable, Unavailable.

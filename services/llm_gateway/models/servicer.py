@@ -23,6 +23,10 @@ _SOURCES = {
 }
 
 
+# Of one request.
+MOST_RERANKED = 100
+
+
 def model_message(model: ChatModel) -> model_pb2.Model:
     """Returns a chat model's message."""
     return model_pb2.Model(
@@ -90,6 +94,12 @@ def _texts_to_embed(texts: Sequence[str]) -> list[str]:
     return list(texts)
 
 
+def _check_rerank(request: model_pb.RerankRequest) -> None:
+    if not request.query or not 1 <= len(request.texts) <= MOST_RERANKED or not all(request.texts):
+        sentence = f"a request to rerank has a query and 1 to {MOST_RERANKED} texts, none empty"
+        raise InvalidArgument(sentence, reason="LLM_BAD_REQUEST")
+
+
 class ModelServicer(model_grpc.ModelServiceServicer):
     """loci.llm.v1.ModelService."""
 
@@ -128,3 +138,9 @@ class ModelServicer(model_grpc.ModelServiceServicer):
             prompt_tokens=embeddings.prompt_tokens,
             cost_nanos_usd=cost,
         )
+
+    async def Rerank(self, request: model_pb.RerankRequest, context: Any) -> model_pb.RerankResponse:
+        _check_rerank(request)
+        organization_id = current().organization_id
+        scores = await self._calls.rerank(organization_id, request.handle, request.query, list(request.texts))
+        return model_pb.RerankResponse(scores=scores)

@@ -30,6 +30,7 @@ _NOT_OFFERED = {
     "letta": "letta is the hosted service of another vendor; use that vendor's own API, or another provider",
     "chatgpt_oauth": "chatgpt_oauth is a person's subscription, not for programs; use openai with an API key",
 }
+_OPERATORS = {row.name for row in TYPES.values() if row.operators_alone}
 _GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 
 
@@ -39,7 +40,7 @@ def validate(settings: ProviderSettings, *, allow_private: bool, is_tenants: boo
         raise _invalid(
             "name", f"{settings.name[:80]!r} is not 1 to 64 letters, digits, dots, dashes and underscores", settings
         )
-    row = _row(settings)
+    row = _row(settings, is_tenants=is_tenants)
     if not _REGION.fullmatch(settings.region):
         raise _invalid("region", f"{settings.region[:80]!r} is no region, for example us-east-1", settings)
     if not _API_VERSION.fullmatch(settings.api_version):
@@ -61,13 +62,16 @@ def is_vendors(provider_type: str, url: str) -> bool:
     return row.needs_key and url == base_url(provider_type, "")
 
 
-def _row(settings: ProviderSettings) -> ProviderType:
+def _row(settings: ProviderSettings, *, is_tenants: bool) -> ProviderType:
     if reason := _NOT_OFFERED.get(settings.provider_type):
         raise _invalid("provider_type", reason, settings)
     row = TYPES.get(settings.provider_type)
     if row is None:
-        offered = ", ".join(sorted(TYPES.keys() - _NOT_OFFERED))
+        offered = ", ".join(sorted(TYPES.keys() - _NOT_OFFERED.keys() - (_OPERATORS if is_tenants else set())))
         raise _invalid("provider_type", f"{settings.provider_type[:80]!r} is none of {offered}", settings)
+    if is_tenants and row.name in _OPERATORS:
+        sentence = f"{row.name} uses the server's own files; only its operator sets it up, in LOCI_PROVIDERS"
+        raise _invalid("provider_type", sentence, settings)
     return row
 
 

@@ -93,12 +93,18 @@ class EditLookup:
     call_key: str
     label: str
     conversation_id: UUID | None = None
+    # The run and the fence of who asks.
+    owner: tuple[UUID | None, int] = (None, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
-    """The knowledge that an edit by a tool needs: the answer if it was applied, the agent's labels, the block."""
+    """The knowledge that an edit by a tool needs: the answer if it was applied, the agent's labels, the block.
+
+    `fenced`: a later owner has the run.
+    """
 
     record: CallRecord | None
     labels: tuple[str, ...]
     block: Block | None
+    fenced: bool = False

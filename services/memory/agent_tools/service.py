@@ -7,12 +7,14 @@ it was killed half-way) finds the result and does nothing.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from services.common.core.refusals import Refused
 from services.common.core.storable import storable_name
-from services.common.errors import Aborted, AlreadyExists, LociError, NotFound, ResourceExhausted
-from services.common.ids import uuid7
+from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, ResourceExhausted
+from services.common.ids import from_public, uuid7
 from services.memory.agent_tools.edit_queues import EditQueues
+from services.memory.agent_tools.fences import owner, run_fenced
 from services.memory.agent_tools.file_tools import FILE_TOOLS, FileTools
 from services.memory.agent_tools.model import CallRecord, EditLookup, ToolCall, ToolResult, ValueEdit
 from services.memory.agent_tools.records import check_same_call, fingerprint, record_of, render_result, zone_of
@@ -67,7 +69,7 @@ class ToolService:
     async def apply(self, call: ToolCall) -> ToolResult:
         """Applies the call, or returns the result of the time it was applied.
 
-        Raises NotFound (TOOL_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED).
+        Raises NotFound (TOOL_NOT_FOUND), FailedPrecondition (CALL_KEY_REUSED, RUN_FENCED).
         """
         make = EDITS.get(call.tool_name)
         try:
@@ -97,6 +99,10 @@ class ToolService:
             return await self._answer(call, "This call was made before.", is_error=True)
         raise NotFound(f"the memory service has no tool {call.tool_name!r}", reason="TOOL_NOT_FOUND")
 
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Refuses what the run's owners before this fence ask for, from now on."""
+        await self._calls.fence(organization_id, run_id, fence)
+
     async def _run_memory_tool(
         self, call: ToolCall, command: memory_tool.EditCommand | memory_tool.PlanCommand
     ) -> ToolResult:
@@ -108,10 +114,12 @@ class ToolService:
 
     async def _edit(self, call: ToolCall, label: str, operation: Operation) -> ToolResult:
         async def once() -> ToolResult:
-            look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id)
+            look = EditLookup(call.agent_id, call.call_key, label, call.conversation_id, owner())
             view = await self._edit_queues.look(call.organization_id, look)
             if view.record is not None:
                 return await self._repeat(call, view.record)
+            if view.fenced:
+                raise run_fenced()
             if view.block is None:
                 if _may_create(call):
                     return await self._create(call, label, operation)
@@ -165,7 +173,13 @@ class ToolService:
         if earlier is not None:
             return await self._repeat(call, earlier)
         passage_id = id_of_call(call.organization_id, call.call_key)
-        draft = PassageDraft(id=passage_id, text=arguments.text("content"), tags=arguments.texts("tags"))
+        draft = PassageDraft(
+            id=passage_id,
+            text=arguments.text("content"),
+            tags=arguments.texts("tags"),
+            key=arguments.optional_text("key"),
+            supersedes=tuple(map(_passage_id, arguments.texts("supersedes"))),
+        )
         answer = f"Stored in archival memory as passage-{passage_id}."
         record = record_of(call, answer, is_error=False)
         try:
@@ -181,6 +195,8 @@ class ToolService:
         except Aborted:
             raise
         except LociError as error:
+            if error.reason == "PASSAGE_NOT_FOUND":
+                return await self._answer(call, f"Nothing was stored: {error.message}.", is_error=True)
             answer = (
                 "Nothing was stored in archival memory, because the text could not be embedded: "
                 f"{error.message.rstrip('.')}. It may work later."
@@ -201,6 +217,8 @@ class ToolService:
                 match_all_tags=arguments.choice("tag_match_mode", ("any", "all"), "any") == "all",
                 start=arguments.time("start_datetime", zone),
                 end=arguments.time("end_datetime", zone, end=True),
+                as_of=arguments.time("as_of", zone, end=True),
+                history=arguments.flag("history"),
             ),
         )
         try:
@@ -226,6 +244,13 @@ class ToolService:
         if record.changed_block_ids:
             changed = await self._calls.blocks(call.organization_id, record.changed_block_ids)
         return ToolResult(tool_return=record.tool_return, is_error=record.is_error, changed_blocks=tuple(changed))
+
+
+def _passage_id(text: str) -> UUID:
+    try:
+        return from_public("passage", text)
+    except InvalidArgument as error:
+        raise Refused("TOOL_REFUSED", f'The argument "supersedes" must be ids of passages: {error.message}.') from None
 
 
 def _may_create(call: ToolCall) -> bool:

@@ -10,6 +10,7 @@ import asyncpg
 from services.common.core import records
 from services.common.core.records import columns, names_in
 from services.common.core.statements import Statement
+from services.memory.agent_tools.fences import FENCE, FENCED, FORGET_FENCES, owner, run_fenced
 from services.memory.agent_tools.model import CallRecord, EditContext, EditLookup
 from services.memory.agent_tools.tables import applied_calls
 from services.memory.blocks.model import Block
@@ -26,9 +27,10 @@ SELECT found.*,
     ARRAY(
         SELECT k.label FROM memory.agent_blocks k WHERE k.organization_id = $1 AND k.agent_id = look.agent_id
         ORDER BY k.position
-    ) AS labels
-FROM unnest($2::text[]::uuid[], $3::text[], $4::text[], $5::text[]::uuid[]) WITH ORDINALITY
-    AS look (agent_id, call_key, label, conversation_id, place)
+    ) AS labels, {FENCED.format("$1", "look.run_id", "look.fence")} AS fenced
+FROM unnest(
+    $2::text[]::uuid[], $3::text[], $4::text[], $5::text[]::uuid[], $6::text[]::uuid[], $7::text[]::bigint[]
+) WITH ORDINALITY AS look (agent_id, call_key, label, conversation_id, run_id, fence, place)
 LEFT JOIN LATERAL (
     SELECT {RECORD_COLUMNS}, {BLOCK_COLUMNS}
     FROM (SELECT $1::uuid AS organization_id) o
@@ -46,10 +48,13 @@ ORDER BY look.place
 _FIND = f"SELECT {RECORD_COLUMNS} FROM memory.applied_calls c WHERE c.organization_id = $1 AND c.call_key = $2"
 _NAMES = names_in(CallRecord, applied_calls.c.keys())
 _RECORD = Statement(f"""
-INSERT INTO memory.applied_calls (organization_id, {", ".join(_NAMES)})
-VALUES (:organization_id, {", ".join(f":{name}" for name in _NAMES)})
-ON CONFLICT (organization_id, call_key) DO NOTHING
-RETURNING call_key
+WITH refused AS (SELECT {FENCED.format(":organization_id", ":run_id", ":fence")} AS fenced), kept AS (
+    INSERT INTO memory.applied_calls (organization_id, {", ".join(_NAMES)})
+    SELECT :organization_id, {", ".join(f":{name}" for name in _NAMES)} FROM refused WHERE NOT fenced
+    ON CONFLICT (organization_id, call_key) DO NOTHING
+    RETURNING call_key
+)
+SELECT fenced, EXISTS (SELECT FROM kept) AS kept FROM refused
 """)
 _BLOCKS = f"SELECT {BLOCK_COLUMNS} FROM memory.blocks b WHERE b.organization_id = $1 AND b.id = ANY($2)"
 _FORGET = """
@@ -67,7 +72,17 @@ class PostgresCalls:
 
     async def views(self, organization_id: UUID, looks: Sequence[EditLookup]) -> list[EditContext]:
         questions = zip(
-            *((str(look.agent_id), look.call_key, look.label, id_text(look.conversation_id)) for look in looks),
+            *(
+                (
+                    str(look.agent_id),
+                    look.call_key,
+                    look.label,
+                    id_text(look.conversation_id),
+                    id_text(look.owner[0]),
+                    str(look.owner[1]),
+                )
+                for look in looks
+            ),
             strict=True,
         )
         rows = await self._pool.fetch(_VIEWS, organization_id, *questions)
@@ -76,6 +91,7 @@ class PostgresCalls:
                 record=record_of_row(row),
                 labels=tuple(row["labels"]),
                 block=None if row["id"] is None else block_of_row(row),
+                fenced=row["fenced"],
             )
             for row in rows
         ]
@@ -90,13 +106,18 @@ class PostgresCalls:
         earlier = await self.find(organization_id, record.call_key)
         return record if earlier is None else earlier
 
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        await self._pool.execute(FENCE, organization_id, run_id, fence)
+
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
         rows = await self._pool.fetch(_BLOCKS, organization_id, block_ids)
         return [block_of_row(row) for row in rows]
 
     async def forget(self, older_than: timedelta, limit: int) -> int:
-        done: str = await self._pool.execute(_FORGET, older_than, limit)
-        return int(done.rpartition(" ")[2])
+        done: list[str] = [
+            await self._pool.execute(statement, older_than, limit) for statement in (_FORGET, FORGET_FENCES)
+        ]
+        return max(int(each.rpartition(" ")[2]) for each in done)
 
 
 def id_text(value: UUID | None) -> str | None:
@@ -105,14 +126,20 @@ def id_text(value: UUID | None) -> str | None:
 
 
 async def keep_record(connection: Any, organization_id: UUID, record: CallRecord) -> None:
-    """Stores a result within the caller's transaction. A second call waits here, and raises DuplicateCall."""
+    """Stores a result within the caller's transaction. A second call waits here, and raises DuplicateCall; that of an
+    earlier owner of the run raises FailedPrecondition (RUN_FENCED).
+    """
     if not await _insert(connection, organization_id, record):
         raise DuplicateCall
 
 
 async def _insert(executor: Any, organization_id: UUID, record: CallRecord) -> bool:
-    statement = _RECORD.bind(organization_id=organization_id, **columns(record, _NAMES))
-    return await executor.fetchrow(*statement) is not None
+    run_id, fence = owner()
+    statement = _RECORD.bind(organization_id=organization_id, run_id=run_id, fence=fence, **columns(record, _NAMES))
+    row = await executor.fetchrow(*statement)
+    if row["fenced"]:
+        raise run_fenced()
+    return bool(row["kept"])
 
 
 def record_of_row(row: Row) -> CallRecord | None:

@@ -1,6 +1,6 @@
-"""The table of the results of tool calls."""
+"""The tables of the results of tool calls, and of owners of runs that may make none."""
 
-from sqlalchemy import Boolean, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, Uuid, text
+from sqlalchemy import BigInteger, Boolean, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, Uuid, text
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from services.memory.sql.columns import id_column, metadata, time
@@ -20,4 +20,14 @@ applied_calls = Table(
     PrimaryKeyConstraint("organization_id", "call_key"),
     Index("applied_calls_by_agent", "organization_id", "agent_id"),
     Index("applied_calls_by_time", "created_at"),
+)
+run_fences = Table(
+    "run_fences",
+    metadata,
+    id_column("organization_id"),
+    id_column("run_id"),
+    Column("fence", BigInteger, nullable=False),
+    time("created_at"),
+    PrimaryKeyConstraint("organization_id", "run_id"),
+    Index("run_fences_by_time", "created_at"),
 )

@@ -93,6 +93,12 @@ class AgentMemoryServicer(agent_grpc.AgentMemoryServiceServicer):
         call = tool_call(request, caller.organization_id, caller.user_id)
         return result_message(await self._tools.apply(call))
 
+    async def FenceRun(self, request: agent_pb.FenceRunRequest, context: Any) -> agent_pb.FenceRunResponse:
+        caller = current()
+        if caller.run_id is not None:
+            await self._tools.fence(caller.organization_id, caller.run_id, caller.fence)
+        return agent_pb.FenceRunResponse()
+
     async def PurgeAgent(self, request: agent_pb.PurgeAgentRequest, context: Any) -> agent_pb.PurgeAgentResponse:
         agent_id = wire.agent_id(request.agent_id)
         await self._store.purge(current().organization_id, agent_id, erase_blocks=request.erase_blocks)

@@ -17,6 +17,7 @@ from services.memory.core.vectors import MOST_DIMENSIONS
 
 LONGEST_TEXT = 1_000_000
 LONGEST_QUERY = 10_000
+LONGEST_KEY = 500
 MOST_DRAFTS = 1_000
 MOST_RESULTS = 1_000
 
@@ -59,20 +60,30 @@ Place = OfAgent | InArchive | InFolder | FoldersOfAgent | OfTenant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageSettings:
-    """The fields of a passage that a client may change. created_at: None for now."""
+    """The fields of a passage that a client may change. created_at: None for now.
+
+    valid_from, valid_to: when what it says is true; None for since it was made, and for still.
+    """
 
     text: str
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
     created_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageDraft(PassageSettings):
-    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty."""
+    """A passage to create, with its id minted. embedding: its vector where the caller has it, else empty.
+
+    key: what it is about; the latest of one key is true. supersedes: passages whose place it takes.
+    """
 
     id: UUID
     embedding: tuple[float, ...] = ()
+    key: str | None = None
+    supersedes: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +116,10 @@ class Passage:
     created_at: datetime
     updated_at: datetime
     file: FilePiece | None = None
+    key: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    superseded_by_id: UUID | None = None
 
 
 # Archive and passage.
@@ -138,12 +153,18 @@ class NewPassages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageFilter:
-    """A filter of passages: with any (or all) of `tags`, made in [start, end]. Empty: all."""
+    """A filter of passages: with any (or all) of `tags`, made in [start, end]. Empty: all that is true now.
+
+    as_of: what was true then. history: also what is true no more. ended: only that.
+    """
 
     tags: tuple[str, ...] = ()
     match_all_tags: bool = False
     start: datetime | None = None
     end: datetime | None = None
+    as_of: datetime | None = None
+    history: bool = False
+    ended: bool = False
 
 
 class SearchMode(IntEnum):
@@ -180,7 +201,16 @@ def validate_drafts(drafts: Sequence[PassageDraft]) -> list[PassageDraft]:
         raise Refused("PASSAGE_INVALID", f"give 1 to {MOST_DRAFTS} passages, not {len(drafts)}")
     if len({draft.id for draft in drafts}) < len(drafts):
         raise Refused("PASSAGE_INVALID", "two of the passages have the same id")
-    return [apply_rules_to(_RULES, draft) for draft in drafts]
+    for draft in drafts:
+        _check_validity(draft.valid_from or draft.created_at, draft.valid_to)
+        if draft.id in draft.supersedes:
+            raise Refused("PASSAGE_INVALID", "a passage cannot supersede itself")
+    return [apply_rules_to(_DRAFT_RULES, draft) for draft in drafts]
+
+
+def _check_validity(start: datetime | None, end: datetime | None) -> None:
+    if start is not None and end is not None and end < start:
+        raise Refused("PASSAGE_INVALID", "valid_to is before valid_from; exchange them")
 
 
 def draft_vectors(drafts: Sequence[PassageDraft]) -> list[list[float] | None] | None:
@@ -217,10 +247,23 @@ _RULES: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+def _validate_key(key: str | None) -> str | None:
+    if key is None:
+        return None
+    key = storable(key).strip()
+    if not 1 <= len(key) <= LONGEST_KEY:
+        raise Refused("PASSAGE_INVALID", f"a key has 1 to {LONGEST_KEY} characters, this one {len(key)}")
+    return key
+
+
+_DRAFT_RULES: Mapping[str, Callable[[Any], Any]] = {**_RULES, "key": _validate_key}
+
+
 def validate_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the changes as they will be stored. Raises Refused (PASSAGE_INVALID)."""
     if changes.get("created_at", ...) is None:
         raise Refused("PASSAGE_INVALID", "created_at is in the mask but not given")
+    _check_validity(changes.get("valid_from"), changes.get("valid_to"))
     return apply_rules(_RULES, changes)
 
 
@@ -233,6 +276,8 @@ def validate_query(query: PassageQuery) -> PassageQuery:
         raise Refused("QUERY_INVALID", f"top_k is 1 to {MOST_RESULTS}, not {query.top_k}")
     if not 0 <= query.context <= MOST_CONTEXT:
         raise Refused("QUERY_INVALID", f"context is 0 to {MOST_CONTEXT} passages on either side, not {query.context}")
+    if query.filter.as_of is not None and query.filter.history:
+        raise Refused("QUERY_INVALID", "give as_of, or history for what was true at any time, not both")
     tags = unique_tags(query.filter.tags, "QUERY_INVALID")
     return replace(query, text=text, filter=replace(query.filter, tags=tags))
 

@@ -1,5 +1,6 @@
 """loci.memory.v1.PassageService."""
 
+from dataclasses import replace
 from typing import Any
 
 from loci.memory.v1 import passage_pb2
@@ -147,7 +148,7 @@ def passage_list(request: passage_pb.ListPassagesRequest) -> PassageList:
     return PassageList(
         place=place_of(agent_id=request.agent_id, archive_id=request.archive_id, folder_id=request.folder_id),
         search=wire.text(request, "search"),
-        filter=_filter(request),
+        filter=replace(_filter(request), history=not request.current),
     )
 
 
@@ -158,7 +159,11 @@ def passage_query(request: passage_pb.SearchPassagesRequest) -> PassageQuery:
     except ValueError:
         raise Refused("QUERY_INVALID", f"there is no search mode {request.mode}") from None
     return PassageQuery(
-        text=request.query, top_k=request.top_k or 5, mode=mode, context=request.context, filter=_filter(request)
+        text=request.query,
+        top_k=request.top_k or 5,
+        mode=mode,
+        context=request.context,
+        filter=replace(_filter(request), history=request.history),
     )
 
 
@@ -168,6 +173,7 @@ def _filter(request: Any) -> PassageFilter:
         match_all_tags=request.match_all_tags,
         start=wire.moment(request, "start_time"),
         end=wire.moment(request, "end_time"),
+        as_of=wire.moment(request, "as_of"),
     )
 
 

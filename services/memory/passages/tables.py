@@ -1,7 +1,18 @@
 """The tables of passages, their tags and vectors."""
 
 from pgvector.sqlalchemy import HALFVEC
-from sqlalchemy import Boolean, Column, ForeignKeyConstraint, Index, Integer, PrimaryKeyConstraint, Table, Text, text
+from sqlalchemy import (
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
 from services.memory.sql.columns import id_column, json, metadata, texts, time
@@ -25,6 +36,10 @@ passages = Table(
     Column("place", Integer),
     Column("first_line", Integer),
     Column("last_line", Integer),
+    Column("key", Text),
+    Column("valid_from", DateTime(timezone=True)),
+    Column("valid_to", DateTime(timezone=True)),
+    id_column("superseded_by_id", nullable=True),
     PrimaryKeyConstraint("organization_id", "archive_id", "id"),
     ForeignKeyConstraint(
         ["organization_id", "archive_id"],
@@ -48,6 +63,8 @@ passages = Table(
         "place",
         postgresql_where=text("file_id IS NOT NULL"),
     ),
+    Index("passages_by_key", "organization_id", "archive_id", "key", postgresql_where=text("key IS NOT NULL")),
+    Index("passages_ended", "organization_id", "archive_id", "id", postgresql_where=text("valid_to IS NOT NULL")),
 )
 PASSAGE_KEY = ["memory.passages.organization_id", "memory.passages.archive_id", "memory.passages.id"]
 passage_tags = Table(

@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
-from services.common.core.fusion import FusedScore
+from services.common.core.fusion import FusedScore, prefer, rerank
+from services.common.core.named_events import named_event
+from services.common.core.named_times import asks_of_the_past, named_time
 from services.common.core.neighbours import NEIGHBOUR_STEPS, Neighbour, add_neighbours, contexts, givers
 from services.common.core.ranking import depth
 from services.common.core.vectors import to_embed
@@ -15,7 +19,7 @@ from services.common.search_settings import SearchSettings
 from services.memory.archives.model import EmbeddingModel
 from services.memory.core.ports.embedding_changes import ModelAlternatives
 from services.memory.core.ports.passages import PassageStore
-from services.memory.core.ports.search import Embedder, Rankings
+from services.memory.core.ports.search import Rankings, SearchModels
 from services.memory.core.ranking.search import Hit, Part, RankedPassage, Scope, VectorRanking, fuse
 from services.memory.embedding_changes.model import usable_alternatives
 from services.memory.passages.embedding import unit, unusable_vector
@@ -28,6 +32,10 @@ from services.memory.passages.model import (
     SearchMode,
     validate_query,
 )
+
+_NOW = partial(datetime.now, UTC)
+# The best of a search that a reranker reads, which takes milliseconds for each.
+_MOST_RERANKED = 30
 
 logger = logging.getLogger(__name__)
 
@@ -49,17 +57,18 @@ class _Answers:
 
 
 class PassageSearch:
-    """Searches. search_seconds: how long one waits for the embedding of its query."""
+    """Searches. search_seconds: how long one waits for the embedding of its query; now: when questions are asked."""
 
     def __init__(
         self,
         store: PassageStore,
         rankings: Rankings,
-        embedder: Embedder,
+        embedder: SearchModels,
         sides: ModelAlternatives,
         *,
         search_seconds: float,
         settings: SearchSettings,
+        now: Callable[[], datetime] = _NOW,
     ) -> None:
         self._store = store
         self._sides = sides
@@ -67,6 +76,7 @@ class PassageSearch:
         self._embedder = embedder
         self._search_seconds = search_seconds
         self._settings = settings
+        self._now = now
 
     async def search(self, organization_id: UUID, place: Place, query: PassageQuery) -> SearchResult:
         """Returns the best passages of a place. Without vectors, a hybrid search is answered by words alone.
@@ -77,16 +87,51 @@ class PassageSearch:
         scope = await self._store.scope(organization_id, place)
         if not scope.whole.passages:
             return SearchResult([])
-        answers = await self._answers(organization_id, scope, query)
+        query, more = self._at_named_time(query)
+        more = more or await self._beside_named_event(organization_id, scope, query)
+        answers, *others = await asyncio.gather(*(self._answers(organization_id, scope, one) for one in (query, *more)))
         failed = {model: error for model, error in answers.vectors.items() if isinstance(error, LociError)}
         if query.mode is SearchMode.VECTOR and failed:
             raise next(iter(failed.values()))
-        rankings = [one for some in answers.vectors.values() if not isinstance(some, LociError) for one in some]
-        fused = fuse(rankings, answers.texts, query.mode)
+        fused = _fused(answers, query.mode)
+        if others:
+            fused = prefer(fused, *(_fused(one, query.mode) for one in others))
         if query.mode is SearchMode.HYBRID:
             fused = await self._with_neighbours(organization_id, fused, query.filter)
+            fused = await self._reranked(organization_id, fused, query.text)
         hits = await self._hits(organization_id, fused[: query.top_k], query.context)
         return SearchResult(hits, tuple(model.handle for model in failed))
+
+    def _at_named_time(self, query: PassageQuery) -> tuple[PassageQuery, list[PassageQuery]]:
+        """Returns the question, of all times if it asks of the past, and the same to the time that it names, if any.
+
+        What a caller says of the time counts instead.
+        """
+        filters = query.filter
+        if query.mode is not SearchMode.HYBRID or any((filters.start, filters.end, filters.as_of, filters.history)):
+            return query, []
+        if asks_of_the_past(query.text):
+            query = replace(query, filter=replace(filters, history=True))
+        named = named_time(query.text, self._now())
+        if named is None:
+            return query, []
+        told = replace(filters, start=named.start, end=named.end, history=True)
+        true_then = replace(filters, as_of=named.last, ended=True)
+        return query, [replace(query, text=named.rest or query.text, filter=one) for one in (told, true_then)]
+
+    async def _beside_named_event(self, organization_id: UUID, scope: Scope, query: PassageQuery) -> list[PassageQuery]:
+        """Returns the same question to what was stored before, or after, the event that it names, if any."""
+        filters = query.filter
+        event = named_event(query.text)
+        if event is None or query.mode is not SearchMode.HYBRID or any((filters.start, filters.end, filters.as_of)):
+            return []
+        best = await self._rankings.by_words(organization_id, scope, event.text, filters, 1)
+        keys = [(one.archive_id, one.passage_id) for one in best]
+        told = [
+            event.bounds(passage.created_at) for passage in (await self._store.by_keys(organization_id, keys)).values()
+        ]
+        narrowed = [replace(filters, start=start, end=end) for start, end in told]
+        return [replace(query, text=event.rest or query.text, filter=one) for one in narrowed]
 
     async def _with_neighbours(
         self, organization_id: UUID, fused: list[FusedScore[PassageKey]], filters: PassageFilter
@@ -96,6 +141,24 @@ class PassageSearch:
             return fused
         neighbours = await self._rankings.neighbours(organization_id, keys, filters, NEIGHBOUR_STEPS)
         return add_neighbours(fused, neighbours, share)
+
+    async def _reranked(
+        self, organization_id: UUID, fused: list[FusedScore[PassageKey]], text: str
+    ) -> list[FusedScore[PassageKey]]:
+        """Returns the best in the order of a reranker, where there is one; while it does not answer, as they are."""
+        handle = self._settings.reranker
+        passages = {}
+        if handle:
+            passages = await self._store.by_keys(organization_id, [one.key for one in fused[:_MOST_RERANKED]])
+        if not passages:
+            return fused
+        texts = [to_embed(passage.text) for passage in passages.values()]
+        try:
+            scores = await self._embedder.rerank(handle, text, texts, self._search_seconds)
+        except LociError as error:
+            logger.warning("hits could not be reranked", extra={"model": handle, "reason": error.reason})
+            return fused
+        return rerank(fused, dict(zip(passages, scores, strict=True)))
 
     async def _hits(self, organization_id: UUID, fused: Sequence[FusedScore[PassageKey]], context: int) -> list[Hit]:
         keys = [one.key for one in fused]
@@ -163,6 +226,11 @@ class PassageSearch:
         if len(values) != model.dimensions:
             raise unusable_vector(model.handle, f"{len(values)} dimensions instead of {model.dimensions}")
         return unit(model.handle, values)
+
+
+def _fused(answers: _Answers, mode: SearchMode) -> list[FusedScore[PassageKey]]:
+    rankings = [one for some in answers.vectors.values() if not isinstance(some, LociError) for one in some]
+    return fuse(rankings, answers.texts, mode)
 
 
 def _sides(

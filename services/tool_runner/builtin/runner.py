@@ -4,37 +4,51 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from services.tool_runner.builtin.tool_program import PROGRAM
 from services.tool_runner.core.job import ExitReason, Mode, Output, Result, SandboxUnavailable, ToolError
 from services.tool_runner.core.model import Tool
 from services.tool_runner.core.ports import Place, Runner, Work
+from services.tool_runner.mcp.protocol.errors import McpProblem
 from services.tool_runner.web.engines.engine import Engine, Hit, Query
 from services.tool_runner.web.errors import WebError
 from services.tool_runner.web.lazy import Web
 
 _HERE = Place("builtin")
+# They wait for servers of somebody else.
+_AT_SERVERS = Place("builtin", server="mcp_resources")
 _SANDBOXED = frozenset({"run_code", "run_code_with_tools"})
 _LANGUAGES = {"python": "python", "js": "javascript", "ts": "typescript"}
 # Pages whose text is fetched for an engine that gives none.
 _MOST_READ = 5
 
+# Returns the value of a call, as JSON.
+RunHere = Callable[[Work], Awaitable[Any]]
+
 
 class BuiltinRunner:
-    """`ports.Runner` of the type letta_builtin. `sandboxed` runs the programs."""
+    """`ports.Runner` of the type letta_builtin. `sandboxed` runs the programs.
 
-    def __init__(self, sandboxed: Runner, web: Web) -> None:
+    at_servers: the tools that ask MCP servers, by name.
+    """
+
+    def __init__(self, sandboxed: Runner, web: Web, at_servers: Mapping[str, RunHere] = MappingProxyType({})) -> None:
         self._sandboxed = sandboxed
         self._web = web
-        self._here: Mapping[str, Callable[[Work], Awaitable[Any]]] = {
+        self._at_servers = at_servers
+        self._here: Mapping[str, RunHere] = {
             "web_search": self._search,
             "fetch_webpage": self._fetch,
+            **at_servers,
         }
 
     async def place(self, tool: Tool) -> Place:
         """See `ports.Runner`."""
-        return await self._sandboxed.place(tool) if tool.name in _SANDBOXED else _HERE
+        if tool.name in _SANDBOXED:
+            return await self._sandboxed.place(tool)
+        return _AT_SERVERS if tool.name in self._at_servers else _HERE
 
     async def run(self, work: Work, on_output: Callable[[Output], None]) -> Result:
         """See `ports.Runner`."""
@@ -54,8 +68,8 @@ class BuiltinRunner:
         except TimeoutError:
             message = f"no result after {work.limits.seconds:g} s"
             return Result(reason=ExitReason.TIMEOUT, error=ToolError(type="TimeoutError", message=message))
-        except WebError as error:
-            return Result(reason=ExitReason.RAISED, error=ToolError(type="WebError", message=str(error)))
+        except (WebError, McpProblem) as error:
+            return Result(reason=ExitReason.RAISED, error=ToolError(type=type(error).__name__, message=str(error)))
 
     async def close(self) -> None:
         """Closes connections."""

@@ -134,6 +134,7 @@ class Call:
     agent_state: str = field(default="", repr=False)  # JSON text
     client_token: str = field(default="", repr=False)
     file_ids: tuple[UUID, ...] = ()
+    agent_tool_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +169,10 @@ class Receipt:
     reserved_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+
+# The tool of a receipt whose call was cancelled before it came.
+NO_TOOL = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

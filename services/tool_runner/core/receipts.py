@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.tool_runner.core.job import ExitReason, File, Limits, Result, ToolError
-from services.tool_runner.core.model import Ending, NewFile, Outcome, Receipt, State, Tool, ToolType
+from services.tool_runner.core.model import NO_TOOL, Ending, NewFile, Outcome, Receipt, State, Tool, ToolType
 from services.tool_runner.core.storable import storable, storable_json
 from services.tool_runner.executions.files.rules.names import is_name
 
@@ -59,6 +59,8 @@ Claim = Settled | Wait | TakeOver | Abandon | KeyReused
 
 def claim_of(receipt: Receipt, tool_id: object, arguments_hash: str, *, idempotent: bool) -> Claim:
     """Returns what a second request does about the receipt that it found."""
+    if receipt.tool_id == NO_TOOL:
+        return Settled()
     if (receipt.tool_id, receipt.arguments_hash) != (tool_id, arguments_hash):
         return KeyReused()
     match receipt.state:
@@ -86,6 +88,15 @@ def cancelled_ending(name: str) -> Ending:
     """Returns the end of a call that CancelExecution ended."""
     text = f"{name} was cancelled. What it did until then stands."
     return Ending(state=State.DONE, outcome=Outcome.CANCELLED, tool_return=text)
+
+
+def forestalled_ending() -> Ending:
+    """Returns the end of a call that CancelExecution ended before it came."""
+    return Ending(
+        state=State.DONE,
+        outcome=Outcome.CANCELLED,
+        tool_return="The call was cancelled before it began. Nothing was run.",
+    )
 
 
 def refused_ending(name: str, problems: list[str]) -> Ending:

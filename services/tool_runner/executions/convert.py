@@ -55,6 +55,7 @@ def call(request: execution_pb.ExecuteToolRequest) -> Call:
         agent_state=json_object(state, "agent_state_json") if state else "",
         client_token=request.client_token,
         file_ids=_file_ids(request),
+        agent_tool_ids=tuple(map(tool_id, request.agent_tool_ids)),
     )
 
 

@@ -42,6 +42,8 @@ WHERE NOT EXISTS (
     SELECT FROM tool_runner.receipts r
     WHERE r.organization_id = o.organization_id AND r.call_key = o.call_key AND r.state = {State.STARTED:d})
 """
+# A run that was taken over so long ago has ended.
+_FORGET_FENCES = "DELETE FROM tool_runner.run_fences WHERE created_at < clock_timestamp() - interval '30 days'"
 
 
 class PostgresReceiptLists:
@@ -73,6 +75,7 @@ class PostgresRetention:
 
     async def tidy(self) -> None:
         await self._pool.execute(_TIDY)
+        await self._pool.execute(_FORGET_FENCES)
 
 
 def _where(organization_id: UUID, filters: ReceiptFilter) -> Where:

@@ -1,6 +1,6 @@
 """The database as calls need it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.common.core.paging import PageOf
 from services.tool_runner.core.job import Output
-from services.tool_runner.core.model import Ending, KeptFile, NewFile, Receipt
+from services.tool_runner.core.model import Ending, KeptFile, NewFile, Receipt, State
 from services.tool_runner.executions.model import FileFilter, ReceiptFilter
 
 # A call: the tenant and the key that the caller minted.
@@ -31,11 +31,35 @@ class Reservation:
     settings: str = ""  # CallEnvironment.fingerprint
 
 
+@dataclass(frozen=True, slots=True)
+class OpenReceipt:
+    """A receipt that is reserved or started, and whether somebody asked to cancel its call."""
+
+    call: CallId
+    state: State
+    cancel_requested: bool
+
+
 class ReceiptStore(Protocol):
-    """Receipts and the leases of their owners. What expects to own a receipt says so, and fails where it does not."""
+    """Receipts and the leases of their owners. What expects to own a receipt says so, and fails where it does not.
+
+    What is asked for by a run whose later owner has fenced it is refused, too; see `is_fenced`.
+    """
 
     async def reserve(self, call: CallId, reservation: Reservation) -> bool:
-        """Makes the receipt, reserved; False where there is one."""
+        """Makes the receipt, reserved; False where there is one, or the caller's run is fenced."""
+        ...
+
+    async def forestall(self, call: CallId, run_id: UUID, ending: Ending) -> bool:
+        """Makes the receipt of a run's call that was cancelled before it came; False where there is one."""
+        ...
+
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Refuses what owners of the run before this fence ask for, from now on."""
+        ...
+
+    async def is_fenced(self, organization_id: UUID) -> bool:
+        """Returns whether a later owner has the caller's run."""
         ...
 
     async def read(self, call: CallId) -> Receipt | None:
@@ -62,8 +86,8 @@ class ReceiptStore(Protocol):
         """Asks whoever runs it to kill it."""
         ...
 
-    async def cancelled(self, calls: Collection[CallId]) -> list[CallId]:
-        """Returns those of the calls that somebody asked to cancel."""
+    async def open(self, owner_id: UUID) -> list[OpenReceipt]:
+        """Returns the owner's receipts that are reserved or started."""
         ...
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:

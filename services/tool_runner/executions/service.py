@@ -17,7 +17,7 @@ from services.tool_runner.core.schemas import raw_arguments
 from services.tool_runner.executions.lease import Lease
 from services.tool_runner.executions.output import with_output
 from services.tool_runner.executions.perform import CallRunner
-from services.tool_runner.executions.ports import CallId, OutputStore, ReceiptStore, Reservation
+from services.tool_runner.executions.ports import CallId, OpenReceipt, OutputStore, ReceiptStore, Reservation
 from services.tool_runner.executions.prepare import CallPreparation, PreparedCall
 from services.tool_runner.executions.running_call import Cancelled, Execution, Stopping
 from services.tool_runner.executions.watch import CallWatcher, Event
@@ -44,7 +44,7 @@ class ExecutionService:
         self._receipts = parts.receipts
         self._outputs = parts.outputs
         self._running: dict[CallId, Execution] = {}
-        self._lease = Lease(parts.receipts, self._look_for_cancels)
+        self._lease = Lease(parts.receipts, self._look_after_receipts)
         self._performer = CallRunner(
             parts.preparation, parts.receipts, parts.outputs, self._lease.owner_id, at_once=parts.at_once
         )
@@ -66,11 +66,17 @@ class ExecutionService:
         return await asyncio.shield(execution.task)
 
     async def cancel(self, organization_id: UUID, call_key: str) -> Receipt:
-        """Kills it if it runs, here or elsewhere. Raises NotFound (CALL_NOT_FOUND)."""
+        """Kills it if it runs, here or elsewhere; a run's call that has not come yet will not run.
+
+        Raises NotFound (CALL_NOT_FOUND) outside of runs.
+        """
         identity = (organization_id, call_key)
         if execution := self._running.get(identity):
             execution.interrupt(Cancelled())
             return await asyncio.shield(execution.task)
+        run_id = current().run_id
+        if await self._read(identity) is None and run_id is not None:
+            await self._receipts.forestall(identity, run_id, receipts.forestalled_ending())
         receipt = await self._settled_receipt(organization_id, call_key)
         if receipt.state in (State.DONE, State.UNKNOWN):
             return receipt
@@ -88,6 +94,10 @@ class ExecutionService:
         if receipt := await self._read((organization_id, call_key)):
             return receipt
         raise NotFound(f"no call has the key {call_key!r}", reason="CALL_NOT_FOUND")
+
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Refuses new calls of the run's owners before this fence."""
+        await self._receipts.fence(organization_id, run_id, fence)
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
         """Erases an agent's receipts; how many."""
@@ -159,6 +169,7 @@ class ExecutionService:
         """Returns what the receipt that is there already means; None: look again."""
         receipt = await self._read(identity)
         if receipt is None:
+            await self._refuse_fenced(identity[0])
             return None
         match receipts.claim_of(receipt, tool.id, execution.arguments_hash, idempotent=tool.idempotent):
             case receipts.Settled():
@@ -171,7 +182,13 @@ class ExecutionService:
                 await self._lose(identity, receipt)
             case receipts.TakeOver():
                 execution.owned = await self._receipts.take_over(identity, receipt, self._lease.owner_id)
+                if not execution.owned:
+                    await self._refuse_fenced(identity[0])
         return None
+
+    async def _refuse_fenced(self, organization_id: UUID) -> None:
+        if await self._receipts.is_fenced(organization_id):
+            raise FailedPrecondition(f"run-{current().run_id} is driven by another replica now", reason="RUN_FENCED")
 
     async def _read(self, identity: CallId) -> Receipt | None:
         """Reads a receipt. One that this process left open while the database was away is run by nobody."""
@@ -218,11 +235,22 @@ class ExecutionService:
             receipt = await self.receipt(*identity)
         return receipt
 
-    async def _look_for_cancels(self) -> None:
-        owned = [identity for identity, execution in self._running.items() if execution.owned]
-        for identity in await self._receipts.cancelled(owned) if owned else []:
-            if execution := self._running.get(identity):
+    async def _look_after_receipts(self) -> None:
+        """Hears cancels, and closes receipts that name us and that nothing here will: the answer to their making was
+        lost, and everybody else waits for us.
+        """
+        for receipt in await self._receipts.open(self._lease.owner_id):
+            execution = self._running.get(receipt.call)
+            if execution is None:
+                await self._close_stray(receipt)
+            elif receipt.cancel_requested:
                 execution.interrupt(Cancelled())
+
+    async def _close_stray(self, receipt: OpenReceipt) -> None:
+        if receipt.state is State.RESERVED:
+            await self._receipts.release(receipt.call, self._lease.owner_id)
+        else:
+            await self._settled_receipt(*receipt.call)
 
 
 def _key_reused(call_key: str) -> FailedPrecondition:

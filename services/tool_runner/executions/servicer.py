@@ -41,6 +41,12 @@ class ExecutionServicer(execution_grpc.ExecutionServiceServicer):
         receipt = await self._executor.cancel(current().organization_id, call_key)
         return execution_pb.CancelExecutionResponse(receipt=convert.receipt_message(receipt))
 
+    async def FenceRun(self, request: execution_pb.FenceRunRequest, context: Any) -> execution_pb.FenceRunResponse:
+        caller = current()
+        if caller.run_id is not None:
+            await self._executor.fence(caller.organization_id, caller.run_id, caller.fence)
+        return execution_pb.FenceRunResponse()
+
     async def GetReceipt(
         self, request: execution_pb.GetReceiptRequest, context: Any
     ) -> execution_pb.GetReceiptResponse:

@@ -9,12 +9,13 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.context import current_or_none
 from services.common.core.statements import Statement
 from services.common.own_connection import OwnConnection
-from services.tool_runner.core.model import Ending, Receipt, State
+from services.tool_runner.core.model import NO_TOOL, Ending, Receipt, State
 from services.tool_runner.database import DatabasePool, database_reached
 from services.tool_runner.executions import rows
-from services.tool_runner.executions.ports import CallId, Reservation
+from services.tool_runner.executions.ports import CallId, OpenReceipt, Reservation
 from services.tool_runner.executions.rows import FILES_OF_RECEIPT, RECEIPT_COLUMNS
 
 # By the database's clock; four beats may be late or lost.
@@ -22,12 +23,30 @@ LEASE = "interval '2.5 seconds'"
 _FORGOTTEN = "interval '1 day'"
 
 _RESERVATION = tuple(field.name for field in fields(Reservation))
+# Whether a later owner has the run: the tenant, the run and the fence of who asks.
+_FENCED = """EXISTS (
+    SELECT FROM tool_runner.run_fences o WHERE o.organization_id = {} AND o.run_id = {} AND o.fence > {})"""
 _RESERVE = Statement(f"""
 INSERT INTO tool_runner.receipts (organization_id, call_key, state, {", ".join(_RESERVATION)})
-VALUES (:organization_id, :call_key, {State.RESERVED:d}, {", ".join(f":{name}" for name in _RESERVATION)})
+SELECT :organization_id, :call_key, {State.RESERVED:d}, {", ".join(f":{name}" for name in _RESERVATION)}
+WHERE NOT {_FENCED.format(":organization_id", ":caller_run_id", ":fence")}
 ON CONFLICT (organization_id, call_key) DO NOTHING
 RETURNING call_key
 """)
+# A call that was cancelled before it came.
+_FORESTALL = f"""
+INSERT INTO tool_runner.receipts
+    (organization_id, call_key, state, outcome, tool_return, tool_id, tool_version, arguments_hash, owner_id, run_id,
+     ended_at)
+VALUES ($1, $2, $3, $4, $5, '{NO_TOOL}', 0, '', '{NO_TOOL}', $6, clock_timestamp())
+ON CONFLICT (organization_id, call_key) DO NOTHING
+RETURNING call_key
+"""
+_FENCE = """
+INSERT INTO tool_runner.run_fences (organization_id, run_id, fence) VALUES ($1, $2, $3)
+ON CONFLICT (organization_id, run_id) DO UPDATE SET fence = greatest(run_fences.fence, excluded.fence)
+"""
+_IS_FENCED = f"SELECT {_FENCED.format('$1', '$2', '$3')}"
 _READ = f"""
 SELECT {RECEIPT_COLUMNS}, {FILES_OF_RECEIPT} AS files, EXISTS (
     SELECT FROM tool_runner.workers w
@@ -41,6 +60,7 @@ WITH taken AS (
     SET state = {State.RESERVED:d}, owner_id = $5, outcome = 0, tool_return = '', stdout = '', stderr = '',
         output_order = '', started_at = NULL, ended_at = NULL
     WHERE organization_id = $1 AND call_key = $2 AND state = $3 AND owner_id = $4
+        AND NOT {_FENCED.format("$1", "$6", "$7")}
     RETURNING organization_id, call_key),
 printed AS (DELETE FROM tool_runner.outputs WHERE (organization_id, call_key) IN (SELECT * FROM taken))
 SELECT call_key FROM taken
@@ -81,11 +101,9 @@ SELECT ended.*, (SELECT jsonb_agg(to_jsonb(kept) ORDER BY kept.id) FROM kept) AS
 _REQUEST_CANCEL = """
 UPDATE tool_runner.receipts SET cancel_requested = true WHERE organization_id = $1 AND call_key = $2
 """
-_CANCELLED = """
-SELECT r.organization_id, r.call_key
-FROM unnest($1::uuid[], $2::text[]) AS mine (organization_id, call_key)
-JOIN tool_runner.receipts r USING (organization_id, call_key)
-WHERE r.cancel_requested
+_OPEN = f"""
+SELECT organization_id, call_key, state, cancel_requested FROM tool_runner.receipts
+WHERE owner_id = $1 AND state IN ({State.RESERVED:d}, {State.STARTED:d})
 """
 _PURGE = """
 WITH erased AS (
@@ -111,14 +129,26 @@ class PostgresReceipts:
 
     async def reserve(self, call: CallId, reservation: Reservation) -> bool:
         values = {name: getattr(reservation, name) for name in _RESERVATION}
-        return await self._pool.fetchval(*_RESERVE.bind(**_of(call), **values)) is not None
+        run_id, fence = _caller()
+        reserved = _RESERVE.bind(**_of(call), **values, caller_run_id=run_id, fence=fence)
+        return await self._pool.fetchval(*reserved) is not None
+
+    async def forestall(self, call: CallId, run_id: UUID, ending: Ending) -> bool:
+        values = (ending.state, ending.outcome, ending.tool_return, run_id)
+        return await self._pool.fetchval(_FORESTALL, *call, *values) is not None
+
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        await self._pool.execute(_FENCE, organization_id, run_id, fence)
+
+    async def is_fenced(self, organization_id: UUID) -> bool:
+        return bool(await self._pool.fetchval(_IS_FENCED, organization_id, *_caller()))
 
     async def read(self, call: CallId) -> Receipt | None:
         row = await self._pool.fetchrow(_READ, *call)
         return rows.receipt(row, owner_alive=row["owner_alive"]) if row else None
 
     async def take_over(self, call: CallId, receipt: Receipt, owner_id: UUID) -> bool:
-        row = await self._pool.fetchval(_TAKE_OVER, *call, receipt.state, receipt.owner_id, owner_id)
+        row = await self._pool.fetchval(_TAKE_OVER, *call, receipt.state, receipt.owner_id, owner_id, *_caller())
         return row is not None
 
     async def start(self, call: CallId, owner_id: UUID, sandbox: str, image: str) -> bool:
@@ -149,9 +179,11 @@ class PostgresReceipts:
     async def request_cancel(self, call: CallId) -> None:
         await self._pool.execute(_REQUEST_CANCEL, *call)
 
-    async def cancelled(self, calls: Collection[CallId]) -> list[CallId]:
-        receipt = await self._pool.fetch(_CANCELLED, [call[0] for call in calls], [call[1] for call in calls])
-        return [(row["organization_id"], row["call_key"]) for row in receipt]
+    async def open(self, owner_id: UUID) -> list[OpenReceipt]:
+        return [
+            OpenReceipt((row["organization_id"], row["call_key"]), State(row["state"]), row["cancel_requested"])
+            for row in await self._pool.fetch(_OPEN, owner_id)
+        ]
 
     async def purge(self, organization_id: UUID, agent_id: UUID) -> int:
         return int(await self._pool.fetchval(_PURGE, organization_id, agent_id))
@@ -162,6 +194,12 @@ class PostgresReceipts:
 
     async def retire(self, owner_id: UUID) -> None:
         await self._pool.execute(_RETIRE, owner_id)
+
+
+def _caller() -> tuple[UUID | None, int]:
+    """Returns the run and the fence of its owner for whom a call is made."""
+    caller = current_or_none()
+    return (None, 0) if caller is None else (caller.run_id, caller.fence)
 
 
 def _of(call: CallId) -> dict[str, object]:

@@ -15,11 +15,11 @@ from services.tool_runner.egress.egress import Egress
 from services.tool_runner.layers import install_job
 from services.tool_runner.layers.archives import BadArchive, TruncatedArchive
 from services.tool_runner.layers.cache import LayerCache
+from services.tool_runner.layers.causes import failure_text
 from services.tool_runner.layers.install_job import LayerSettings
 
 _REMEMBER_FAILURE_SECONDS = 60.0
 _REMEMBER_PLACE_SECONDS = 300.0
-_WORDS, _LINES = 2000, 15
 _LANGUAGES = {"typescript": Language.NODE, "javascript": Language.NODE}
 # What compiled packages depend on; asked inside the sandbox, whose image may be built anew under the same name.
 _PLACES = {
@@ -104,7 +104,7 @@ class Layers:
         except TimeoutError:
             raise _failure(f"{_names(requirements)}: not installed within {self._settings.seconds:g} s") from None
         except TruncatedArchive as problem:
-            raise _failure(f"{_names(requirements)}: {_last_words(process.errors) or problem}") from None
+            raise _failure(f"{_names(requirements)}: {failure_text(process.errors) or problem}") from None
         except BadArchive as problem:
             raise _failure(f"{_names(requirements)}: {problem}") from None
         except OSError as error:
@@ -136,11 +136,6 @@ class Layers:
 
 def _names(requirements: tuple[str, ...]) -> str:
     return ", ".join(requirements)[:300]
-
-
-def _last_words(errors: str) -> str:
-    lines = [line for line in errors.splitlines() if line.strip()]
-    return "\n".join(lines[-_LINES:])[-_WORDS:]
 
 
 def _failure(words: str) -> FailedPrecondition:

@@ -78,12 +78,29 @@ class McpClient:
 
     async def tools(self, target: Target) -> list[Any]:
         """Returns what it lists, as it sent it: at most 2,000, none of one without tools. Raises McpProblem."""
+        return await self.listed(target, "tools/list", "tools")
+
+    async def listed(self, target: Target, method: str, member: str) -> list[Any]:
+        """Returns all pages of a list; nothing where the server has no such list. Raises McpProblem."""
         try:
-            return await self._tools(target)
+            return await self._listed(target, method, member)
         except McpProblem as problem:
             if not problem.fresh:
                 raise
-        return await self._tools(target)
+        return await self._listed(target, method, member)
+
+    async def read(self, target: Target, method: str, params: JsonObject) -> JsonObject:
+        """Returns the answer to a question that changes nothing, as the server sent it. Raises McpProblem."""
+        for last in (False, True):
+            async with self._line(target) as line:
+                try:
+                    return await line.ask(method, params, seconds=self.times.execute)
+                except ServerError as error:
+                    raise McpProblem(Kind.FAILED, f"the MCP server answered {method}: {str(error)[:300]}") from None
+                except McpProblem as problem:
+                    if last or not problem.fresh:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
 
     async def call(
         self,
@@ -119,7 +136,7 @@ class McpClient:
         self._lines.clear()
         await asyncio.gather(*(line.close() for line in list(self._all)), return_exceptions=True)
 
-    async def _tools(self, target: Target) -> list[Any]:
+    async def _listed(self, target: Target, method: str, member: str) -> list[Any]:
         listed: list[Any] = []
         async with self._line(target) as line:
             try:
@@ -127,14 +144,14 @@ class McpClient:
                     cursor: str | None = None
                     for _ in range(_MOST_PAGES):
                         params = {"cursor": cursor} if cursor else {}
-                        page = await _page(line, params, self.times.list)
-                        listed += page.get("tools") or []
+                        page = await _page(line, method, member, params, self.times.list)
+                        listed += page[member]
                         cursor = _next(page, cursor)
                         if cursor is None or len(listed) >= _MOST_LISTED:
                             break
             except TimeoutError:
                 line.retire()
-                text = f"the MCP server did not list its tools within {self.times.list:g} s"
+                text = f"the MCP server did not list its {member} within {self.times.list:g} s"
                 raise McpProblem(Kind.TIMEOUT, text) from None
         return listed[:_MOST_LISTED]
 
@@ -215,15 +232,15 @@ class McpClient:
         )
 
 
-async def _page(line: "McpSession", params: JsonObject, seconds: float) -> JsonObject:
+async def _page(line: "McpSession", method: str, member: str, params: JsonObject, seconds: float) -> JsonObject:
     try:
-        page = await line.ask("tools/list", params, seconds=seconds)
+        page = await line.ask(method, params, seconds=seconds)
     except ServerError as error:
-        if error.code == _NO_SUCH_METHOD:  # it has resources or prompts alone
-            return {"tools": []}
-        raise McpProblem(Kind.FAILED, f"the MCP server did not list its tools: {str(error)[:300]}") from None
-    if not isinstance(page.get("tools"), list):
-        raise McpProblem(Kind.FAILED, "the MCP server's list of tools is no list")
+        if error.code == _NO_SUCH_METHOD:  # it has others of tools, resources and prompts
+            return {member: []}
+        raise McpProblem(Kind.FAILED, f"the MCP server did not list its {member}: {str(error)[:300]}") from None
+    if not isinstance(page.get(member), list):
+        raise McpProblem(Kind.FAILED, f"the MCP server's list of {member} is no list")
     return page
 
 

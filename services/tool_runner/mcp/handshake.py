@@ -5,11 +5,12 @@ from types import TracebackType
 from typing import Any
 
 import anyio
-from mcp.client.session import ClientSession
+from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
+    NAME_BEARING_METHODS,
     encode_header_value,
     find_invalid_x_mcp_header,
     mcp_param_headers,
@@ -20,14 +21,33 @@ from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     CONNECTION_CLOSED,
+    INVALID_REQUEST,
     PROTOCOL_VERSION_META_KEY,
+    ElicitRequest,
+    ErrorData,
     Implementation,
+    InputRequest,
+    InputResponse,
 )
+
+from services.tool_runner.mcp.protocol.results import unanswerable
 
 JsonObject = dict[str, Any]
 US = Implementation(name="loci", version="1")
 # The SDK's own words for a session that ended under a request; servers use its number for other things, too.
 _ENDED = ("Connection closed", "SSE stream ended", "SSE stream failed")
+
+
+class Session(ClientSession):
+    """The SDK's session. It offers no elicitation, and tells servers that ask all the same what to say to the model."""
+
+    async def dispatch_input_request(
+        self, ctx: ClientRequestContext, request: InputRequest
+    ) -> InputResponse | ErrorData:
+        """Answers a request of the server."""
+        if isinstance(request, ElicitRequest):
+            return ErrorData(code=INVALID_REQUEST, message=unanswerable(request.params.message))
+        return await super().dispatch_input_request(ctx, request)
 
 
 def has_ended(error: MCPError) -> bool:
@@ -56,10 +76,10 @@ def introduction(version: str) -> JsonObject:
 
 def routing(method: str, params: JsonObject, schema: Mapping[str, Any]) -> dict[str, str]:
     headers = {MCP_METHOD_HEADER: method}
-    if method == "tools/call":
-        headers[MCP_NAME_HEADER] = encode_header_value(params["name"])
-        if find_invalid_x_mcp_header(schema) is None:
-            headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments") or {})
+    if name := NAME_BEARING_METHODS.get(method):
+        headers[MCP_NAME_HEADER] = encode_header_value(params[name])
+    if method == "tools/call" and find_invalid_x_mcp_header(schema) is None:
+        headers |= mcp_param_headers(x_mcp_header_map(schema), params.get("arguments") or {})
     return headers
 
 

@@ -14,12 +14,23 @@ RequestId = int | str
 
 
 class PendingRequests:
-    """The waiting requests of one session. `lost`: what ended it, or kept it from beginning."""
+    """The waiting requests of one session. `lost`: what ended it, or kept it from beginning.
+
+    noise: the first that it said which is no message of the protocol.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[RequestId, asyncio.Future[NoReturn]] = {}
         self._greeting: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
         self.lost: McpProblem | None = None
+        self.noise = ""
+
+    def silence(self, seconds: float) -> str:
+        """Returns the sentence about a server that did not answer in time."""
+        sentence = f"the MCP server did not answer within {seconds:g} s"
+        if not self.noise:
+            return sentence
+        return f"{sentence}. It printed to stdout, where messages of the protocol belong: {self.noise!r}"
 
     def expect(self, request_id: RequestId) -> asyncio.Future[NoReturn]:
         """Fails when no answer can come; call `forget` in the end."""

@@ -17,14 +17,22 @@ from contextvars import ContextVar
 from typing import Any, NoReturn
 
 import anyio
-from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import LoggingMessageNotificationParams, ToolListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from services.tool_runner.mcp.handshake import US, JsonObject, NotedEnd, greet, has_ended, introduction, routing
+from services.tool_runner.mcp.handshake import (
+    US,
+    JsonObject,
+    NotedEnd,
+    Session,
+    greet,
+    has_ended,
+    introduction,
+    routing,
+)
 from services.tool_runner.mcp.pending import PendingRequests
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 
@@ -88,7 +96,7 @@ class McpSession:
             if not self._opened.done():
                 if greeting.done():
                     greeting.result()
-                raise McpProblem(Kind.TIMEOUT, f"the MCP server did not answer within {seconds:g} s")
+                raise McpProblem(Kind.TIMEOUT, self._watch.silence(seconds))
             self._opened.result()
         except BaseException:
             await self.close()
@@ -159,7 +167,7 @@ class McpSession:
         if not answer.done():
             # What it is doing may keep its connection for ever.
             self.retire()
-            raise McpProblem(Kind.TIMEOUT, f"the MCP server did not answer within {seconds:g} s", arrived=True)
+            raise McpProblem(Kind.TIMEOUT, self._watch.silence(seconds), arrived=True)
         try:
             return answer.result()
         except MCPError as error:
@@ -196,7 +204,7 @@ class McpSession:
             async with self._dial(self._watch) as (read, write):
                 noted = NotedEnd(read, self._note_end)
                 self._dispatcher = JSONRPCDispatcher(noted, write)
-                session = ClientSession(
+                session = Session(
                     dispatcher=self._dispatcher,
                     logging_callback=self._on_log,
                     message_handler=self._on_message,
@@ -206,6 +214,7 @@ class McpSession:
                     self._version = await greet(session)
                     if not self._opened.done():
                         self._opened.set_result(None)
+                    self.used = time.monotonic()  # to begin may take longer than an idle one is kept
                     await self._until_unused()
         except asyncio.CancelledError:
             raise
@@ -222,6 +231,7 @@ class McpSession:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _LOOK_SECONDS)
             self._changed.clear()
+        self._closing = True  # its end takes a while, and who asks meanwhile is to have another one
 
     def _is_over(self) -> bool:
         return self._closing or time.monotonic() - self.used >= self._idle

@@ -30,6 +30,7 @@ from services.tool_runner.mcp.homes import Homes
 from services.tool_runner.mcp.protocol.commands import program_of
 from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
 from services.tool_runner.mcp_servers.model import Stdio
+from services.tool_runner.sandboxes.host_folders import chosen_folders
 
 # Longer than that nobody waits; it goes on, and is there the next time.
 _INSTALL_SECONDS = 25.0
@@ -69,6 +70,7 @@ class SandboxPrograms:
         """See the port."""
         try:
             found = program_of(program.command, program.args)
+            folders = chosen_folders(self._host.folders, program.paths)
             policy = self._egress.policy_of(program.network).with_allowed(self._tcp)
             environment, held = placeholders.split(dict(program.env), policy)
             layer = await self._layer(found.requirements, found.language)
@@ -87,7 +89,7 @@ class SandboxPrograms:
             mode=Mode.PROCESS,
             argv=self._through_tcp(found.argv),
             layer=layer,
-            host=replace(self._host, home=str(home or ""), names=tuple(_names(self._places))),
+            host=replace(self._host, folders=folders, home=str(home or ""), names=tuple(_names(self._places))),
             tenant=str(organization_id),
         )
         tunnel = self._egress.tunnel(policy, held) if allowed else None

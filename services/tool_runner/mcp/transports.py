@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from services.common.core.private_hosts import Private
@@ -23,6 +23,8 @@ from services.tool_runner.mcp.sse import sse_streams
 from services.tool_runner.mcp.throttle import Throttle, too_much
 from services.tool_runner.mcp_servers.model import Http
 from services.tool_runner.mcp_servers.model import Kind as ServerKind
+
+_MOST_NOISE = 200
 
 
 def http_dial(
@@ -96,7 +98,10 @@ async def _hear(process: Process, received: Any, watch: PendingRequests) -> None
                     *lines, last = bytes(rest).split(b"\n")
                     rest = bytearray(last)
                     for line in lines:
-                        await _listening(line, received)
+                        if message := _message(line):
+                            await received.send(SessionMessage(message))
+                        elif not watch.noise:
+                            watch.noise = line[:_MOST_NOISE].decode(errors="replace").strip()
                 if len(rest) > MOST_EVENT:
                     raise too_much(MOST_EVENT)
         except McpProblem as problem:
@@ -105,14 +110,14 @@ async def _hear(process: Process, received: Any, watch: PendingRequests) -> None
             watch.end(_ended(process))
 
 
-async def _listening(line: bytes, received: Any) -> None:
+def _message(line: bytes) -> JSONRPCMessage | None:
+    """Returns the message; None for a line that is none: programs print their banners to stdout."""
     if not line.lstrip().startswith(b"{"):
-        return  # programs print their banners to stdout
+        return None
     try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
-        return
-    await received.send(SessionMessage(message))
+        return None
 
 
 async def _say(process: Process, sending: Any, watch: PendingRequests) -> None:

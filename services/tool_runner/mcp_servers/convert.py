@@ -26,7 +26,7 @@ _HTTP = {
     "auth_token": "auth_token",
     "custom_headers": "headers",
 }
-_STDIO = {"command": "command", "args": "args", "env": "env", "network_json": "network"}
+_STDIO = {"command": "command", "args": "args", "env": "env", "network_json": "network", "paths": "paths"}
 # What a server that is only tried is called.
 _TRIED = "mcp"
 

@@ -20,8 +20,10 @@ _LONGEST_SECRET = 16 * 1024
 _MOST_ENTRIES = 100
 _MOST_ARGUMENTS = 200
 _LONGEST_ARGUMENT = 32 * 1024
+_MOST_PATHS = 32
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff\t]*")
+_PATH = re.compile(r"/[^\x00:]{0,4095}(:ro)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 # Those that frame or route a request, and those that the protocol sets itself: kept, shown, and never sent.
 _PROTOCOL_HEADERS = frozenset(
@@ -86,12 +88,16 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stdio:
-    """A server that is a program. `env` is secret, and so may `args` be. `network` is JSON as a tool's; "": none."""
+    """A server that is a program. `env` is secret, and so may `args` be. `network` is JSON as a tool's; "": none.
+
+    paths: the operator's folders that it sees, `:ro` behind one that it must not write to; (): all of them.
+    """
 
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     network: str = ""
+    paths: tuple[str, ...] = ()
     kind: Kind = Kind.STDIO
 
 
@@ -159,6 +165,11 @@ def _check_stdio(transport: Stdio) -> None:
     for name, value in transport.env.items():
         if not _VARIABLE.fullmatch(name) or "\x00" in value or len(value) > _LONGEST_SECRET:
             raise refusal("env", f"{name[:100]!r} is not a variable, or its value is too long or holds NUL")
+    if len(transport.paths) > _MOST_PATHS:
+        raise refusal("paths", f"are more than {_MOST_PATHS}")
+    for path in transport.paths:
+        if not _PATH.fullmatch(path):
+            raise refusal("paths", f"{path[:200]!r} is not a folder by its whole path, with `:ro` behind it or nothing")
 
 
 def holds_mask(written: object) -> bool:
@@ -171,7 +182,8 @@ def config_text(transport: Transport) -> str:
     if isinstance(transport, Http):
         return json.dumps({"server_url": transport.url, "auth_header": transport.auth_header})
     args = mask_arguments(transport.args)
-    return json.dumps({"command": transport.command, "args": args, "network": transport.network})
+    config = {"command": transport.command, "args": args, "network": transport.network, "paths": transport.paths}
+    return json.dumps(config)
 
 
 def secrets_text(transport: Transport) -> str:
@@ -191,7 +203,13 @@ def transport_of(kind: str, config: str, secrets: str) -> Transport:
     hidden: dict[str, Any] = json.loads(secrets or "{}")
     if kind == Kind.STDIO:
         args = tuple(hidden.get("args") or stored["args"])
-        return Stdio(command=stored["command"], args=args, env=hidden.get("env", {}), network=stored["network"])
+        return Stdio(
+            command=stored["command"],
+            args=args,
+            env=hidden.get("env", {}),
+            network=stored["network"],
+            paths=tuple(stored.get("paths", ())),
+        )
     return Http(
         kind=Kind(kind),
         url=stored["server_url"],

@@ -59,6 +59,10 @@ class McpStore(Protocol):
         """Returns all servers, oldest first."""
         ...
 
+    async def of_tools(self, organization_id: UUID, tool_ids: Sequence[UUID]) -> list[Server]:
+        """Returns the servers that have one of these tools, by name."""
+        ...
+
     async def update(
         self, organization_id: UUID, user_id: UUID, server: Server, *, forget_oauth: bool
     ) -> Server | None:

@@ -88,6 +88,10 @@ class McpServerService:
         """Returns all servers, oldest first."""
         return await self._store.all(organization_id)
 
+    async def of_tools(self, organization_id: UUID, tool_ids: Sequence[UUID]) -> list[Server]:
+        """Returns the servers that have one of these tools, by name."""
+        return await self._store.of_tools(organization_id, tool_ids)
+
     async def update(
         self,
         organization_id: UUID,

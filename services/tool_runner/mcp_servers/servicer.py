@@ -30,6 +30,7 @@ class McpServicer(mcp_grpc.McpServiceServicer):
     ) -> None:
         self._registry = mcp.registry
         self._connecting = mcp.connecting
+        self._resources = mcp.resources
         self._executor = executor
         self._catalogue = catalogue
         self._shows_secrets = shows_secrets
@@ -106,6 +107,36 @@ class McpServicer(mcp_grpc.McpServiceServicer):
         )
         receipt = await self._executor.execute(organization_id, call)
         return mcp_pb.RunMcpToolResponse(receipt=convert_executions.receipt_message(receipt))
+
+    async def ListMcpResources(
+        self, request: mcp_pb.ListMcpResourcesRequest, context: Any
+    ) -> mcp_pb.ListMcpResourcesResponse:
+        with _statuses():
+            found = await self._resources.resources(current().organization_id, convert.server_id(request.id))
+        return mcp_pb.ListMcpResourcesResponse(resources_json=found[0], templates_json=found[1])
+
+    async def ReadMcpResource(
+        self, request: mcp_pb.ReadMcpResourceRequest, context: Any
+    ) -> mcp_pb.ReadMcpResourceResponse:
+        server_id = convert.server_id(request.id)
+        with _statuses():
+            contents = await self._resources.read(current().organization_id, server_id, request.uri)
+        return mcp_pb.ReadMcpResourceResponse(contents_json=contents)
+
+    async def ListMcpPrompts(
+        self, request: mcp_pb.ListMcpPromptsRequest, context: Any
+    ) -> mcp_pb.ListMcpPromptsResponse:
+        with _statuses():
+            prompts = await self._resources.prompts(current().organization_id, convert.server_id(request.id))
+        return mcp_pb.ListMcpPromptsResponse(prompts_json=prompts)
+
+    async def GetMcpPrompt(self, request: mcp_pb.GetMcpPromptRequest, context: Any) -> mcp_pb.GetMcpPromptResponse:
+        server_id = convert.server_id(request.id)
+        with _statuses():
+            messages = await self._resources.prompt(
+                current().organization_id, server_id, request.name, request.arguments
+            )
+        return mcp_pb.GetMcpPromptResponse(messages_json=messages)
 
     async def TestMcpServer(self, request: mcp_pb.TestMcpServerRequest, context: Any) -> mcp_pb.TestMcpServerResponse:
         organization_id = current().organization_id

@@ -25,6 +25,12 @@ last_updated_by_id, created_at, updated_at, version
 _FIND = f"SELECT {_COLUMNS} FROM tool_runner.mcp_servers WHERE organization_id = $1 AND id = $2"
 _NAMED = f"SELECT {_COLUMNS} FROM tool_runner.mcp_servers WHERE organization_id = $1 AND name = $2"
 _ALL = f"SELECT {_COLUMNS} FROM tool_runner.mcp_servers WHERE organization_id = $1 ORDER BY created_at, id"
+_OF_TOOLS = f"""
+SELECT {_COLUMNS} FROM tool_runner.mcp_servers
+WHERE organization_id = $1 AND id IN (
+    SELECT mcp_server_id FROM tool_runner.tools WHERE organization_id = $1 AND id = ANY($2::uuid[]))
+ORDER BY name
+"""
 _COUNT = "SELECT count(*) FROM tool_runner.mcp_servers WHERE organization_id = $1"
 _INSERT = f"""
 INSERT INTO tool_runner.mcp_servers (
@@ -98,6 +104,10 @@ class PostgresMcpServers:
 
     async def all(self, organization_id: UUID) -> list[Server]:
         return [self._server(organization_id, row) for row in await self._pool.fetch(_ALL, organization_id)]
+
+    async def of_tools(self, organization_id: UUID, tool_ids: Sequence[UUID]) -> list[Server]:
+        rows_ = await self._pool.fetch(_OF_TOOLS, organization_id, list(tool_ids))
+        return [self._server(organization_id, row) for row in rows_]
 
     async def update(
         self, organization_id: UUID, user_id: UUID, server: Server, *, forget_oauth: bool

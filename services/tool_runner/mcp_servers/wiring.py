@@ -11,6 +11,8 @@ from services.tool_runner.mcp.runner import McpRunner
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp_servers.connect import ConnectFlow
 from services.tool_runner.mcp_servers.ports import McpStore, Programs, TokenStore
+from services.tool_runner.mcp_servers.resource_tools import ResourceTools
+from services.tool_runner.mcp_servers.resources import McpResources
 from services.tool_runner.mcp_servers.service import McpServerParts, McpServerService
 from services.tool_runner.mcp_servers.tokens import TokenKeeper
 from services.tool_runner.tools.ports import ToolStore
@@ -43,6 +45,8 @@ class Mcp:
     connecting: ConnectFlow
     client: McpClient
     runner: McpRunner
+    resources: McpResources
+    resource_tools: ResourceTools
 
 
 def wire_mcp(
@@ -76,4 +80,12 @@ def wire_mcp(
         )
     )
     client.changes.refresh = registry.refresh_for_server
-    return Mcp(registry, ConnectFlow(registry, wallet), client, McpRunner(registry, client))
+    resources = McpResources(registry, client)
+    return Mcp(
+        registry,
+        ConnectFlow(registry, wallet),
+        client,
+        McpRunner(registry, client),
+        resources,
+        ResourceTools(registry, resources),
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.tool_runner.core.job import ExitReason, Job, Output, Result, SandboxUnavailable
 from services.tool_runner.core.ports import NO_ENDS, Ends, Process
-from services.tool_runner.sandboxes.ports import Worker
+from services.tool_runner.sandboxes.ports import DeliveryUnknown, Worker
 from services.tool_runner.sandboxes.protocol import events
 from services.tool_runner.sandboxes.protocol.answers import died_result
 from services.tool_runner.sandboxes.protocol.connections import BadWorker
@@ -18,6 +18,7 @@ _START_SECONDS = 20.0
 _GRACE_SECONDS = 3.0  # on top of the tool's own time, for the worker to notice and answer
 _FILE_BYTES_PER_SECOND = 16 * 2**20  # what the transport of files is at least given time for
 _ENDED = "the sandbox ended without an answer"
+_UNKNOWN = "the sandbox was lost as it was given the call; whether the tool began is not known"
 _log = logging.getLogger(__name__)
 
 
@@ -71,6 +72,8 @@ class Channel:
             return self._died_result(ExitReason.TIMEOUT, f"no result after {job.limits.seconds:g} s")
         except BadWorker as error:
             return self._died_result(ExitReason.KILLED, str(error))
+        except DeliveryUnknown as error:
+            return self._died_result(ExitReason.KILLED, f"{_UNKNOWN}: {error}")
         except (EOFError, OSError) as error:
             if not began:
                 raise SandboxUnavailable(await self._worker.problem() or _ENDED) from error

@@ -25,7 +25,7 @@ from services.tool_runner.sandboxes.hosted.create import create_or_undo
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
 from services.tool_runner.sandboxes.hosted.sdk import import_sdk
-from services.tool_runner.sandboxes.ports import Shape
+from services.tool_runner.sandboxes.ports import DeliveryUnknown, Shape
 from services.tool_runner.sandboxes.remote_settings import E2bSettings
 
 _LEASE_SECONDS = 300  # E2B kills a sandbox that long after it last heard of us
@@ -142,7 +142,9 @@ class E2bWorker:
                 await self._command.send_stdin(data[start : start + _PIECE])
             except _failures(self._sdk) as error:
                 self._complaint = self._complaint or _sentence(self._sdk, error)
-                raise ConnectionError(_sentence(self._sdk, error)) from error
+                is_last = start + _PIECE >= len(data)
+                kind = DeliveryUnknown if is_last and not _is_refusal(self._sdk, error) else ConnectionError
+                raise kind(_sentence(self._sdk, error)) from error
 
     async def problem(self) -> str:
         """See `ports.Worker`."""
@@ -211,6 +213,12 @@ async def _kill(sdk: Any, sandbox: Any) -> None:
 def _failures(sdk: Any) -> tuple[type[Exception], ...]:
     """Returns what the SDK raises: its own kinds, which have no common base, its transport's, and the system's."""
     return (sdk.SandboxException, sdk.AuthenticationException, sdk.ServiceBusyException, httpx.HTTPError, OSError)
+
+
+def _is_refusal(sdk: Any, error: Exception) -> bool:
+    """Returns whether E2B itself answered that it did not do what was asked."""
+    refusals = (sdk.AuthenticationException, sdk.RateLimitException, sdk.NotFoundException)
+    return isinstance(error, (*refusals, sdk.SandboxNotRunningException, httpx.ConnectError))
 
 
 def _sentence(sdk: Any, error: Exception) -> str:

@@ -1,12 +1,14 @@
 """Folders of this machine that programs of MCP servers see at their own paths (LOCI_MCP_STDIO_PATHS)."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from services.common.core.refusals import Refused
 from services.tool_runner.core.job import HostFolder
 
 # What a sandbox has of its own: a folder of the host with one of these in it would hide it.
 _OF_SANDBOXES = ("/proc", "/dev", "/sys", "/opt/loci", "/work", "/inputs", "/tmp")
+_NOT_SHOWN = "MCP_FOLDER_NOT_SHOWN"
 _NEVER = ("/proc", "/dev", "/sys")
 
 
@@ -25,6 +27,24 @@ def parse_host_folders(text: str, own: Iterable[str]) -> tuple[HostFolder, ...]:
             raise ValueError(f"{part} stands behind the folder that it is about: /data:{part}")
         found[last] = found.get(last, False) or part == "rw"
     return tuple(HostFolder(path, writable) for path, writable in sorted(found.items()))
+
+
+def chosen_folders(shown: Sequence[HostFolder], paths: Sequence[str]) -> tuple[HostFolder, ...]:
+    """Returns those of the operator's folders that a program is to see; all of them where it names none.
+
+    Only whole ones: a folder within one that a program may write to can be made a link to anywhere. Raises Refused.
+    """
+    if not paths:
+        return tuple(shown)
+    by_path = {folder.path: folder for folder in shown}
+    chosen = {}
+    for path in paths:
+        name = os.path.normpath(path.removesuffix(":ro"))
+        if name not in by_path:
+            there = ", ".join(by_path) or "none"
+            raise Refused(_NOT_SHOWN, f"{name} is not shown: LOCI_MCP_STDIO_PATHS has to name it (it names {there})")
+        chosen[name] = HostFolder(name, by_path[name].writable and not path.endswith(":ro"))
+    return tuple(chosen.values())
 
 
 def _checked(path: str, own: tuple[str, ...]) -> str:

@@ -18,7 +18,7 @@ from services.tool_runner.sandboxes.hosted.create import create_or_undo
 from services.tool_runner.sandboxes.hosted.parcel import HOME, LAYER, command, worker_archive
 from services.tool_runner.sandboxes.hosted.pieces import Pieces
 from services.tool_runner.sandboxes.hosted.sdk import import_sdk
-from services.tool_runner.sandboxes.ports import Shape
+from services.tool_runner.sandboxes.ports import DeliveryUnknown, Shape
 from services.tool_runner.sandboxes.remote_settings import ModalSettings
 
 _MAKE_SECONDS = 120.0  # an image that Modal has not built yet takes longer: then the next call may find it
@@ -146,7 +146,9 @@ class ModalWorker:
                 self._process.stdin.write(data[start : start + _PIECE])
                 await self._process.stdin.drain.aio()
             except _failures(self._sdk) as error:
-                raise ConnectionError(_sentence(self._sdk, error)) from error
+                is_last = start + _PIECE >= len(data)
+                kind = DeliveryUnknown if is_last and not _is_refusal(self._sdk, error) else ConnectionError
+                raise kind(_sentence(self._sdk, error)) from error
 
     async def problem(self) -> str:
         """See `ports.Worker`."""
@@ -213,6 +215,13 @@ async def _terminate(sdk: Any, sandbox: Any) -> None:
 
 def _failures(sdk: Any) -> tuple[type[Exception], ...]:
     return (sdk.exception.Error, OSError)
+
+
+def _is_refusal(sdk: Any, error: Exception) -> bool:
+    """Returns whether Modal itself answered that it did not do what was asked."""
+    kinds = sdk.exception
+    refusals = (kinds.AuthError, kinds.PermissionDeniedError, kinds.ResourceExhaustedError, kinds.NotFoundError)
+    return isinstance(error, refusals)
 
 
 def _sentence(sdk: Any, error: Exception) -> str:

@@ -30,6 +30,10 @@ def shape_of(job: Job) -> Shape:
     return Shape(job.language, limits.memory, limits.processes, limits.cpus, limits.disk, job.layer, job.host)
 
 
+class DeliveryUnknown(ConnectionError):
+    """What was written may have arrived, to its last byte: nobody can say."""
+
+
 class Worker(Protocol):
     """A started `worker/` behind a stream of bytes; it may not have said hello yet. See `protocol/wire.py`."""
 
@@ -41,7 +45,9 @@ class Worker(Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """Writes to its input; waits while it does not read. Raises OSError when it is gone."""
+        """Writes to its input; waits while it does not read. Raises OSError when it is gone: DeliveryUnknown where all
+        of it may have arrived.
+        """
         ...
 
     async def problem(self) -> str:

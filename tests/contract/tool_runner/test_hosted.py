@@ -153,6 +153,15 @@ async def test_a_sandbox_that_the_vendor_ends_ends_its_call(hosted: Hosted) -> N
     assert again.result == "1"
 
 
+async def test_a_call_of_which_nobody_knows_whether_it_arrived_is_not_made_again(hosted: Hosted) -> None:
+    hosted.vendor.loses_answer_to = b"begun"
+    result = await hosted.sandbox.run(job("def tool():\n    print('begun')"))
+    assert result.reason is ExitReason.KILLED
+    assert result.error
+    assert "not known" in result.error.message
+    assert hosted.vendor.made == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "refuse", "sentence"),
     [

@@ -98,6 +98,24 @@ async def test_a_server_lists_its_tools_and_is_called(
             assert expected in await call(client, server, tool, arguments)
 
 
+async def test_the_everything_server_gives_its_resources_and_prompts(
+    bubblewrap_sandbox: Sandbox, packages: Published, tmp_path: Path
+) -> None:
+    async with loci(bubblewrap_sandbox, packages, tmp_path) as client:
+        server = target("npx", "-y", "@modelcontextprotocol/server-everything")
+        await tools_of(client, server)
+        first, *others = await client.listed(server, "resources/list", "resources")
+        assert others
+        (content,) = (await client.read(server, "resources/read", {"uri": first["uri"]}))["contents"]
+        assert content["text"]
+        assert await client.listed(server, "resources/templates/list", "resourceTemplates")
+        prompts = {prompt["name"]: prompt for prompt in await client.listed(server, "prompts/list", "prompts")}
+        arguments = {one["name"]: "Paris" for one in prompts["args-prompt"]["arguments"]}
+        wanted = {"name": "args-prompt", "arguments": arguments}
+        (message,) = (await client.read(server, "prompts/get", wanted))["messages"]
+        assert "Paris" in message["content"]["text"]
+
+
 async def test_the_filesystem_server_reads_and_writes_the_folder_it_is_given(
     bubblewrap_sandbox: Sandbox, packages: Published, tmp_path: Path
 ) -> None:

@@ -74,8 +74,10 @@ def _showing(*folders: Path, writable: bool = False) -> HostView:
     return HostView(tuple(HostFolder(str(folder), writable) for folder in folders))
 
 
-def _target(command: str, *args: str, env: dict[str, str] | None = None, network: str = "") -> Target:
-    program = Stdio(command=command, args=args, env=env or {}, network=network)
+def _target(
+    command: str, *args: str, env: dict[str, str] | None = None, network: str = "", paths: tuple[str, ...] = ()
+) -> Target:
+    program = Stdio(command=command, args=args, env=env or {}, network=network, paths=paths)
     return Target(uuid4(), Server(id=uuid4(), name="program", transport=program))
 
 
@@ -160,6 +162,25 @@ async def test_a_script_of_this_machine_runs_where_its_folder_is_shown(sandbox: 
                 await client.tools(_target("python3", str(script)))
 
 
+async def test_a_server_sees_those_of_the_folders_that_it_names(sandbox: Sandbox, layer_folder: Path) -> None:
+    with open_folder() as code, open_folder() as notes:
+        notes.chmod(0o777)
+        (code / "server.py").write_bytes(_SCRIPT.read_bytes())
+        host = HostView((*_showing(code).folders, *_showing(notes, writable=True).folders))
+        writes = f"import pathlib; pathlib.Path({str(notes / 'made')!r}).write_text('x'); raise SystemExit('it wrote')"
+        async with _client(sandbox, LayerSettings(layer_folder), host=host) as client:
+            own = _target("python3", str(code / "server.py"), paths=(str(code),))
+            assert await _call(client, own, "add", a=1, b=2) == "3"
+            for paths, told in (
+                ((str(code),), "LOCI_MCP_STDIO_PATHS"),
+                ((f"{notes}:ro",), "Read-only file system"),
+                ((str(notes),), "it wrote"),
+                ((str(notes / "made"),), "LOCI_MCP_STDIO_PATHS has to name it"),
+            ):
+                with pytest.raises(McpProblem, match=told):
+                    await client.tools(_target("python3", "-c", writes, paths=paths))
+
+
 async def test_a_shown_folder_may_be_below_a_closed_one(bubblewrap_sandbox: Sandbox, layer_folder: Path) -> None:
     with open_folder() as folder:
         shown = folder / "closed" / "shown"
@@ -194,6 +215,16 @@ async def test_a_program_that_hangs_floods_or_babbles_ends_in_time(sandbox: Sand
             with pytest.raises(McpProblem) as caught:
                 await client.tools(_target("python3", "-c", source))
             assert caught.value.kind in (Kind.TIMEOUT, Kind.FAILED), caught.value
+
+
+async def test_what_a_program_prints_instead_of_the_protocol_is_told(
+    bubblewrap_sandbox: Sandbox, layer_folder: Path
+) -> None:
+    times = Times(connect=2, list=2, execute=2, idle=10)
+    source = "print('Listening on 8000', flush=True); input(); input()"
+    async with _client(bubblewrap_sandbox, LayerSettings(layer_folder), times) as client:
+        with pytest.raises(McpProblem, match="printed to stdout, where messages of the protocol belong: 'Listening on"):
+            await client.tools(_target("python3", "-c", source))
 
 
 async def _ask_until_it_ends(client: McpClient, target: Target) -> None:

@@ -1,10 +1,11 @@
-// The AI SDK with an agent as its model: `node ai.mjs URL AGENT`. Prints what each call gave, as JSON.
-import { createOpenAI } from "@ai-sdk/openai";
+// The AI SDK with an agent as its model: `node ai.mjs URL AGENT [MAJOR]`. Prints what each call gave, as JSON.
 import { createLetta } from "@letta-ai/vercel-ai-sdk-provider";
-import { generateObject, generateText, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
 
-const [url, agent] = process.argv.slice(2);
+globalThis.AI_SDK_LOG_WARNINGS = false;
+const [url, agent, major] = process.argv.slice(2);
+const { generateObject, generateText, stepCountIs, streamText, tool } = await import(major === "6" ? "ai-6" : "ai");
+const { createOpenAI } = await import(major === "6" ? "openai-for-ai-6" : "@ai-sdk/openai");
 const openai = createOpenAI({ baseURL: `${url}/openai/v1`, apiKey: "none" });
 const letta = createLetta({ baseUrl: url, token: "none" });
 const schema = z.object({ name: z.string() });

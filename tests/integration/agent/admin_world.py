@@ -68,6 +68,7 @@ USER = UUID("22222222-2222-4222-8222-222222222222")
 SECRET = b"whsec_test"
 AUDIENCE = ("agent", "memory", "llm_gateway", "tool_runner")
 _PURGING: tuple[Any, ...] = (agent_memory_service_pb2, sandbox_config_service_pb2, provider_service_pb2)
+_FENCING: tuple[Any, ...] = (agent_memory_service_pb2, execution_service_pb2)
 BASE_TOOLS = ("memory_insert", "memory_replace", "conversation_search")
 # What an agent that tends the memory of another has beside them.
 TENDING_TOOLS = ("memory_rethink", "memory_finish_edits")
@@ -219,6 +220,12 @@ class ScriptedPeers(
         [module] = (each for each in _PURGING if isinstance(request, each.PurgeOrganizationRequest))
         self.purged.append((module.DESCRIPTOR.package, str(current().organization_id)))
         return module.PurgeOrganizationResponse(done=self.unfinished < 0)
+
+    async def FenceRun(self, request: Any, context: Any) -> Any:
+        """Of memory and tool runner."""
+        self._note("FenceRun")
+        [module] = (each for each in _FENCING if isinstance(request, each.FenceRunRequest))
+        return module.FenceRunResponse()
 
     async def GetModel(
         self, request: model_service_pb2.GetModelRequest, context: Any

@@ -11,6 +11,7 @@ from uuid import UUID
 import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from services.agent.adapters.agent_directory import PostgresAgentDirectory
 from services.agent.adapters.journal import PostgresJournal
 from services.agent.adapters.leases import PostgresLeases
 from services.agent.adapters.recall.rankings import PostgresRankings
@@ -21,8 +22,14 @@ from services.agent.core.events import Ended, Event, MessagePiece
 from services.agent.core.facts import Options, Usage
 from services.agent.core.messages import Call, Decision, Message, Part, Return, Text
 from services.agent.core.ports import CallSite, MemoryView, ModelRequest, PartDelta, Reply, ToolInfo, ToolResult
+from services.agent.core.ports_agents import AGENT_TOOLS
 from services.agent.core.ports_journal import OnBusy, TurnRequest
+from services.agent.core.tending import TendingLimits
+from services.agent.driving.agent_calls import AgentTools
+from services.agent.driving.isolation import Isolation
 from services.agent.driving.lease_keeper import CAPACITY, LeaseKeeper
+from services.agent.driving.nested_turns import NestedTurns
+from services.agent.driving.speakers import Speakers
 from services.agent.driving.worker import Worker
 from services.agent.effects import Ports
 from services.agent.recall.searching import Search
@@ -31,7 +38,7 @@ from services.agent.streams.publisher import EventPublisher
 from services.agent.streams.reading import Reader
 from services.agent.streams.recorder import Recorder
 from services.common import vectors
-from services.common.context import Signer
+from services.common.context import Signer, current
 from services.common.database import STATEMENT_SECONDS, open_pool
 from services.common.ids import uuid7
 from services.common.statement_counter import StatementCounter
@@ -121,8 +128,9 @@ class ScriptedMemory:
     """A memory that shows what it is told to."""
 
     shows: MemoryView = field(default_factory=MemoryView)
-    # How often it was looked at.
+    # How often it was looked at, and what owners said that they have a run.
     views: int = 0
+    fences: list[int] = field(default_factory=list)
 
     async def view(self, agent_id: UUID, conversation_id: UUID) -> MemoryView:
         """What it shows now."""
@@ -132,6 +140,10 @@ class ScriptedMemory:
     async def apply(self, call: Call, site: CallSite, *, create_block: bool = False) -> Return:
         """Never right."""
         raise AssertionError(f"{call.name} is no tool of this world")
+
+    async def fence(self) -> None:
+        """Remembers that it was told."""
+        self.fences.append(current().fence)
 
     async def recall(self, agent_id: UUID, query: str, most: int) -> tuple[str, ...]:
         """Nothing."""
@@ -147,7 +159,10 @@ class ScriptedTools:
     parallel: frozenset[str] = frozenset()
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     return_char_limit: int = 50_000
+    # Of those by which agents speak to agents; the service runs them.
+    of_agents: tuple[str, ...] = ()
     cancelled: list[str] = field(default_factory=list)
+    fences: list[int] = field(default_factory=list)
     # Where each call was made.
     sites: dict[str, CallSite] = field(default_factory=dict)
 
@@ -157,13 +172,13 @@ class ScriptedTools:
             ToolInfo(
                 id=uuid7(),
                 name=name,
-                tool_type="custom",
+                tool_type="letta_multi_agent_core" if name in AGENT_TOOLS else "custom",
                 description="",
                 parameters=self.parameters.get(name, {"type": "object"}),
                 parallel=name in self.parallel,
                 return_char_limit=self.return_char_limit,
             )
-            for name in self.actions
+            for name in (*self.actions, *self.of_agents)
         )
 
     async def execute(self, tool: ToolInfo, call: Call, site: CallSite, *, agent_state: str = "") -> ToolResult:
@@ -174,6 +189,10 @@ class ScriptedTools:
     async def cancel(self, call_key: str) -> None:
         """Remembers that it was asked."""
         self.cancelled.append(call_key)
+
+    async def fence(self) -> None:
+        """Remembers that it was told."""
+        self.fences.append(current().fence)
 
 
 class NoStates:
@@ -289,16 +308,21 @@ class World:
         capacity: int = CAPACITY,
         keep: timedelta = DAY,
         replies: Sequence[Any] = (),
+        tending: TendingLimits | None = None,
+        isolation: Isolation | None = None,
     ) -> AsyncGenerator[Replica]:
         """A replica, stopped at the end unless it died; `replies` are there before it takes over what waits."""
         worker_id, hub, frames = uuid7(), EventHub(), PostgresFrames(self.pool)
-        journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy)
+        journal = PostgresJournal(self.pool, worker_id, on_busy=on_busy, tending=tending)
         models, tools, memory = ScriptedModels([*replies]), ScriptedTools(), ScriptedMemory()
-        ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates())
         recorder, notices = Recorder(frames, keep=keep), PostgresNotices(self.url)
-        worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
-        lease_keeper = LeaseKeeper(PostgresLeases(self.pool, worker_id), worker, notices, capacity=capacity)
         reader = Reader(journal, hub, frames, notices, keep=keep)
+        nested = NestedTurns(reader)
+        agent_tools = AgentTools(PostgresAgentDirectory(self.pool), nested, longest_seconds=SECONDS)
+        ports = Ports(journal, models, memory, tools, recall_on(self.pool), NoStates(), agent_tools, Speakers(nested))
+        worker = nested.worker = Worker(journal, ports, EventPublisher(hub, recorder, notices), self.signer)
+        leases = PostgresLeases(self.pool, worker_id)
+        lease_keeper = LeaseKeeper(leases, worker, notices, capacity=capacity, isolation=isolation)
         await lease_keeper.start()
         tasks = [asyncio.create_task(each()) for each in (recorder.run, notices.run)]
         try:

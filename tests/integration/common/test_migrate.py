@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from services.common.migrate import head_of, migrate, read_revisions
+from services.common.migrations import locks
 from services.common.settings import SettingsError
 from tests.conftest import DatabaseUrl
 from tests.postgres import Postgres
@@ -41,6 +42,26 @@ down_revision: str | None = "0001"
 def upgrade() -> None:
     with op.get_context().autocommit_block():
         op.execute("CREATE INDEX CONCURRENTLY notes_by_id ON {schema}.notes (organization_id, id)")
+"""
+COLUMN = """
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.execute("ALTER TABLE {schema}.notes ADD COLUMN text text")
+"""
+INDEX = """
+from services.common.migrations.indexes import add_index
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    add_index("{schema}", "notes_by_id", "notes (organization_id, id)")
 """
 BROKEN = """
 from alembic import op
@@ -175,6 +196,48 @@ async def test_a_failed_revision_leaves_the_one_before(service: Service, fresh_d
     assert await value(url, "SELECT to_regclass('memory.half') IS NULL") is True
     (service.versions / "0003_broken.py").unlink()
     assert await migrate(url, service.package) is False
+
+
+ADD = "INSERT INTO memory.notes (organization_id, id) VALUES (gen_random_uuid(), gen_random_uuid())"
+WAITS = """
+SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+@pytest.mark.parametrize("revision", [COLUMN, INDEX])
+async def test_a_migration_that_waits_holds_up_nobody(
+    service: Service, fresh_database_url: DatabaseUrl, monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    monkeypatch.setattr(locks, "LOCK_SECONDS", 0.2)
+    url = fresh_database_url("memory")
+    await migrate(url, service.package)
+    service.add("0002_change", revision)
+    holder, served = await asyncpg.connect(url), await asyncpg.connect(url)
+    transaction = holder.transaction()
+    await transaction.start()
+    await holder.execute(ADD)
+    migrating = asyncio.create_task(migrate(url, service.package))
+    async with asyncio.timeout(60):
+        while not await served.fetchval(WAITS):
+            await asyncio.sleep(0.01)
+        for _ in range(3):
+            await served.execute(ADD)
+        assert not migrating.done()
+        await transaction.commit()
+        assert await migrating is True
+    assert await value(url, VERSION) == "0002"
+    for connection in (holder, served):
+        await connection.close()
+
+
+async def test_an_index_that_was_left_broken_is_made_anew(service: Service, fresh_database_url: DatabaseUrl) -> None:
+    url = fresh_database_url("memory")
+    await migrate(url, service.package)
+    await value(url, "CREATE INDEX notes_by_id ON memory.notes (id)")
+    service.add("0002_index", INDEX)
+    assert await migrate(url, service.package) is True
+    columns = await value(url, "SELECT pg_get_indexdef('memory.notes_by_id'::regclass)")
+    assert str(columns).endswith("(organization_id, id)")
 
 
 async def test_a_newer_database_is_refused(service: Service, fresh_database_url: DatabaseUrl) -> None:

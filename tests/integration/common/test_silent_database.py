@@ -123,3 +123,16 @@ async def test_a_transaction_whose_owner_froze_lets_go_of_its_rows(line: Postgre
                 break
         assert await pool.fetchval("SELECT id FROM memory.held") == 3
         await pool.release(frozen)
+
+
+async def test_a_connection_that_the_server_is_ending_is_given_back(line: PostgresLine) -> None:
+    async with await open_pool(line.url, size=2) as pool:
+        ended = await pool.acquire()
+        await ended.transaction().start()
+        line.hold_ends()
+        await pool.execute("SELECT pg_terminate_backend($1)", ended.get_server_pid())
+        # Long enough for its last word to come: a statement now would be no longer sent.
+        await asyncio.sleep(0.2)
+        await pool.release(ended)
+        line.speak()
+        assert await pool.fetchval("SELECT 1") == 1

@@ -188,6 +188,37 @@ async def test_a_hit_brings_its_neighbours_along(edge: Edge, backend: Backend) -
     assert "context" not in (await edge.http.post("/v1/passages/search", json={"query": "a"})).json()[0]
 
 
+async def test_facts_that_change(edge: Edge, backend: Backend) -> None:
+    fact = passage_pb2.Passage(key="ada/home", superseded_by_id=PASSAGE_ID[:-1] + "e")
+    fact.MergeFrom(PASSAGE)
+    fact.valid_to.CopyFrom(samples.NOON)
+    backend.on("CreatePassages", lambda _: passage_service_pb2.CreatePassagesResponse(passages=[fact]))
+    body = {"text": "x", "key": "ada/home", "supersedes": [PASSAGE_ID], "valid_from": "2024-01-01T00:00:00Z"}
+    answer = (await edge.http.post(f"/v1/archives/{ARCHIVE_ID}/passages", json=body)).json()
+    assert (answer["key"], answer["superseded_by_id"]) == ("ada/home", fact.superseded_by_id)
+    assert answer["valid_to"].startswith("2025-12-01T12:00:00")
+    assert "valid_from" not in answer
+    (draft,) = backend.requests("CreatePassages")[-1].passages
+    assert (draft.key, list(draft.supersedes), draft.valid_from.seconds) == ("ada/home", [PASSAGE_ID], 1_704_067_200)
+    path = f"/v1/agents/{AGENT_ID}/archival-memory/{PASSAGE_ID}"
+    await edge.http.patch(path, json={"valid_to": None})
+    change = backend.requests("UpdatePassage")[-1]
+    assert (list(change.update_mask.paths), change.passage.HasField("valid_to")) == (["valid_to"], False)
+    for asked in ({"as_of": "2024-01-01T00:00:00Z"}, {"history": True}):
+        await edge.http.post("/v1/passages/search", json={"query": "a", **asked})
+        await edge.http.post("/v1/passages/search", json=asked)
+    (then, ever), (listed_then, listed_ever) = backend.requests("SearchPassages"), backend.requests("ListPassages")
+    assert (then.as_of.seconds, then.history, ever.HasField("as_of"), ever.history) == (
+        1_704_067_200,
+        False,
+        False,
+        True,
+    )
+    assert (listed_then.as_of.seconds, listed_ever.current) == (1_704_067_200, False)
+    await edge.http.post("/v1/passages/search", json={})
+    assert backend.requests("ListPassages")[-1].current
+
+
 async def test_an_agents_passages_have_cursors_in_time(edge: Edge, backend: Backend) -> None:
     backend.on("ListPassages", lambda _: passage_service_pb2.ListPassagesResponse())
     path = f"/v1/agents/{AGENT_ID}/archival-memory"
@@ -266,6 +297,8 @@ async def test_what_finds_nothing_is_not_searched(edge: Edge, backend: Backend) 
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a", "metadata": []}, "metadata"),
         ("POST", f"/v1/archives/{ARCHIVE_ID}/passages/batch", {"passages": [{"text": "a"}] * 1_001}, "1000"),
         ("POST", "/v1/passages/search", {"query": "a", "limit": 0}, "limit"),
+        ("POST", f"/v1/archives/{ARCHIVE_ID}/passages", {"text": "a", "supersedes": ["block-1"]}, "passage-"),
+        ("POST", "/v1/passages/search", {"query": "a", "as_of": EARLY}, "as_of"),
         ("POST", "/v1/passages/search", {"query": "a", "search_mode": "guess"}, "search_mode"),
         ("POST", "/v1/passages/search", {"query": "a", "archive_id": "archive-1"}, "archive-"),
         ("GET", f"/v1/agents/{AGENT_ID}/archival-memory/search?query=a&top_k=0", None, "top_k"),

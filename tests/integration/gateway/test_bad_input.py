@@ -78,7 +78,7 @@ DEEPISH = b'{"name":"a","metadata":{"a":' + b"[" * 150 + b"]" * 150 + b"}}"
             b'{"agent_ids": [], "description": "a", "manager_config": {"manager_type": "dynamic"}}',
             "manager_agent_id",
         ),
-        ("PATCH", f"/v1/groups/group-{UUID}", b'{"manager_config": {"manager_type": "swarm"}}', "swarm"),
+        ("PATCH", f"/v1/groups/group-{UUID}", b'{"manager_config": {"manager_type": "hive"}}', "hive"),
         ("GET", "/v1/groups/group-1/messages", None, "group-"),
         ("PATCH", f"/v1/groups/group-{UUID}/messages/message-1", b"{}", "message-"),
         ("GET", "/v1/agents/%00", None, "NUL"),

@@ -18,6 +18,8 @@ from loci.agent.v1 import (
     agent_pb2,
     conversation_pb2,
     conversation_service_pb2,
+    group_pb2,
+    group_service_pb2,
     message_pb2,
     message_service_pb2,
     run_pb2,
@@ -33,6 +35,8 @@ from tests.integration.gateway.test_turns import fails, streams
 
 OTHER_RUN = "run-00000000-0000-4000-8000-0000000000ff"
 OTHER_AGENT = "agent-00000000-0000-4000-8000-0000000000ff"
+GROUP_ID = "group-00000000-0000-4000-8000-0000000000aa"
+GROUP_AGENT = GROUP_ID.replace("group-", "agent-")
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +108,24 @@ async def test_by_steps_in_a_conversation(edge: Edge, backend: Backend) -> None:
     assert [one["content"] for one in heard if one.get("message_type") == "assistant_message"] == ["Hello Ada", "Bye"]
     [request] = backend.requests("StreamMessages")
     assert request.turn.conversation_id == CONVERSATION_ID
+
+
+@pytest.mark.parametrize(("kind", "speaker"), [("round_robin", GROUP_AGENT), ("sleeptime", AGENT_ID)])
+async def test_a_group(edge: Edge, backend: Backend, kind: str, speaker: str) -> None:
+    """Turns are the group's; its runs are those of the agent that stands for it, or of its manager."""
+    group = group_pb2.Group(id=GROUP_ID, manager_type=kind, manager_agent_id=AGENT_ID)
+    backend.on("GetGroup", lambda _: group_service_pb2.GetGroupResponse(group=group))
+    run = run_pb2.Run(id=RUN_ID, agent_id=speaker)
+    backend.on("GetRun", lambda _: run_service_pb2.GetRunResponse(run=run))
+    backend.on("CancelRuns", lambda _: run_service_pb2.CancelRunsResponse(runs=[run]))
+    streams(backend, attached(), *OPENING)
+    async with talking(edge, f"groups/{GROUP_ID}/ws") as talk:
+        await talk.say(type="send", id="a", input="hello", stream_tokens=True)
+        assert text(await talk.until("end")) == "Hello AdaBye"
+        await talk.say(type="cancel", run_id=RUN_ID)
+        assert (await talk.hear())["runs"] == {RUN_ID: "cancelled"}
+    assert backend.requests("StreamMessages")[0].turn.agent_id == GROUP_ID
+    assert backend.requests("CancelRuns")[0].agent_id == speaker
 
 
 async def test_several_runs_interleave_on_one_socket(edge: Edge, backend: Backend) -> None:

@@ -114,3 +114,17 @@ async def test_a_piece_of_a_file_has_its_neighbours_in_the_file(memory: Memory) 
     assert [hit.passage.file.place for hit in hits][:1] == [2]
     assert {hit.passage.file.place for hit in hits} == {0, 1, 2, 3, 4}
     assert ([one.file.place for one in hits[0].before], [one.file.place for one in hits[0].after]) == ([1], [3])
+
+
+async def test_words_of_a_files_name_find_its_pieces(memory: Memory) -> None:
+    folder = await new_folder(memory, "notes", embedding="")
+    await upload(memory, folder, "harbour_2024-report.md", b"It was full of boats.")
+    await upload(memory, folder, "a.md", b"Nothing of the kind.")
+    worker = memory.worker()
+    while await worker.run_one():
+        pass
+    request = pb.SearchPassagesRequest(
+        folder_id=folder, query="the report of the harbour", mode=passage_pb2.SEARCH_MODE_TEXT
+    )
+    hits = (await memory.passages.SearchPassages(request)).hits
+    assert texts(hits) == ["It was full of boats."]

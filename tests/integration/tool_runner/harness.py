@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,13 +30,17 @@ from services.common.errors import LociError, from_rpc
 from services.common.keys import key_id, load_private_key, new_private_key
 from services.common.statement_counter import StatementCounter
 from services.tool_runner.bootstrap import MakeRunners, ToolRunner, build, build_mcp, postgres_stores
+from services.tool_runner.builtin.runner import BuiltinRunner
 from services.tool_runner.core.job import ExitReason, Job, Limits, Output, Result, SandboxUnavailable
-from services.tool_runner.core.ports import NO_ENDS, Ends, Process, Sandbox
+from services.tool_runner.core.model import ToolType
+from services.tool_runner.core.ports import NO_ENDS, Ends, Process, Runner, Sandbox
 from services.tool_runner.egress.egress import Egress, EgressSettings
 from services.tool_runner.layers.install_job import LayerSettings
 from services.tool_runner.layers.layers import Layers
 from services.tool_runner.mcp.stdio import SandboxPrograms
 from services.tool_runner.mcp_servers.wiring import McpSettings
+from services.tool_runner.web.lazy import Web
+from services.tool_runner.web.rules import SearchSettings
 from tests.polling import until
 
 if TYPE_CHECKING:
@@ -151,10 +155,15 @@ class Client:
         request = tool_pb.UpsertToolRequest(tool=tool_pb2.Tool(source_code=source, **fields))
         return (await self.tools.UpsertTool(request)).tool
 
-    async def call(self, tool_id: str, *, key: str = "", **arguments: Any) -> execution_pb.Receipt:
-        """One call; the key is fresh unless given."""
+    async def call(
+        self, tool_id: str, *, key: str = "", of_agent: Sequence[str] = (), **arguments: Any
+    ) -> execution_pb.Receipt:
+        """One call; the key is fresh unless given. `of_agent`: the agent's tools."""
         request = execution_pb.ExecuteToolRequest(
-            call_key=key or f"call-{uuid4()}", tool_id=tool_id, arguments_json=json.dumps(arguments)
+            call_key=key or f"call-{uuid4()}",
+            tool_id=tool_id,
+            arguments_json=json.dumps(arguments),
+            agent_tool_ids=of_agent,
         )
         return (await self.execution.ExecuteTool(request)).receipt
 
@@ -247,6 +256,12 @@ async def tool_runner(
         stores = postgres_stores(pool, sealer or SEALER)
         programs = SandboxPrograms(OneSandbox(used), egress, layers, Limits())
         mcp_servers = build_mcp(mcp or McpSettings(), stores, programs)
+
+        def all_runners(sandboxed: Runner) -> Mapping[ToolType, Runner]:
+            web = Web(SearchSettings(), allow_private=False)
+            builtin = BuiltinRunner(sandboxed, web, mcp_servers.resource_tools.by_name)
+            return {ToolType.LETTA_BUILTIN: builtin, **runners(sandboxed)} if mcp else runners(sandboxed)
+
         runner = build(
             listen=address,
             verifier=VERIFIER,
@@ -257,7 +272,7 @@ async def tool_runner(
             embedder=embedder,
             limits=limits,
             at_once=at_once,
-            runners=runners,
+            runners=all_runners,
             receipt_days=receipt_days,
             shows_secrets=shows_secrets,
         )

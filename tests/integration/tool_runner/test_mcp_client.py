@@ -16,7 +16,7 @@ from services.tool_runner.mcp import session
 from services.tool_runner.mcp.client import McpClient, Target, Times
 from services.tool_runner.mcp.protocol import server_tools
 from services.tool_runner.mcp.protocol.bearer import NoBearer
-from services.tool_runner.mcp.protocol.errors import Kind, McpProblem
+from services.tool_runner.mcp.protocol.errors import Kind, McpProblem, ServerError
 from services.tool_runner.mcp.schema_check import SchemaCheck
 from services.tool_runner.mcp_servers.model import Http, Server
 from services.tool_runner.mcp_servers.model import Kind as Transport
@@ -74,6 +74,14 @@ async def test_a_large_answer_is_read_and_harms_no_call_beside_it(kind: Transpor
         text = "x" * (3 << 20)
         assert (await _call(client, target, "echo", text=text))["content"][0]["text"] == text
         assert (await beside)["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize("kind", [Transport.STREAMABLE_HTTP, Transport.SSE])
+async def test_a_server_that_asks_the_user_is_told_that_nobody_is_asked(kind: Transport) -> None:
+    async with McpServer().serving() as server, _client() as client:
+        target = _target(server.url if kind is Transport.STREAMABLE_HTTP else server.sse_url, kind)
+        with pytest.raises(ServerError, match=r"asks the user \(Which colour\?\), and nobody is asked"):
+            await _call(client, target, "ask", question="Which colour?")
 
 
 async def test_a_server_without_tools_has_none() -> None:
@@ -239,6 +247,12 @@ async def test_a_dropped_call_is_not_made_again() -> None:
         with pytest.raises(McpProblem) as caught:
             await _call(client, _target(f"{url}/drop"), "act")
         assert (caught.value.arrived, hostile.calls) == (True, 1)
+
+
+async def test_a_session_that_began_slowly_is_not_idle_yet() -> None:
+    async with _hostile(Times(30, 30, 30, idle=2)) as (hostile, client, url):
+        assert len(await client.tools(_target(f"{url}/late"))) == 1
+        assert hostile.sessions == 1
 
 
 async def test_an_idle_session_ends_and_one_that_is_not_stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Published servers behind a URL: examples of the TypeScript SDK, and FastMCP, with OAuth and without."""
 
+import json
 import os
 import subprocess
 import sys
@@ -91,6 +92,26 @@ async def test_an_example_with_tasks_offers_what_can_be_called(tool_url: str, tm
                 assert "Ada" in (await service.call(tools["greet"].id, name="Ada")).tool_return
                 greetings = await service.call(tools["multi-greet"].id, name="Ada")
                 assert (greetings.outcome, "Ada" in greetings.tool_return) == (execution_pb.OUTCOME_SUCCESS, True)
+
+
+async def test_an_example_gives_resources_and_prompts_and_is_told_that_nobody_is_asked(
+    tool_url: str, tmp_path: Path
+) -> None:
+    with own_port() as port:
+        example = str(_EXAMPLES / "simpleStreamableHttp.js")
+        with _running(port, "node", example, MCP_PORT=str(port)) as url:
+            async with tool_runner(tool_url, tmp_path, mcp=_LONGER, organization_id=uuid4()) as service:
+                server = (await service.mcp.CreateMcpServer(_create(url))).server
+                listed = await service.mcp.ListMcpResources(pb.ListMcpResourcesRequest(id=server.id))
+                uris = [one["uri"] for one in json.loads(listed.resources_json)]
+                assert "https://example.com/greetings/default" in uris
+                read = pb.ReadMcpResourceRequest(id=server.id, uri=uris[0])
+                assert json.loads((await service.mcp.ReadMcpResource(read)).contents_json)[0]["text"]
+                prompt = pb.GetMcpPromptRequest(id=server.id, name="greeting-template", arguments={"name": "Ada"})
+                assert "Ada" in (await service.mcp.GetMcpPrompt(prompt)).messages_json
+                asks = (await _tools(service, server))["collect-user-info"]
+                refused = await service.call(asks.id, infoType="contact")
+                assert "elicitation" in refused.tool_return.lower()
 
 
 async def _give_leave(url: str, tool_url: str, folder: Path) -> None:

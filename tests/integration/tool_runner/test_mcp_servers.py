@@ -23,6 +23,7 @@ from loci.tool.v1 import tool_service_pb2 as tool_pb
 from services.common.errors import (
     AlreadyExists,
     FailedPrecondition,
+    Internal,
     InvalidArgument,
     NotFound,
     Unavailable,
@@ -388,3 +389,77 @@ async def test_tools_are_read_anew_when_the_server_says_that_they_changed(
                 while gone in {tool.name for tool in await _tools(service, server)}:
                     await asyncio.sleep(0.05)
         assert {"slow", "fail"} <= {tool.name for tool in await _tools(service, server)}
+
+
+@pytest.mark.parametrize("kind", ["sse", "streamable_http"])
+async def test_resources_and_prompts_are_read_when_they_are_asked_for(tool_url: str, tmp_path: Path, kind: str) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        url = fake.sse_url if kind == "sse" else fake.url
+        http = mcp_pb.HttpMcpTransport(server_url=url, custom_headers={"x-key": "s3cret-key"})
+        transport = mcp_pb.McpTransport(sse=http) if kind == "sse" else mcp_pb.McpTransport(streamable_http=http)
+        request = service_pb.CreateMcpServerRequest(name="full", transport=transport)
+        server = (await service.mcp.CreateMcpServer(request)).server
+        found = await service.mcp.ListMcpResources(service_pb.ListMcpResourcesRequest(id=server.id))
+        assert [one["uri"] for one in json.loads(found.resources_json)] == ["test://note/1", "test://note/2"]
+        assert found.templates_json == "[]"  # it has no such list
+        read = await service.mcp.ReadMcpResource(service_pb.ReadMcpResourceRequest(id=server.id, uri="test://note/2"))
+        assert json.loads(read.contents_json)[0]["text"] == f"what test://note/2 says, by {MASK}"
+        prompts = await service.mcp.ListMcpPrompts(service_pb.ListMcpPromptsRequest(id=server.id))
+        assert [one["arguments"][0]["name"] for one in json.loads(prompts.prompts_json)] == ["who"]
+        wanted = service_pb.GetMcpPromptRequest(id=server.id, name="greet", arguments={"who": "Ada"})
+        messages = json.loads((await service.mcp.GetMcpPrompt(wanted)).messages_json)
+        assert (messages[0]["role"], messages[0]["content"]["text"]) == ("user", "Greet Ada.")
+        with fails(Internal, "MCP_FAILED"):
+            await service.mcp.GetMcpPrompt(service_pb.GetMcpPromptRequest(id=server.id, name="greet"))
+        with fails(NotFound, "MCP_SERVER_NOT_FOUND"):
+            missing = service_pb.ListMcpPromptsRequest(id=f"mcp_server-{uuid4()}")
+            await service.mcp.ListMcpPrompts(missing)
+
+
+async def test_an_agent_reads_resources_of_the_servers_whose_tools_it_has(tool_url: str, tmp_path: Path) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        notes = await _create(service, "notes", fake.url, custom_headers={"x-key": "s3cret-key"})
+        await _create(service, "elsewhere", fake.url)
+        echo = next(tool.id for tool in await _tools(service, notes) if tool.name == "echo")
+        wanted = tool_pb.BatchGetToolsRequest(names=["list_mcp_resources", "read_mcp_resource"])
+        listing, reading = (tool.id for tool in (await service.tools.BatchGetTools(wanted)).tools)
+
+        found = json.loads((await service.call(listing, of_agent=[listing, echo])).result_json)
+        assert [(one["server"], one["uri"]) for one in found["resources"]] == [
+            ("notes", "test://note/1"),
+            ("notes", "test://note/2"),
+        ]
+        assert found.keys() == {"resources", "resource_templates"}
+        read = await service.call(reading, of_agent=[echo], server="notes", uri="test://note/2")
+        assert (read.tool_return, read.sandbox) == (f"what test://note/2 says, by {MASK}", "builtin")
+        other = await service.call(reading, of_agent=[echo], server="elsewhere", uri="test://note/2")
+        assert (other.outcome, "there are: notes" in other.tool_return) == (execution_pb.OUTCOME_RAISED, True)
+        none = await service.call(listing, of_agent=[listing])
+        assert "no tool of an MCP server is attached" in none.tool_return
+
+
+async def test_a_server_that_does_not_answer_keeps_no_other_resources_back(tool_url: str, tmp_path: Path) -> None:
+    async with _running(tool_url, tmp_path) as (service, fake):
+        up = await _create(service, "up", fake.url)
+        async with McpServer().serving() as gone:
+            down = await _create(service, "down", gone.url)
+            tools = [tool.id for server in (up, down) for tool in await _tools(service, server)]
+        wanted = tool_pb.BatchGetToolsRequest(names=["list_mcp_resources"])
+        (listing,) = (await service.tools.BatchGetTools(wanted)).tools
+        found = json.loads((await service.call(listing.id, of_agent=tools)).result_json)
+        assert {one["server"] for one in found["resources"]} == {"up"}
+        assert [one["server"] for one in found["problems"]] == ["down"]
+        status = (await service.mcp.GetMcpServer(service_pb.GetMcpServerRequest(id=down.id))).server.status
+        assert status == mcp_pb.MCP_STATUS_FAILED
+
+
+async def test_who_asks_the_user_instead_of_answering_is_understood(tool_url: str, tmp_path: Path) -> None:
+    async with HttpServer(HostileMcp()) as hostile, tool_runner(tool_url, tmp_path, mcp=SETTINGS) as service:
+        server = await _create(service, "asking", f"http://127.0.0.1:{hostile.port}/asking")
+        (act,) = await _tools(service, server)
+        refused = await service.call(act.id)
+        assert refused.outcome == execution_pb.OUTCOME_RAISED
+        assert "(Which colour?), and nobody is asked while a tool runs" in refused.tool_return
+        with fails(Internal, "MCP_FAILED") as caught:
+            await service.mcp.ReadMcpResource(service_pb.ReadMcpResourceRequest(id=server.id, uri="test://note/1"))
+        assert "Which colour?" in str(caught[0])

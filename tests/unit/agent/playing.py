@@ -25,6 +25,7 @@ from services.agent.core.facts import (
     RunEnded,
     RunTools,
     Settings,
+    Speak,
     StopReason,
     ToolsReturned,
     Usage,
@@ -206,6 +207,8 @@ class Player:
             case Remind(kind=kind):
                 trace.append("h" if kind == "heartbeat" else "R")
                 return reminder(turn, action)
+            case Speak():
+                raise AssertionError("no group plays here")
             case Finish(stop_reason=stop_reason, failure=failure):
                 trace.append(stop_reason.value)
                 return RunEnded(stop_reason, failure)

@@ -27,7 +27,7 @@ from services.agent.core.facts import (
 from services.agent.core.messages import Return, Text
 from services.agent.core.ports_journal import Fenced
 from services.agent.core.rules.tool_rules import RequiredBeforeExit
-from services.agent.core.turn import CANCELLED, OVERDUE, Turn, begin_turn
+from services.agent.core.turn import CANCELLED, OVERDUE, Turn, begin_turn, evolve
 from services.agent.loop import run, take_until
 from tests.unit.agent.playing import call, message, run_id, settings
 
@@ -55,6 +55,7 @@ class Scripted:
         self.interrupted: list[Action] = []
         self.stored: list[tuple[Fact, ...]] = []
         self.closed = 0
+        self.fenced = 0
         self.hanging = asyncio.Event()
         self._happenings = list(happenings)
         self._cancel_at = cancel_at
@@ -74,6 +75,9 @@ class Scripted:
                 await asyncio.sleep(60)
         finally:
             self.closed += 1
+
+    async def fence(self, turn: Turn) -> None:
+        self.fenced += 1
 
     async def interrupt(self, turn: Turn, action: Action) -> Fact | None:
         self.interrupted.append(action)
@@ -223,3 +227,12 @@ async def test_errors_come_through() -> None:
     assert await anext(items) == 1
     with pytest.raises(RuntimeError, match="no"):
         await anext(items)
+
+
+async def test_calls_that_an_owner_before_may_have_begun_are_stopped_when_the_run_is_cancelled() -> None:
+    effects = Scripted()
+    called = evolve(START, CALLED)
+    await drained(effects, replace(called, interruption=CANCELLED))
+    assert effects.interrupted == [RunTools(1, (call("a"),))]
+    assert effects.performed == [Finish(StopReason.CANCELLED)]
+    assert effects.fenced == 1

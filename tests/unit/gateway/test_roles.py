@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from starlette.routing import Mount
 
-from gateway.access.handshakes import METHOD
 from gateway.access.roles import ADMIN, AGENT_ONLY, CLIENT, MAY, Right, Target, right_of, target_of
-from gateway.bootstrap import build
-from gateway.settings import Settings
-from services.common.context import Signer
-from services.common.keys import load_private_key, new_private_key
+from tests.role_matrix import routes
 
 A, B = "agent-00000000-0000-4000-8000-00000000000a", "agent-00000000-0000-4000-8000-00000000000b"
 CONVERSATION = "conv-00000000-0000-4000-8000-00000000000c"
 
-
-def walk(found: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Method and path of every route, the hidden ones and sockets included."""
-    for route in found:
-        if hasattr(route, "original_router"):
-            yield from walk(route.original_router.routes, prefix + (route.include_context.prefix or ""))
-        elif isinstance(route, Mount):
-            yield "GET", f"{route.path}/some.js"
-        else:
-            path = (prefix + route.path).rstrip("/") or "/"
-            yield from ((method, path) for method in (getattr(route, "methods", None) or (METHOD,)))
-
-
-async def _routes() -> set[tuple[str, str]]:
-    nowhere = "unix:///x"
-    settings = Settings(
-        agent_address=nowhere, memory_address=nowhere, llm_gateway_address=nowhere, tool_runner_address=nowhere
-    )
-    gateway = build(settings, Signer(load_private_key(new_private_key()), "test"))
-    found = set(walk(gateway.fastapi.routes))
-    await gateway.close()
-    return found
-
-
-ROUTES = asyncio.run(_routes())
+ROUTES = routes()
 
 
 def test_somebody_decided_about_every_route() -> None:
@@ -130,6 +97,8 @@ def test_who_only_talks_changes_nothing_but_by_talking() -> None:
         (f"PATCH /v1/agents/{A}/messages/message-1", {"developer", "client"}),
         (f"WEBSOCKET /v1/agents/{A}/ws", {"developer", "agent-only", "client"}),
         (f"WEBSOCKET /v1/conversations/{CONVERSATION}/ws", {"developer", "agent-only", "client"}),
+        ("WEBSOCKET /v1/groups/group-1/ws", {"developer", "agent-only", "client"}),
+        ("POST /v1/groups/group-1/messages/stream", {"developer", "agent-only", "client"}),
         (f"DELETE /v1/conversations/{CONVERSATION}", {"developer", "client"}),
         ("GET /v1/runs/run-1", {"developer", "agent-only", "read-only", "client"}),
         ("DELETE /v1/runs/run-1", {"developer"}),
@@ -146,6 +115,8 @@ def test_who_only_talks_changes_nothing_but_by_talking() -> None:
         ("GET /v1/tools/tool-1/environment-variables", {"developer"}),
         ("GET /v1/sandbox-config/sandbox-1/environment-variable", {"developer"}),
         ("GET /v1/mcp-servers/connect/mcp_server-1", {"developer"}),
+        ("GET /v1/mcp-servers/mcp_server-1/resources/read", {"developer"}),
+        ("POST /v1/mcp-servers/mcp_server-1/prompts/get", {"developer"}),
         ("GET /v1/providers", {"developer", "read-only"}),
         ("POST /v1/providers", set()),
         ("PUT /v1/budgets/day", set()),

@@ -131,6 +131,8 @@ async def test_what_it_may_use(route: str) -> None:
         "POST /v1/mcp-servers/mcp_server-1/tools/tool-1/run",
         "POST /v1/tools/mcp/servers/tickets/tools/refund/execute",
         "GET /v1/mcp-servers/connect/mcp_server-1",
+        "GET /v1/mcp-servers/mcp_server-1/resources/read",
+        "GET /v1/mcp-servers/mcp_server-1/prompts",
         "DELETE /v1/mcp-servers/mcp_server-1",
         "POST /v1/folders",
         "POST /v1/folders/source-1/upload",

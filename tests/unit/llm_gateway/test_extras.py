@@ -13,14 +13,14 @@ from tests.unit.llm_gateway.builders import config
 from tests.unit.llm_gateway.test_azure import catalogue
 
 ORG = UUID(int=1)
-SDKS = {"bedrock": "botocore", "google_vertex": "google.auth"}
+SDKS = {"bedrock": "botocore", "google_vertex": "google.auth", "local": "huggingface_hub"}
 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without the extras."""
     own = "services.llm_gateway.vendors."
-    for name in [name for name in sys.modules if name.startswith((f"{own}bedrock", f"{own}vertex"))]:
+    for name in [name for name in sys.modules if name.startswith((f"{own}bedrock", f"{own}local", f"{own}vertex"))]:
         monkeypatch.delitem(sys.modules, name)
     for sdk in SDKS.values():
         for name in [name for name in sys.modules if name == sdk or name.startswith(f"{sdk}.")]:

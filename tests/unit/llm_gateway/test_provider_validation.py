@@ -47,6 +47,10 @@ def test_what_is_taken(given: ProviderSettings, url: str) -> None:
         (draft("letta"), "provider_type: letta is the hosted service of another vendor"),
         (draft("chatgpt_oauth"), "use openai with an API key"),
         (draft("loci"), "loci is there without being made"),
+        (
+            draft("local", api_key="", options={"embedding": "/etc"}),
+            "uses the server's own files; only its operator",
+        ),
         (draft(api_key=""), "api_key: providers of type openai need one"),
         (draft(api_key="sk 1"), "api_key: a key is printable ASCII"),
         (draft(api_key="sk\r\nx-evil: 1"), "api_key: a key is printable ASCII"),

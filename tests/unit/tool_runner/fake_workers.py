@@ -17,7 +17,7 @@ class FakeWorker:
         self.number = number
         self.calls: list[str] = []
         self.closed = False
-        self.refuses = False
+        self.refuses: OSError | None = None
         self.out_of_memory = False
         self._written = bytearray()
         self._job: dict[str, object] = {}
@@ -29,7 +29,7 @@ class FakeWorker:
 
     async def write(self, data: bytes) -> None:
         if self.refuses:
-            raise BrokenPipeError
+            raise self.refuses
         self._written += data
         while len(self._written) >= HEADER_BYTES:
             end = HEADER_BYTES + int.from_bytes(self._written[1:HEADER_BYTES], "big")

@@ -42,9 +42,19 @@ EXPECTED = {
         "query num_results category include_text include_domains exclude_domains start_published_date "
         "end_published_date user_location", "query"),
     "fetch_webpage": ("letta_builtin", "url", "url"),
+    "send_message_to_agent_and_wait_for_reply": (
+        "letta_multi_agent_core", "message other_agent_id", "message other_agent_id"),
+    "send_message_to_agent_async": ("letta_multi_agent_core", "message other_agent_id", "message other_agent_id"),
+    "send_message_to_agents_matching_tags": (
+        "letta_multi_agent_core", "message match_all match_some", "message match_all match_some"),
+    "list_mcp_resources": ("letta_builtin", "server", ""),
+    "read_mcp_resource": ("letta_builtin", "server uri", "server uri"),
 }  # fmt: skip
 
-PARALLEL = {"grep_files", "semantic_search_files", "run_code", "fetch_webpage"}
+PARALLEL = {"grep_files", "semantic_search_files", "run_code", "fetch_webpage"} | {
+    "list_mcp_resources",
+    "read_mcp_resource",
+}
 
 
 def test_these_are_all() -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from services.common.core.refusals import Refused
 from services.tool_runner.core.job import HostFolder, HostView, Job, Language, Mode
 from services.tool_runner.sandboxes.bubblewrap import spec as bubblewrap
 from services.tool_runner.sandboxes.bubblewrap.packages import Packages
 from services.tool_runner.sandboxes.bubblewrap.python_runtime import PythonRuntime
-from services.tool_runner.sandboxes.host_folders import parse_host_folders
+from services.tool_runner.sandboxes.host_folders import chosen_folders, parse_host_folders
 from services.tool_runner.sandboxes.launcher.spec import container_config, read_request
 from services.tool_runner.sandboxes.ports import Shape, shape_of
 
@@ -48,6 +49,16 @@ def test_what_cannot_be_shown_is_refused(tmp_path: Path, path: str, says: str) -
     link.symlink_to(home)
     with pytest.raises(ValueError, match=says):
         parse_host_folders(path.format(home=home, above=above, link=link), [str(home)])
+
+
+def test_a_server_sees_those_of_them_that_it_names() -> None:
+    notes, data = HostFolder("/notes", writable=True), HostFolder("/srv/data")
+    assert chosen_folders((notes, data), ()) == (notes, data)
+    assert chosen_folders((notes, data), ("/notes/",)) == (notes,)
+    assert chosen_folders((notes, data), ("/srv/data", "/notes:ro")) == (data, HostFolder("/notes"))
+    for path in ("/notes/below", "/notes/../srv", "/etc", "/"):
+        with pytest.raises(Refused, match="is not shown: LOCI_MCP_STDIO_PATHS has to name it"):
+            chosen_folders((notes, data), (path,))
 
 
 def test_only_a_job_that_asks_gets_them() -> None:

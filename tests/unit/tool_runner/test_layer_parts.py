@@ -15,6 +15,7 @@ from services.common.core.refusals import Refused
 from services.tool_runner.core import requirements as needs
 from services.tool_runner.layers.archives import BadArchive, TruncatedArchive, rewrite, unpack
 from services.tool_runner.layers.cache import LayerCache, unpack_layer
+from services.tool_runner.layers.causes import failure_text
 
 MOST = 10_000
 
@@ -75,6 +76,27 @@ def test_no_text_becomes_an_option(name: str, version: str) -> None:
         assert not requirement.startswith("-")
         assert "://" not in requirement
         assert not set(requirement) & set(" \t\n;\\:")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("ERROR: No matching distribution found for old-mcp==1", "no wheel of old-mcp==1 for this Python"),
+        (
+            "ERROR: Ignored the following versions: 0.9 Requires-Python >=3.12; 1.0 Requires-Python >=3.12\n"
+            "ERROR: No matching distribution found for basic-memory",
+            "it wants another Python (>=3.12)",
+        ),
+        ("WARNING: Retrying: Connection refused\nERROR: No matching distribution found for x", "LOCI_PIP_INDEX_URL"),
+        ("npm warn EBADENGINE\nnpm error code ETARGET\nnpm error notarget No matching version", "not in that version"),
+        ("npm error code ENOSPC", "LOCI_LAYER_MIB"),
+    ],
+)
+def test_the_cause_of_a_failure_comes_first(words: str, says: str) -> None:
+    told = failure_text(words)
+    assert says in told.splitlines()[0]
+    assert told.endswith(f"; its words: {words}")
+    assert failure_text("no such luck\n\n") == "no such luck"
 
 
 def test_the_key_is_of_place_and_requirements() -> None:

@@ -59,6 +59,23 @@ def test_what_a_tool_answers_is_its_result(answer: Any, result: Any) -> None:
     assert json.loads(made.result or "") == result
 
 
+def test_a_question_to_the_user_is_an_error_that_has_it() -> None:
+    question = {"method": "elicitation/create", "params": {"message": "Which colour?", "requestedSchema": {}}}
+    for requests in ({"a": question, "b": None, "c": {}}, {}, None):
+        made = results.result_of({"resultType": "input_required", "inputRequests": requests})
+        assert made.error is not None
+        assert ("(Which colour?)" in made.error.message) is bool(requests)
+        assert "nobody is asked while a tool runs" in made.error.message
+
+
+def test_a_resource_is_text_unless_it_has_pictures() -> None:
+    text, picture = {"uri": "a:1", "text": "one"}, {"uri": "a:2", "blob": "aGk=", "mimeType": "image/png"}
+    assert results.value_of_contents([text, {"uri": "a:3", "blob": "aGk="}]) == "one\n[a:3: 3 bytes of an unknown type]"
+    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    assert results.value_of_contents([picture]) == {"type": "image", "source": source}
+    assert [item["type"] for item in results.value_of_contents([text, picture])] == ["text", "image"]
+
+
 def test_an_error_is_one_that_raised() -> None:
     made = results.result_of({"isError": True, "content": [{"type": "text", "text": "no disk"}]})
     assert (made.reason, made.result) == (ExitReason.RAISED, None)
@@ -157,6 +174,10 @@ def test_other_commands_are_programs_of_the_image() -> None:
     assert program_of("node", ["server.js"]).language is Language.NODE
     own = program_of("uv", ["run", "--directory=/srv/mine", "--no-project", "server.py", "--port", "1"])
     assert (own.argv[-4:], own.requirements) == (("/srv/mine", "server.py", "--port", "1"), "")
+    for before in (["--directory", "/srv/mine"], ["-q", "--directory=/srv/mine"]):
+        assert program_of("uv", [*before, "run", "server.py", "--port", "1"]) == own
+    with pytest.raises(Refused, match="LOCI_MCP_STDIO_PATHS"):
+        program_of("uvx", ["--from", "git+https://evil/x", "x"])
     with pytest.raises(Refused, match="the Python of the sandbox"):
         program_of("uvx", ["--python", "3.12", "pkg"])
     for bad in (
@@ -165,7 +186,11 @@ def test_other_commands_are_programs_of_the_image() -> None:
         ["uv", "run", "--python", "3.12", "x"],
         ["npx"],
         ["npx", "--registry", "http://evil", "pkg"],
+        ["npx", "github:evil/x"],
+        ["npx", "evil/x"],
+        ["npx", "./x"],
         ["uvx", "git+https://evil/x"],
+        ["uvx", "--from", "git+https://evil/x", "x"],
         ["uvx", "--from"],
     ):
         with pytest.raises(Refused):
@@ -182,6 +207,9 @@ def test_other_commands_are_programs_of_the_image() -> None:
         (Stdio(command=" "), "command"),
         (Stdio(command="a", args=("\x00",)), "args"),
         (Stdio(command="a", env={"A=B": "c"}), "env"),
+        (Stdio(command="a", paths=("relative",)), "paths"),
+        (Stdio(command="a", paths=("/data:rw",)), "paths"),
+        (Stdio(command="a", paths=("/data",) * 33), "paths"),
     ],
 )
 def test_what_no_transport_can_have_is_refused(transport: Any, word: str) -> None:
@@ -198,7 +226,7 @@ def test_headers_of_the_protocol_are_kept_and_not_sent() -> None:
 
 def test_secrets_are_masked_kept_and_left_out_of_what_is_stored_in_the_open() -> None:
     http = Http(kind=Kind.SSE, url="https://a", auth_header="Authorization", auth_token="t0ken", headers={"k": "v4l"})
-    program = Stdio(command="cat", args=("--token", "v4larg", "--all"), env={"KEY": "v4lue"})
+    program = Stdio(command="cat", args=("--token", "v4larg", "--all"), env={"KEY": "v4lue"}, paths=("/a:ro",))
     for transport in (http, program):
         shown = masks.mask(transport)
         assert masks.unmask(shown, transport) == transport

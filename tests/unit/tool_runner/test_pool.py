@@ -7,6 +7,7 @@ import pytest
 
 from services.tool_runner.core.job import ExitReason, Job, Limits, Result, SandboxUnavailable
 from services.tool_runner.sandboxes.pool import PooledSandbox
+from services.tool_runner.sandboxes.ports import DeliveryUnknown
 from tests.polling import until
 from tests.unit.tool_runner.fake_workers import FakeSource
 
@@ -62,8 +63,19 @@ async def test_a_worker_that_ended_while_it_waited_is_not_handed_out(source: Fak
     await asyncio.sleep(0)
     assert (await pool.run(job())).result == "2"
     await until(lambda: source.workers[1].closed and len(source.waiting) == 2)
-    source.workers[source.waiting[0]].refuses = True  # it ends just now
+    source.workers[source.waiting[0]].refuses = BrokenPipeError()  # it ends just now
     assert (await pool.run(job())).reason is ExitReason.OK
+
+
+async def test_a_call_that_may_have_arrived_is_not_made_again(source: FakeSource, pool: PooledSandbox) -> None:
+    await pool.run(job())
+    await until(lambda: source.waiting == [1, 2])
+    source.workers[1].refuses = DeliveryUnknown("the answer was lost")
+    result = await pool.run(job())
+    assert result.reason is ExitReason.KILLED
+    assert result.error is not None
+    assert "whether the tool began is not known" in result.error.message
+    assert [worker.calls for worker in source.workers if worker.calls] == [["echo"]]
 
 
 @pytest.mark.parametrize("function", ["die", "garble"])

@@ -8,6 +8,7 @@ from uuid import UUID
 from services.agent.core.calls.arguments import Problem, check_prefilled
 from services.agent.core.continuation import HEARTBEAT
 from services.agent.core.facts import ClientTool, Settings
+from services.agent.core.groups.words import GROUP_TOOL
 from services.agent.core.messages import Gate
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import ToolInfo
@@ -75,7 +76,7 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
     settings = turn.settings
     clients = tuple(map(_of_client, settings.options.client_tools))
     hidden = {tool.name for tool in clients}
-    tools = (*(tool for tool in attached if tool.name not in hidden), *clients)
+    tools = (*(tool for tool in with_group_tools(attached, settings) if tool.name not in hidden), *clients)
     choice = choose(settings.tool_rules, [tool.name for tool in tools], turn.called)
     if not turn.step:
         choice = _begin_with(choice, settings.options.first_call)
@@ -88,6 +89,13 @@ def offer(turn: Turn, attached: Sequence[ToolInfo]) -> Offer:
         forced=bool(tools) and (choice.forced or POLICIES[settings.agent_type].must_call),
         parallel=wished and allows_parallel(settings.tool_rules) and not POLICIES[settings.agent_type].must_call,
     )
+
+
+def with_group_tools(attached: Sequence[ToolInfo], settings: Settings) -> tuple[ToolInfo, ...]:
+    """Returns an agent's tools, and those that its group gives it for this turn, which hide others of their names."""
+    given = tuple(replace(_of_client(tool), tool_type=GROUP_TOOL) for tool in settings.options.group_tools)
+    names = {tool.name for tool in given}
+    return (*(tool for tool in attached if tool.name not in names), *given)
 
 
 def _begin_with(choice: Choice, first_call: str | None) -> Choice:

@@ -62,6 +62,9 @@ def conditions_of(filters: AgentList) -> list[ColumnElement[bool]]:
         conditions.append(agents.c.tags.contains(tags) if filters.match_all_tags else agents.c.tags.overlap(tags))
     if not filters.show_hidden:
         conditions.append(agents.c.hidden.is_not(True))
+    else:
+        # Those that stand for groups; see groups/turns.py.
+        conditions.append(agents.c.model != "")
     for name in ("template_id", "base_template_id", "deployment_id", "project_id", "created_by_id"):
         if (value := getattr(filters, name)) is not None:
             conditions.append(agents.c[name] == value)

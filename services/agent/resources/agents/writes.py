@@ -20,6 +20,7 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    table,
     text,
     update,
 )
@@ -44,6 +45,8 @@ from services.agent.resources.tables import (
 NEW_AGENT = ("organization_id", "id", *SETTABLE, "created_by_id", "last_updated_by_id")
 # Of a row that rows.message_to_row makes.
 _SAID = ("id", "role", "content", "name", "otid", "sender_id", "created_at")
+# Runs and rewinds that go on.
+_HOLDERS = table("turn_holders", column("organization_id", Uuid), column("id", Uuid), schema="agent").c
 _LOG_ID = bindparam("given_log_id", type_=Uuid)
 
 
@@ -188,8 +191,8 @@ def _lock() -> Select[Any]:
 
 
 def _goes_on() -> Select[Any]:
-    its_run = runs.c.organization_id == parameter(runs, "organization_id"), runs.c.id == parameter(runs, "run_id", "id")
-    return select(exists().where(*its_run, runs.c.status == "running"))
+    its_tenant = _HOLDERS.organization_id == parameter(runs, "organization_id")
+    return select(exists().where(its_tenant, _HOLDERS.id == parameter(runs, "run_id", "id")))
 
 
 def _reset() -> Any:

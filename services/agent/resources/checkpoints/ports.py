@@ -1,6 +1,6 @@
 """The ports of checkpoints, and the values that they take."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -71,6 +71,28 @@ class NewRewind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedBlock:
+    """A block and the version that it had. `label`: None where the conversation sees it no more; `own`: its copy;
+    `wanted`: it is to be set back.
+    """
+
+    block_id: UUID
+    label: str | None
+    version: int
+    own: bool
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRewind:
+    """A rewind that holds its conversation: what is left to do is in `plan`."""
+
+    new: NewRewind
+    agent_id: UUID
+    plan: tuple[PlannedBlock, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFork:
     """An agent to make out of another. Its parts were made under a reservation, which must still be there."""
 
@@ -105,14 +127,6 @@ class CheckpointStore(Protocol):
         """One that the conversation shows, or showed before a rewind. Raises NotFound (CHECKPOINT_NOT_FOUND)."""
         ...
 
-    async def rewind(self, new: NewRewind, restore: Callable[[Point], Awaitable[Sequence[RewoundBlock]]]) -> Rewind:
-        """Makes the conversation end there; while nobody can begin a turn, `restore` sets its blocks back.
-
-        One that was made is returned again. Raises NotFound (CONVERSATION_NOT_FOUND, CHECKPOINT_NOT_FOUND), Aborted
-        (CONVERSATION_BUSY), AlreadyExists (REWIND_ID_TAKEN), and what `restore` raises; then nothing has changed here.
-        """
-        ...
-
     async def rewinds(self, organization_id: UUID, conversation_id: UUID, *, size: int, token: str) -> PageOf[Rewind]:
         """Returns one page, newest first. Raises Refused (PAGE_TOKEN_INVALID)."""
         ...
@@ -131,6 +145,36 @@ class CheckpointStore(Protocol):
 
     async def inheritance(self, organization_id: UUID, agent_id: UUID) -> Inheritance | None:
         """Returns what a fork has of its agent; None for an agent that is no fork."""
+        ...
+
+
+class RewindStore(Protocol):
+    """Rewinds: made ones, and those that hold their conversation. Every step is one transaction."""
+
+    async def find(self, new: NewRewind) -> Rewind | BegunRewind | None:
+        """Returns it if it was made or has begun. Raises AlreadyExists (REWIND_ID_TAKEN) for one to another place."""
+        ...
+
+    async def begun(self, organization_id: UUID, conversation_id: UUID, rewind_id: UUID) -> BegunRewind | None:
+        """Returns one that has begun."""
+        ...
+
+    async def begin(self, rewind: BegunRewind) -> None:
+        """Holds the conversation, and orders that the rewind be finished should it be left.
+
+        Raises NotFound (CONVERSATION_NOT_FOUND, CHECKPOINT_NOT_FOUND), Aborted (CONVERSATION_BUSY).
+        """
+        ...
+
+    async def finish(self, rewind: BegunRewind, blocks: Sequence[RewoundBlock]) -> Rewind:
+        """Makes the conversation end there, and lets it go; one that was finished is returned again.
+
+        Raises NotFound (CONVERSATION_NOT_FOUND), Aborted (CONVERSATION_BUSY) where a run has the turn all the same.
+        """
+        ...
+
+    async def give_up(self, rewind: BegunRewind) -> None:
+        """Lets the conversation go as it is."""
         ...
 
 

@@ -1,11 +1,9 @@
 """Time travel: the checkpoints of a conversation, going back to one, going on from one elsewhere.
 
-Messages are shared by reference, blocks are asked for by version. A rewind holds the conversation's head while memory
-is set back, so that no turn sees one without the other. Forks make their parts first and their row last, as all that is
-new.
+Messages are shared by reference, blocks are asked for by version. Rewinds are in `rewinds.py`. Forks make their parts
+first and their row last, as all that is new.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,18 +14,15 @@ from services.agent.resources.agents.service import Agents
 from services.agent.resources.checkpoints.model import Checkpoint, CheckpointRef, with_edits
 from services.agent.resources.checkpoints.ports import (
     AgentFork,
-    BlockSeen,
     CheckpointStore,
     Inheritance,
     NewRewind,
-    Outcome,
     Point,
-    RestoreResult,
     Rewind,
-    RewoundBlock,
-    Scope,
     VersionedMemories,
 )
+from services.agent.resources.checkpoints.rewinds import Rewinds
+from services.agent.resources.checkpoints.versions import versions_at
 from services.agent.resources.conversations import model as conversations
 from services.agent.resources.conversations.ports import NewConversation
 from services.agent.resources.conversations.service import Conversations, ConversationState
@@ -36,10 +31,6 @@ from services.common.context import CallContext
 from services.common.core.paging import PageOf
 from services.common.core.storable import storable
 from services.common.errors import AlreadyExists
-from services.common.ids import uuid7
-
-# With these the memory service has made nothing.
-_NOTHING = RestoreResult({}, frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +51,10 @@ class Checkpoints:
         agent_store: AgentStore,
         agents: Agents,
         conversations: Conversations,
+        rewinds: Rewinds,
     ) -> None:
         self._store = store
+        self._rewinds = rewinds
         self._memories = memories
         self._agent_store = agent_store
         self._agents = agents
@@ -92,11 +85,7 @@ class Checkpoints:
             id=rewind_id,
             to=to,
         )
-
-        async def restore(point: Point) -> Sequence[RewoundBlock]:
-            return await self._restore(new, agent_id, point, keep=keep_blocks)
-
-        return await self._store.rewind(new, restore)
+        return await self._rewinds.make(new, agent_id, keep_blocks=keep_blocks)
 
     async def rewinds(self, organization_id: UUID, where: ConversationRef, *, size: int, token: str) -> PageOf[Rewind]:
         """Returns one page, newest first. Raises Refused, LociError."""
@@ -120,7 +109,11 @@ class Checkpoints:
         blocks = await self._memories.blocks(agent_id, source_id)
         if isolate_blocks:
             labels = conversations.check_labels(block.label for block in blocks)
-        versions = await self._versions(organization_id, agent_id, source_id, point, blocks) if labels else {}
+        versions = (
+            await versions_at(self._store, self._memories, organization_id, agent_id, source_id, point, blocks)
+            if labels
+            else {}
+        )
         new = NewConversation(
             organization_id=organization_id,
             id=new_id,
@@ -172,60 +165,7 @@ class Checkpoints:
     ) -> Inheritance:
         """Copies the blocks as they were, and attaches the archives."""
         blocks = await self._memories.blocks(agent_id, source_id)
-        versions = await self._versions(organization_id, agent_id, source_id, point, blocks)
+        versions = await versions_at(self._store, self._memories, organization_id, agent_id, source_id, point, blocks)
         copies = await self._memories.copy(agent_id, source_id, new_id, versions, f"fork {new_id}")
         archives = await self._memories.share_archives(agent_id, new_id)
         return Inheritance(point.checkpoint.message.id, copies, archives)
-
-    async def _restore(self, new: NewRewind, agent_id: UUID, point: Point, *, keep: bool) -> Sequence[RewoundBlock]:
-        conversation_id = new.conversation_id
-        blocks = await self._memories.blocks(agent_id, conversation_id)
-        versions = await self._versions(new.organization_id, agent_id, conversation_id, point, blocks)
-        seen = {block.id: block for block in blocks}
-        copies = any(block.own for block in blocks)
-        wanted = {
-            block_id: version
-            for block_id, version in versions.items()
-            if not keep and (not copies or (block_id in seen and seen[block_id].own))
-        }
-        restored = _NOTHING
-        if wanted:
-            # A rewind that failed after this and is tried again sets back what was changed in between.
-            request_id = f"rewind {new.id} {uuid7()}"
-            restored = await self._memories.restore(agent_id, conversation_id, wanted, request_id)
-        return [_rewound(block_id, version, seen, restored) for block_id, version in versions.items()]
-
-    async def _versions(
-        self,
-        organization_id: UUID,
-        agent_id: UUID,
-        conversation_id: UUID,
-        point: Point,
-        blocks: Sequence[BlockSeen],
-    ) -> Mapping[UUID, int]:
-        """Returns the versions that the conversation's blocks of today had at the point.
-
-        What was made by copying when the conversation or its agent was forked has no version of an earlier time: its
-        first one, that of the fork, is the nearest.
-        """
-        checkpoint, copies = point.checkpoint, [block.id for block in blocks if block.own]
-        if copies and checkpoint.conversation_id != conversation_id:
-            return dict.fromkeys(copies, 1)
-        if checkpoint.agent_id != agent_id:
-            inheritance = await self._store.inheritance(organization_id, agent_id)
-            return dict.fromkeys(() if inheritance is None else inheritance.block_ids, 1)
-        edits = await self._memories.edits(checkpoint.run_ids) if checkpoint.run_ids else ()
-        return with_edits(checkpoint, edits).versions
-
-
-def _rewound(block_id: UUID, version: int, seen: Mapping[UUID, BlockSeen], restored: RestoreResult) -> RewoundBlock:
-    block = seen.get(block_id)
-    label = restored.labels.get(block_id, "" if block is None else block.label)
-    scope: Scope = "conversation" if block is not None and block.own else "agent"
-    outcome: Outcome = "left"
-    if block_id in restored.labels:
-        outcome = "restored"
-        scope = "agents" if block_id in restored.shared else scope
-    elif block_id in restored.missing or block is None:
-        outcome, scope = "missing", ""
-    return RewoundBlock(block_id, label, version, outcome, scope)

@@ -131,7 +131,28 @@ FROM agent.conversation_heads h
 JOIN agent.present_conversations c ON c.organization_id = $1 AND c.id = h.conversation_id
 WHERE h.organization_id = $1 AND h.conversation_id = $2 FOR UPDATE OF h
 """
-GOES_ON = "SELECT EXISTS (SELECT FROM agent.runs WHERE organization_id = $1 AND id = $2 AND status = 'running')"
+# $3 id
+BEGUN = """
+SELECT * FROM agent.begun_rewinds WHERE organization_id = $1 AND conversation_id = $2 AND id = $3
+"""
+# $3 id, $4 agent, $5 and $6 where to, $7 plan, $8 user, $9 and $10 kind and payload of the order to finish it,
+# $11 seconds until that is due
+BEGIN = """
+WITH begun AS (
+    INSERT INTO agent.begun_rewinds
+        (organization_id, conversation_id, id, agent_id, to_kind, to_id, plan, created_by_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7::jsonb, $8)
+), ordered AS (
+    INSERT INTO agent.outbox (organization_id, id, kind, subject_id, payload, not_before)
+    VALUES ($1, $3, $9, $2, $10::jsonb, now() + make_interval(secs => $11))
+)
+UPDATE agent.conversation_heads SET active_run_id = $3 WHERE organization_id = $1 AND conversation_id = $2
+"""
+# $3 id
+LET_GO = """
+WITH ordered AS (DELETE FROM agent.outbox WHERE organization_id = $1 AND id = $3)
+DELETE FROM agent.begun_rewinds WHERE organization_id = $1 AND conversation_id = $2 AND id = $3
+"""
 # $3 id
 REWIND = """
 SELECT id, to_kind, to_id, left_kind, left_id, blocks, created_by_id, created_at FROM agent.conversation_rewinds

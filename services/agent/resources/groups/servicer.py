@@ -1,20 +1,29 @@
 """GroupService: parse, call, convert. The tenant and the user come from the verified call context."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 from loci.agent.v1 import group_service_pb2 as wire
 from loci.agent.v1 import group_service_pb2_grpc
 from services.agent.resources.groups.convert import drafts, group_list, groups
 from services.agent.resources.groups.service import Groups
-from services.common.context import current
+from services.common.context import CallContext, current
+from services.common.errors import NotFound
 from services.common.ids import from_public, uuid7
+
+# Deletes the agent that stands for a group.
+Forget = Callable[[CallContext, UUID], Awaitable[object]]
 
 
 class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
-    """loci.agent.v1.GroupService."""
+    """loci.agent.v1.GroupService; `wake`: tells that something was deleted."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: Groups, forget: Forget, wake: Callable[[], None]) -> None:
         self._groups = groups
+        self._forget = forget
+        self._wake = wake
 
     async def CreateGroup(self, request: wire.CreateGroupRequest, context: Any) -> wire.CreateGroupResponse:
         """Creates a group: its shared blocks first, its row last."""
@@ -44,7 +53,12 @@ class GroupServicer(group_service_pb2_grpc.GroupServiceServicer):
 
     async def DeleteGroup(self, request: wire.DeleteGroupRequest, context: Any) -> wire.DeleteGroupResponse:
         """Members stay."""
-        await self._groups.delete(current(), from_public("group", request.group_id))
+        group_id = from_public("group", request.group_id)
+        await self._groups.delete(current(), group_id)
+        with suppress(NotFound):
+            # What was said in it; see groups/turns.py.
+            await self._forget(current(), group_id)
+            self._wake()
         return wire.DeleteGroupResponse()
 
     async def AttachBlock(self, request: wire.AttachBlockRequest, context: Any) -> wire.AttachBlockResponse:

@@ -87,7 +87,7 @@ def span_to_proto(span: Span) -> run_pb2.Span:
 
 def run_usage_to_proto(used: RunUsage) -> message_service_pb2.TurnUsage:
     """Returns tokens of a run."""
-    return usage_to_proto(used.usage, used.steps, used.context_tokens)
+    return usage_to_proto(used.usage, used.steps, used.context_tokens, used.run_ids)
 
 
 def _put_callback(wire: run_pb2.Run, callback: Callback) -> None:

@@ -56,6 +56,7 @@ class RunUsage:
     usage: Usage
     steps: int
     context_tokens: int | None
+    run_ids: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,13 @@ class CallStore(Protocol):
     async def record(self, organization_id: UUID, record: CallRecord) -> CallRecord:
         """Keeps a result unless there is one; returns the one that is kept."""
 
+    async def fence(self, organization_id: UUID, run_id: UUID, fence: int) -> None:
+        """Refuses what the run's owners before this fence ask for, from now on."""
+
     async def blocks(self, organization_id: UUID, block_ids: Sequence[UUID]) -> list[Block]:
         """Returns those that still exist."""
 
     async def forget(self, older_than: timedelta, limit: int) -> int:
-        """Deletes at most `limit` of the oldest results, of all tenants; returns how many."""
+        """Deletes at most `limit` of the oldest results and of the oldest fences, of all tenants; returns of which it
+        were more, and how many.
+        """

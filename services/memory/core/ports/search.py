@@ -1,4 +1,4 @@
-"""Rankings of passages, the samples they need, and the peer that embeds texts."""
+"""Rankings of passages, the samples they need, and the peer that embeds and compares texts."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -53,3 +53,10 @@ class Embedder(Protocol):
 
     async def check(self, handle: str, seconds: float) -> None:
         """Raises NotFound (EMBEDDING_NOT_FOUND) for a handle that is not configured."""
+
+
+class SearchModels(Embedder, Protocol):
+    """What a search asks: it also compares texts with a query."""
+
+    async def rerank(self, handle: str, query: str, texts: Sequence[str], seconds: float) -> list[float]:
+        """Returns how well each text answers the query, 0 to 1. Raises LociError, also after `seconds`."""

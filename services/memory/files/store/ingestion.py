@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
+from services.common.core.languages import language_of
 from services.common.core.statements import Statement
 from services.common.vectors import encode
 from services.memory.agent_files.store.opening import open_files
@@ -16,6 +17,7 @@ from services.memory.core.file_text.pages import chunks_of
 from services.memory.core.ranking.search import archive_lexeme
 from services.memory.files.model import Batch, Chunk, FileStatus, ParseSummary, TextPage, Work
 from services.memory.files.store.rows import FILE_COLUMNS, FILE_JOIN, PAGE_COLUMNS, file_of_row, page_of_row
+from services.memory.passages.store.words import title_words, words_vector
 
 # Passages that are removed in one statement: a few tenths of a second with their vectors.
 _PORTION = 1_000
@@ -61,16 +63,17 @@ SET embedded_count = embedded_count + $4, error = NULL, updated_at = now(),
 WHERE organization_id = $1 AND id = $2 AND status = 3 AND embedded_count = $3
 RETURNING status
 """
-_ADD = Statement("""
+_ADD = Statement(f"""
 WITH added AS (
     INSERT INTO memory.passages (
         organization_id, archive_id, id, text, words, word_count, created_by_id, last_updated_by_id, file_id,
         place, first_line, last_line)
     SELECT :organization_id, :folder_id, d.id, d.text,
-        to_tsvector('memory.words', d.words) || array_to_tsvector(:lexemes::text[]),
+        {words_vector("d.words", ":lexemes", "d.language", ":title::text")},
         d.word_count, :user_id, :user_id, :file_id, d.place, d.first_line, d.last_line
     FROM jsonb_to_recordset(:drafts) AS d (
-        id uuid, text text, words text, word_count integer, place integer, first_line integer, last_line integer)
+        id uuid, text text, words text, language text, word_count integer, place integer, first_line integer,
+        last_line integer)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
     RETURNING id, word_count
 ), found_by_meaning AS (
@@ -205,6 +208,7 @@ def _insertion(organization_id: UUID, work: Work, batch: Batch) -> tuple[Any, ..
             "id": id_,
             "text": chunk.text,
             "words": " ".join(words),
+            "language": language_of(chunk.text),
             "word_count": len(words),
             "place": chunk.place,
             "first_line": chunk.first_line,
@@ -219,6 +223,7 @@ def _insertion(organization_id: UUID, work: Work, batch: Batch) -> tuple[Any, ..
         file_id=work.file.id,
         user_id=work.file.created_by_id,
         lexemes=[archive_lexeme(work.file.folder_id)],
+        title=title_words([work.file.name]),
         drafts=drafts,
         model_id=None if batch.model is None else batch.model.id,
         ids=list(vectors),

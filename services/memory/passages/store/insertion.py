@@ -7,11 +7,13 @@ from uuid import UUID
 
 import asyncpg
 
+from services.common.core.languages import language_of
 from services.common.core.statements import Statement
 from services.common.vectors import encode
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import archive_lexeme, tenant_lexeme
 from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageDraft
+from services.memory.passages.store.words import retitled, title_words, words_vector
 
 # What a large batch is made of is encoded in a thread: the loop serves others meanwhile.
 _MANY = 50
@@ -37,13 +39,13 @@ _INSERT = Statement(f"""
 WITH added AS (
     INSERT INTO memory.passages (
         organization_id, archive_id, id, text, tags, metadata, words, word_count, created_by_id,
-        last_updated_by_id, created_at)
+        last_updated_by_id, created_at, key, valid_from, valid_to)
     SELECT :organization_id, :archive_id, d.id, d.text, d.tags, d.metadata,
-        to_tsvector('memory.words', d.words) || array_to_tsvector(:lexemes::text[]), d.word_count, :user_id, :user_id,
-        coalesce(d.created_at, now())
+        {words_vector("d.words", ":lexemes", "d.language", "d.title")}, d.word_count, :user_id, :user_id,
+        coalesce(d.created_at, now()), d.key, d.valid_from, d.valid_to
     FROM jsonb_to_recordset(:drafts) AS d (
-        id uuid, text text, tags text[], metadata jsonb, words text, word_count integer,
-        created_at timestamptz)
+        id uuid, text text, tags text[], metadata jsonb, words text, language text, title text, word_count integer,
+        created_at timestamptz, key text, valid_from timestamptz, valid_to timestamptz)
     ON CONFLICT (organization_id, archive_id, id) DO NOTHING
     RETURNING id, tags, metadata, word_count, created_at, updated_at
 ), tagged AS (
@@ -69,9 +71,13 @@ UPDATE memory.archives a SET word_count = a.word_count + $3, model_id = $4
 WHERE a.organization_id = $1 AND a.id = $2 AND {_FITS.format(model="$4", embedding="$5")}
 RETURNING a.id
 """
-_UPDATE_TEXT = """
+_UPDATE_TEXT = f"""
 UPDATE memory.passages
-SET text = $4, word_count = $6, words = to_tsvector('memory.words', $5) || array_to_tsvector($7::text[])
+SET text = $4, word_count = $6, words = {words_vector("$5::text", "$7", "$8", "''")}
+WHERE organization_id = $1 AND archive_id = $2 AND id = $3
+"""
+_RETITLE = f"""
+UPDATE memory.passages SET words = {retitled("words", "$4", "$5::text")}
 WHERE organization_id = $1 AND archive_id = $2 AND id = $3
 """
 _ERASE_VECTORS = """
@@ -138,6 +144,9 @@ def _passage_of(draft: PassageDraft, row: Any, archive_id: UUID, user_id: UUID, 
         last_updated_by_id=user_id,
         created_at=row["created_at"],
         updated_at=row["updated_at"],
+        key=draft.key,
+        valid_from=draft.valid_from,
+        valid_to=draft.valid_to,
     )
 
 
@@ -149,9 +158,9 @@ async def replace_text(
     words_before: int,
     embedded: EmbeddedTexts,
 ) -> None:
-    """Returns the text of a passage with its words and vector; others of its vectors are of the old text, and erased.
+    """Replaces the text of a passage with its words and vector; others of its vectors are of the old text, and erased.
 
-    Raises ArchiveConflict.
+    Its title is left out of the words: see `replace_title`. Raises ArchiveConflict.
     """
     [search_words], [vector] = embedded.search_words, embedded.vectors
     more = len(search_words) - words_before
@@ -160,10 +169,17 @@ async def replace_text(
         raise ArchiveConflict
     lexemes = _lexemes(organization_id, key[0])
     words = " ".join(search_words)
-    await connection.execute(_UPDATE_TEXT, organization_id, *key, text, words, len(search_words), lexemes)
+    language = language_of(text)
+    await connection.execute(_UPDATE_TEXT, organization_id, *key, text, words, len(search_words), lexemes, language)
     await connection.execute(_ERASE_VECTORS, organization_id, *key)
     if vector is not None:
         await connection.execute(_NEW_VECTOR, organization_id, *key, model_id, encode(vector))
+
+
+async def replace_title(connection: Any, organization_id: UUID, key: tuple[UUID, UUID], titles: Sequence[str]) -> None:
+    """Makes these the texts whose words count beside those of a passage's text."""
+    lexemes = _lexemes(organization_id, key[0])
+    await connection.execute(_RETITLE, organization_id, *key, lexemes, title_words(titles))
 
 
 def _lexemes(organization_id: UUID, archive_id: UUID) -> list[str]:
@@ -188,6 +204,11 @@ def _draft_json(draft: PassageDraft, search_words: Sequence[str]) -> dict[str, o
         "tags": draft.tags,
         "metadata": draft.metadata,
         "words": " ".join(search_words),
+        "language": language_of(draft.text),
+        "title": title_words(draft.tags),
         "word_count": len(search_words),
         "created_at": draft.created_at,
+        "key": draft.key,
+        "valid_from": draft.valid_from,
+        "valid_to": draft.valid_to,
     }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, assert_never
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, select, true
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, literal_column, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.core.paging import Page, PageOf
@@ -165,6 +165,12 @@ def _filters(organization_id: UUID, of: FromClause, request: PassageList, *, few
         filters.append(passages.c.created_at >= start)
     if end is not None:
         filters.append(passages.c.created_at <= end)
+    as_of = request.filter.as_of
+    if as_of is not None:
+        filters.append(func.coalesce(passages.c.valid_from, passages.c.created_at) <= as_of)
+        filters.append(or_(passages.c.valid_to.is_(None), passages.c.valid_to > as_of))
+    elif not request.filter.history:
+        filters.append(or_(passages.c.valid_to.is_(None), passages.c.valid_to > func.now()))
     if request.search:
         filters.append(passages.c.text.icontains(request.search, autoescape=True))
     return filters

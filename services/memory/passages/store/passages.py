@@ -6,7 +6,6 @@ from uuid import UUID
 
 import asyncpg
 
-from services.common.errors import NotFound
 from services.memory.agent_tools.model import CallRecord
 from services.memory.agent_tools.store import keep_record
 from services.memory.archives.model import Archive, EmbeddingModel
@@ -14,7 +13,13 @@ from services.memory.archives.store import ARCHIVE_COLUMNS, archive_of_row, embe
 from services.memory.core.errors import ArchiveConflict
 from services.memory.core.ranking.search import Scope
 from services.memory.passages.model import EmbeddedTexts, NewPassages, Passage, PassageKey, Place
-from services.memory.passages.store.insertion import insert_passages, make_default_archive, replace_text
+from services.memory.passages.store.facts import lock_facts, no_such_passage, supersede
+from services.memory.passages.store.insertion import (
+    insert_passages,
+    make_default_archive,
+    replace_text,
+    replace_title,
+)
 from services.memory.passages.store.places import archive_ids, scope
 from services.memory.passages.store.rows import PASSAGE_COLUMNS, PASSAGE_JOINS, PASSAGES_COLUMNS, passage_of_row
 from services.memory.sql.statements import Values
@@ -33,6 +38,7 @@ SELECT word_count FROM memory.passages WHERE organization_id = $1 AND archive_id
 _UPDATE = """
 UPDATE memory.passages SET {changes}last_updated_by_id = $4, updated_at = now()
 WHERE organization_id = $1 AND archive_id = $2 AND id = $3
+RETURNING tags
 """
 _UNTAG = """
 DELETE FROM memory.passage_tags
@@ -48,7 +54,12 @@ _DELETE = """
 WITH gone AS (
     DELETE FROM memory.passages p
     WHERE p.organization_id = $1 AND p.archive_id IN ({archives}) AND p.id = $3
-    RETURNING p.archive_id, p.word_count
+    RETURNING p.archive_id, p.word_count, p.valid_to, p.superseded_by_id
+), follower AS (
+    UPDATE memory.passages p SET valid_to = gone.valid_to, superseded_by_id = gone.superseded_by_id
+    FROM gone
+    WHERE p.organization_id = $1 AND p.archive_id = gone.archive_id AND p.valid_to IS NOT NULL
+        AND p.superseded_by_id = $3
 ), counted AS (
     UPDATE memory.archives a
     SET passage_count = a.passage_count - 1, word_count = a.word_count - gone.word_count
@@ -99,7 +110,15 @@ class PostgresPassages:
         async with self._pool.acquire() as connection, connection.transaction():
             if new.default_of is not None:
                 await make_default_archive(connection, organization_id, user_id, new, new.default_of)
+            facts = [draft for draft in new.drafts if draft.key is not None or draft.supersedes]
+            if facts:
+                await lock_facts(connection, organization_id, new.archive_id, facts)
             stored = await insert_passages(connection, organization_id, user_id, new)
+            added = [draft for draft in facts if draft.id in stored]
+            if added:
+                await supersede(connection, organization_id, new.archive_id, added)
+                # One that was made for an earlier time has ended already.
+                stored = {key: one for key, one in stored.items() if key not in {draft.id for draft in added}}
             if record is not None:
                 await keep_record(connection, organization_id, record)
             existing = [(new.archive_id, draft.id) for draft in new.drafts if draft.id not in stored]
@@ -119,6 +138,8 @@ class PostgresPassages:
         embedded: EmbeddedTexts | None,
     ) -> Passage:
         tags = changes.get("tags")
+        if changes.get("valid_to", ...) is None:
+            changes = {**changes, "superseded_by_id": None}
         values = Values(organization_id, *key, user_id)
         statement = _UPDATE.format(changes=values.assign({name: changes[name] for name in changes.keys() - {"text"}}))
         async with self._pool.acquire() as connection, connection.transaction():
@@ -127,7 +148,9 @@ class PostgresPassages:
                 raise no_such_passage(key[1])
             if embedded is not None:
                 await replace_text(connection, organization_id, key, changes["text"], words_before, embedded)
-            await connection.execute(statement, *values.all)
+            titles = await connection.fetchval(statement, *values.all)
+            if embedded is not None or tags is not None:
+                await replace_title(connection, organization_id, key, titles)
             if tags is not None:
                 await connection.execute(_UNTAG, organization_id, *key, tags)
                 await connection.execute(_TAG, organization_id, *key, tags)
@@ -148,11 +171,6 @@ class PostgresPassages:
 
     async def by_keys(self, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:
         return await _by_keys(self._pool, organization_id, keys)
-
-
-def no_such_passage(passage_id: UUID) -> NotFound:
-    """Returns the error for an id that names no passage in the place that was asked."""
-    return NotFound(f"Passage passage-{passage_id} not found", reason="PASSAGE_NOT_FOUND")
 
 
 async def _by_keys(executor: Any, organization_id: UUID, keys: Sequence[PassageKey]) -> dict[PassageKey, Passage]:

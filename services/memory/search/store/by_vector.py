@@ -16,10 +16,12 @@ from services.memory.search.store.filters import (
     Selection,
     filter_condition,
     select_by_filter,
+    selects,
     set_condition,
     within,
 )
 from services.memory.search.store.vector_indexes import VectorIndexes
+from services.memory.sql.reading import reading
 from services.memory.sql.statements import Values
 
 # In all three the model's number is a literal: with a parameter, a plan would not know of its index, nor how many
@@ -104,19 +106,17 @@ class VectorRanking:
         indexed, large = 0, part.passages > most_read(model.dimensions)
         if large:
             indexed = (await self._indexes.state(organization_id, model, part.passages)).vectors
-        async with self._vectors.acquire() as connection, connection.transaction(readonly=True):
-            search = _Search(
-                connection, part, model, filters, (organization_id, part.archive_ids, encode(vector), limit)
-            )
-            rows = await (search.nearest(indexed) if large else search.read())
+        values = (organization_id, part.archive_ids, encode(vector), limit)
+        search = _Search(self._vectors, part, model, filters, values)
+        rows = await (search.nearest(indexed) if large else search.read())
         return [RankedPassage(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One question, within a transaction. `values`: tenant, archives, vector, limit."""
+    """One question. `values`: tenant, archives, vector, limit."""
 
-    connection: Any
+    pool: asyncpg.Pool
     part: Part
     model: EmbeddingModel
     filters: PassageFilter
@@ -126,9 +126,7 @@ class _Search:
         """Returns them by the fastest statement; where the index does not find enough, all are read."""
         passages, limit = self.part.passages, self.values[3]
         most = count_limit(passages, indexed=indexed, limit=limit)
-        if self.filters != PassageFilter():
-            await self.connection.execute(_ANY_VALUES)
-        selection = await select_by_filter(self.connection, self.values[0], self.part, self.filters, most)
+        selection = await self._select(most)
         selected = None if selection is None else selection.passages
         plan = choose_plan(passages, indexed=indexed, limit=limit, dimensions=self.model.dimensions, selected=selected)
         if plan is VectorPlan.FETCH and selection is not None:
@@ -138,6 +136,12 @@ class _Search:
             if len(rows) == limit:
                 return rows
         return await self.read()
+
+    async def _select(self, most: int) -> Selection | None:
+        if not selects(self.filters):
+            return None
+        async with reading(self.pool, _ANY_VALUES) as connection:
+            return await select_by_filter(connection, self.values[0], self.part, self.filters, most)
 
     async def read(self) -> Sequence[Any]:
         """Exact, among all."""
@@ -168,6 +172,6 @@ class _Search:
         return await self._fetch(_FETCH_SETTINGS, statement, values.all)
 
     async def _fetch(self, settings: str, statement: str, values: Sequence[object]) -> Sequence[Any]:
-        await self.connection.execute(settings)
-        rows: Sequence[Any] = await self.connection.fetch(statement, *values)
+        async with reading(self.pool, settings) as connection:
+            rows: Sequence[Any] = await connection.fetch(statement, *values)
         return rows

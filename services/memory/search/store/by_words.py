@@ -9,6 +9,7 @@ import asyncpg
 
 from services.common.core import words
 from services.common.core.candidates import Candidates, choose_candidates, rarest_words, weight, widen_candidates
+from services.common.core.languages import language_of
 from services.common.core.ranking import all_of, any_of, frequency_thresholds, quote_lexeme
 from services.memory.core.ranking.search import RankedPassage, Scope, scope_lexemes, tsquery
 from services.memory.core.ranking.word_choice import (
@@ -30,16 +31,26 @@ from services.memory.search.store.word_statements import (
     matching_of_selection,
     rank_statement,
 )
+from services.memory.sql.reading import reading
 from services.memory.sql.statements import Values
 
 # Below the first: not at all.
 _THRESHOLDS = [0.3, *frequency_thresholds()]
 
-# English stop words are left out of a query that has others: they match every passage and tell nothing.
+# Stop words of the query's language are left out of a query that has others: they match every passage and tell nothing.
+# In another language than English a word counts with its stem there, and as it is stemmed where nobody knew of that.
 _LEXEMES = """
 SELECT CASE WHEN cardinality(telling) > 0 THEN telling ELSE every END
-FROM (SELECT tsvector_to_array(to_tsvector('pg_catalog.english', $1)) AS telling,
-    tsvector_to_array(to_tsvector('memory.words', $1)) AS every) AS words
+FROM (
+    SELECT tsvector_to_array(to_tsvector('memory.words', $1)) AS every, ARRAY(
+        SELECT DISTINCT unnest(own || CASE WHEN $2 = 'english' THEN '{}' ELSE tsvector_to_array(
+            to_tsvector('memory.words', word)) END)
+        FROM unnest(string_to_array($1, ' ')) AS word
+        CROSS JOIN LATERAL (
+            SELECT tsvector_to_array(to_tsvector(('pg_catalog.' || $2)::regconfig, word)) AS own OFFSET 0) AS stems
+        WHERE cardinality(own) > 0
+    ) AS telling
+) AS words
 """
 
 
@@ -58,9 +69,9 @@ class WordRanking:
         if not part.passages:
             return []
         old: Sequence[UUID] = ()
-        async with self._pool.acquire() as connection, connection.transaction(readonly=True):
-            await connection.execute(SETTINGS)
-            lexemes = await connection.fetchval(_LEXEMES, " ".join(words.query_words(query)))
+        async with reading(self._pool, SETTINGS) as connection:
+            language = language_of(query) or "english"
+            lexemes = await connection.fetchval(_LEXEMES, " ".join(words.query_words(query)), language)
             if not lexemes:
                 return []
             search = WordSearch(connection, organization_id, scope, filters, limit)

@@ -9,7 +9,8 @@ from services.memory.passages.model import PassageFilter
 from services.memory.sql.statements import Values
 
 # What a ranking by words reads of a passage.
-COLUMNS = "c.organization_id, c.archive_id, c.id, c.words, c.word_count, c.tags, c.created_at"
+COLUMNS = """c.organization_id, c.archive_id, c.id, c.words, c.word_count, c.tags, c.created_at, c.valid_from,
+    c.valid_to"""
 # Of more archives, the largest.
 _MOST_ARCHIVES = 16
 
@@ -40,6 +41,14 @@ _IN_DATES = """(c.archive_id, c.passage_id) IN (
         SELECT d.archive_id, d.id FROM memory.passages d
         WHERE d.organization_id = $1 AND {within} AND {bounds})"""
 
+# What is true no more is little beside the rest, and in an index of its own.
+_NOT_IN_ENDED = """(c.archive_id, c.passage_id) NOT IN (
+        SELECT e.archive_id, e.id FROM memory.passages e
+        WHERE e.organization_id = $1 AND {within} AND e.valid_to <= now())"""
+_IN_VALID = """(c.archive_id, c.passage_id) IN (
+        SELECT d.archive_id, d.id FROM memory.passages d
+        WHERE d.organization_id = $1 AND {within} AND {valid})"""
+
 # Of rows `{alias}`, those of the archives in $2; where that is null, those of all archives of the tenant, but no
 # pieces of files.
 _OF_ARCHIVES = "{alias}.archive_id = ANY($2)"
@@ -57,6 +66,12 @@ _HAS_TAGS = """(SELECT count(*) FROM memory.passage_tags t
         WHERE t.organization_id = $1 AND t.archive_id = c.archive_id AND t.passage_id = c.passage_id
             AND t.tag = ANY({tags}::text[])) >= {least}"""
 _HAS_DATES = """(SELECT {bounds} FROM memory.passages d
+        WHERE d.organization_id = $1 AND d.archive_id = c.archive_id AND d.id = c.passage_id)"""
+
+_HAS_NOT_ENDED = """(SELECT count(*) FROM memory.passages e
+        WHERE e.organization_id = $1 AND e.archive_id = c.archive_id AND e.id = c.passage_id
+            AND e.valid_to <= now()) = 0"""
+_IS_VALID = """(SELECT {valid} FROM memory.passages d
         WHERE d.organization_id = $1 AND d.archive_id = c.archive_id AND d.id = c.passage_id)"""
 
 _WITH_TAGS = """SELECT DISTINCT t.archive_id, t.passage_id FROM memory.passage_tags t
@@ -105,6 +120,10 @@ def set_condition(filters: PassageFilter, part: Part, values: Values) -> str:
         conditions.append(_IN_TAGS.format(within=within(part, "t"), tags=tags, least=least))
     if _has_dates(filters):
         conditions.append(_IN_DATES.format(within=within(part, "d"), bounds=_bounds(filters, values)))
+    if _is_of_now(filters):
+        conditions.append(_NOT_IN_ENDED.format(within=within(part, "e")))
+    elif valid := _validity(filters, values, "d"):
+        conditions.append(_IN_VALID.format(within=within(part, "d"), valid=" AND ".join(valid)))
     return " AND ".join(conditions) or "true"
 
 
@@ -116,6 +135,10 @@ def filter_condition(filters: PassageFilter, values: Values) -> str:
         conditions.append(_HAS_TAGS.format(tags=tags, least=least))
     if _has_dates(filters):
         conditions.append(_HAS_DATES.format(bounds=_bounds(filters, values)))
+    if _is_of_now(filters):
+        conditions.append(_HAS_NOT_ENDED)
+    elif valid := _validity(filters, values, "d"):
+        conditions.append(_IS_VALID.format(valid=" AND ".join(valid)))
     return " AND ".join(conditions) or "true"
 
 
@@ -128,7 +151,13 @@ def own_condition(filters: PassageFilter, values: Values) -> str:
         conditions.append(f"c.created_at >= {values.add(filters.start)}")
     if filters.end is not None:
         conditions.append(f"c.created_at <= {values.add(filters.end)}")
+    conditions += _validity(filters, values, "c")
     return " AND ".join(conditions) or "true"
+
+
+def selects(filters: PassageFilter) -> bool:
+    """Returns whether a filter names sets that can be counted: tags, dates."""
+    return bool(filters.tags) or _has_dates(filters)
 
 
 async def select_by_filter(
@@ -158,6 +187,24 @@ def _least_tags(filters: PassageFilter) -> int:
 
 def _has_dates(filters: PassageFilter) -> bool:
     return filters.start is not None or filters.end is not None
+
+
+def _is_of_now(filters: PassageFilter) -> bool:
+    return filters.as_of is None and not filters.history and not filters.ended
+
+
+def _validity(filters: PassageFilter, values: Values, alias: str) -> list[str]:
+    """Returns conditions on passages `alias`: when what they say is true."""
+    conditions = []
+    if filters.as_of is not None:
+        moment = values.add(filters.as_of)
+        conditions.append(f"coalesce({alias}.valid_from, {alias}.created_at) <= {moment}::timestamptz")
+        conditions.append(f"({alias}.valid_to IS NULL OR {alias}.valid_to > {moment}::timestamptz)")
+    elif not filters.history and not filters.ended:
+        conditions.append(f"({alias}.valid_to IS NULL OR {alias}.valid_to > now())")
+    if filters.ended:
+        conditions.append(f"{alias}.valid_to <= now()")
+    return conditions
 
 
 def _bounds(filters: PassageFilter, values: Values) -> str:

@@ -20,18 +20,18 @@ WITH giver AS MATERIALIZED (
 SELECT giver.archive_id, giver.id, c.id AS neighbour, c.distance::int
 FROM giver CROSS JOIN LATERAL (
     SELECT later.*, row_number() OVER (ORDER BY later.created_at, later.id) AS distance FROM (
-        SELECT p.id, p.tags, p.created_at FROM memory.passages p
+        SELECT p.id, p.tags, p.created_at, p.valid_from, p.valid_to FROM memory.passages p
         WHERE p.organization_id = $1 AND p.archive_id = giver.archive_id AND giver.file_id IS NULL
             AND (p.created_at, p.id) > (giver.created_at, giver.id) AND p.created_at <= giver.created_at + $5::interval
         ORDER BY p.created_at, p.id LIMIT $4) AS later
     UNION ALL
     SELECT earlier.*, -row_number() OVER (ORDER BY earlier.created_at DESC, earlier.id DESC) FROM (
-        SELECT p.id, p.tags, p.created_at FROM memory.passages p
+        SELECT p.id, p.tags, p.created_at, p.valid_from, p.valid_to FROM memory.passages p
         WHERE p.organization_id = $1 AND p.archive_id = giver.archive_id AND giver.file_id IS NULL
             AND (p.created_at, p.id) < (giver.created_at, giver.id) AND p.created_at >= giver.created_at - $5::interval
         ORDER BY p.created_at DESC, p.id DESC LIMIT $4) AS earlier
     UNION ALL
-    SELECT p.id, p.tags, p.created_at, p.place - giver.place FROM memory.passages p
+    SELECT p.id, p.tags, p.created_at, p.valid_from, p.valid_to, p.place - giver.place FROM memory.passages p
     WHERE p.organization_id = $1 AND p.archive_id = giver.archive_id AND p.file_id = giver.file_id
         AND p.place BETWEEN giver.place - $4 AND giver.place + $4 AND p.place <> giver.place
 ) AS c
@@ -56,6 +56,6 @@ class NeighbourLists:
         statement = _NEIGHBOURS.format(filters=own_condition(filters, values))
         rows = await self._places.fetch(statement, *values.all)
         return [
-            Neighbour((row["archive_id"], row["id"]), (row["archive_id"], row["neighbour"]), row["distance"])
-            for row in rows
+            Neighbour((archive_id, passage_id), (archive_id, neighbour_id), distance)
+            for archive_id, passage_id, neighbour_id, distance in rows
         ]

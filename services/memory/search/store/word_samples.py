@@ -28,25 +28,23 @@ _AT_FIRST = 1_000
 _PAUSE_SECONDS = 60.0
 _MOST_ASKED = 10_000
 
-_SHARES = """
-WITH sample AS MATERIALIZED (
-    SELECT scope_id, passages FROM memory.word_samples WHERE organization_id = $1 AND scope_id = ANY($2)
+# The shares of words in each, which are none where there is no sample.
+_SAMPLES = """
+SELECT t.scope_id, t.passage_count, s.passages, s.sampled, ARRAY(
+    SELECT c.lexeme FROM memory.word_counts c
+    WHERE c.organization_id = $1 AND c.scope_id = s.scope_id AND c.lexeme = ANY($3::text[]) ORDER BY c.lexeme
+) AS lexemes, ARRAY(
+    SELECT c.share FROM memory.word_counts c
+    WHERE c.organization_id = $1 AND c.scope_id = s.scope_id AND c.lexeme = ANY($3::text[]) ORDER BY c.lexeme
+) AS shares
+FROM {scopes} LEFT JOIN memory.word_samples s ON s.organization_id = $1 AND s.scope_id = t.scope_id
+"""
+_SAMPLES_OF_ARCHIVES = _SAMPLES.format(
+    scopes=f"""(
+    SELECT a.id AS scope_id, a.passage_count FROM memory.archives a
+    WHERE a.organization_id = $1 AND a.id = ANY($2) AND a.passage_count > {FEWEST_PASSAGES}) AS t"""
 )
-SELECT c.lexeme, sum(c.share * s.passages) / (SELECT sum(passages) FROM sample) AS share
-FROM sample s
-JOIN memory.word_counts c ON c.organization_id = $1 AND c.scope_id = s.scope_id AND c.lexeme = ANY($3::text[])
-GROUP BY c.lexeme
-"""
-_SAMPLES_OF_ARCHIVES = f"""
-SELECT a.id AS scope_id, a.passage_count, s.passages, s.sampled
-FROM memory.archives a LEFT JOIN memory.word_samples s ON s.organization_id = $1 AND s.scope_id = a.id
-WHERE a.organization_id = $1 AND a.id = ANY($2) AND a.passage_count > {FEWEST_PASSAGES}
-"""
-_SAMPLE_OF_TENANT = """
-SELECT t.scope_id, $3::bigint AS passage_count, s.passages, s.sampled
-FROM unnest($2::uuid[]) AS t (scope_id)
-LEFT JOIN memory.word_samples s ON s.organization_id = $1 AND s.scope_id = t.scope_id
-"""
+_SAMPLE_OF_TENANT = _SAMPLES.format(scopes="(SELECT unnest($2::uuid[]) AS scope_id, $4::bigint AS passage_count) AS t")
 _SHARES_AT_FIRST = """
 WITH recent AS MATERIALIZED ({newest})
 SELECT term.lexeme, count(*)::float8 / (SELECT count(*) FROM recent) AS share
@@ -108,9 +106,9 @@ async def frequencies(connection: Any, organization_id: UUID, part: Part, lexeme
     """Returns shares from samples; where most of the part has none, from its newest passages."""
     scopes = [organization_id] if part.archive_ids is None else part.archive_ids
     if part.archive_ids is None:
-        rows = await connection.fetch(_SAMPLE_OF_TENANT, organization_id, scopes, part.passages)
+        rows = await connection.fetch(_SAMPLE_OF_TENANT, organization_id, scopes, lexemes, part.passages)
     else:
-        rows = await connection.fetch(_SAMPLES_OF_ARCHIVES, organization_id, scopes)
+        rows = await connection.fetch(_SAMPLES_OF_ARCHIVES, organization_id, scopes, lexemes)
     samples_by_scope = {
         row["scope_id"]: Sample(row["passages"], row["sampled"]) for row in rows if row["passages"] is not None
     }
@@ -118,9 +116,17 @@ async def frequencies(connection: Any, organization_id: UUID, part: Part, lexeme
     samples = list(samples_by_scope.values())
     if 2 * sum(sample.passages for sample in samples) < part.passages:
         return Frequencies(await _shares_at_first(connection, organization_id, part, lexemes), old)
-    shares = dict.fromkeys(lexemes, unknown_share(samples))
-    shares.update(await connection.fetch(_SHARES, organization_id, scopes, lexemes))
-    return Frequencies(shares, old)
+    return Frequencies(_mean_shares(rows, lexemes, samples), old)
+
+
+def _mean_shares(rows: Sequence[Any], lexemes: Sequence[str], samples: Sequence[Sample]) -> dict[str, float]:
+    """Returns shares of all that was sampled; of words that no sample has, the supposed one."""
+    total = sum(sample.passages for sample in samples)
+    known: dict[str, float] = {}
+    for row in rows:
+        for lexeme, share in zip(row["lexemes"], row["shares"], strict=True):
+            known[lexeme] = known.get(lexeme, 0.0) + share * row["passages"] / total
+    return dict.fromkeys(lexemes, unknown_share(samples)) | known
 
 
 async def _shares_at_first(

@@ -1,7 +1,7 @@
 """Commands of npx or uvx: packages to install beforehand, and the program to run of them. Pure.
 
     npx -y @modelcontextprotocol/server-everything stdio  ->  that package, its one program, the argument `stdio`
-    uv run --directory /srv/mine server.py                ->  that script, with the Python of the folder's .venv
+    uv --directory /srv/mine run server.py                ->  that script, with the Python of the folder's .venv
     uvx --from mcp-server-git==2025.1 mcp-server-git      ->  that package, the program named
 
 Nothing is installed when the program runs: its sandbox has no network but what the server's `network` allows.
@@ -76,8 +76,8 @@ def program_of(command: str, args: Sequence[str]) -> Program:
     for beginning in _PIP:
         if words[: len(beginning)] == beginning:
             return _pip(words[len(beginning) :])
-    if words[:2] == ("uv", "run"):
-        return _uv_run(words[2:])
+    if words[0] == "uv" and (run := _uv_run_words(words[1:])) is not None:
+        return _uv_run(run)
     # Sandboxes hold the one or the other.
     return Program((command, *args), Language.NODE if words[0] in _NODES else Language.PYTHON)
 
@@ -107,6 +107,17 @@ def _pip(words: Sequence[str]) -> Program:
         return Program(("python3", "-P", *rest[1:]), Language.PYTHON, json.dumps(needed))
     # -P: what lies in the working folder is no module of the program's.
     return Program(("python3", "-P", "-c", _RUN_PYTHON, program, *rest[1:]), Language.PYTHON, json.dumps(needed))
+
+
+def _uv_run_words(words: Sequence[str]) -> list[str] | None:
+    """Returns the words of `uv run`, with the options of uv itself before them; None where it is another command."""
+    options, left = list[str](), list(words)
+    while left and left[0].startswith("-"):
+        option = left.pop(0)
+        options.append(option)
+        if option in _UV_VALUES and left:
+            options.append(left.pop(0))
+    return [*options, *left[1:]] if left[:1] == ["run"] else None
 
 
 def _uv_run(words: Sequence[str]) -> Program:
@@ -150,6 +161,8 @@ def _options(words: Sequence[str], named: Sequence[str]) -> tuple[list[str], lis
 
 
 def _npm_parts(spec: str) -> tuple[str, str]:
+    if ":" in spec or spec.startswith(("/", ".")) or spec.count("/") > spec.startswith("@"):
+        raise _no_package(spec)
     at = spec.find("@", 1)
     return (spec, "") if at < 0 else (spec[:at], spec[at + 1 :])
 
@@ -157,9 +170,16 @@ def _npm_parts(spec: str) -> tuple[str, str]:
 def _pip_parts(spec: str) -> tuple[str, str]:
     match = _PIP_SPEC.fullmatch(spec)
     if match is None:
-        raise _refusal(f"{spec[:100]!r} is not a package of the index")
+        raise _no_package(spec)
     version = (match["version"] or "").removeprefix("@")
     return match["name"], "" if version == "latest" else version
+
+
+def _no_package(spec: str) -> Refused:
+    return _refusal(
+        f"{spec[:100]!r} is not a package of the index. What lies in git or in a folder, install on this machine, show "
+        "its folder (LOCI_MCP_STDIO_PATHS) and name its program; or run programs as yourself (LOCI_MCP_STDIO=host)"
+    )
 
 
 def _package_name(name: str, version: str) -> dict[str, str]:

@@ -12,27 +12,59 @@ from services.tool_runner.core.job import ExitReason, Result, ToolError
 from services.tool_runner.core.storable import storable
 
 _MOST_ERROR = 10_000
+_MOST_QUESTION = 1_000
 _MOST_ITEMS = 1_000
 
 
 def result_of(answer: dict[str, Any]) -> Result:
     """Returns what a call came to. An answer that says `isError` is one that raised."""
-    if answer.get("resultType", "complete") != "complete":
-        return failed_result("McpToolError", "the server asks for input, which an agent cannot give")
+    if asked := asked_instead(answer):
+        return failed_result("McpToolError", asked)
     listed = answer.get("content", [])
     items = [_item(item) for item in listed[:_MOST_ITEMS]] if isinstance(listed, list) else [_text(listed)]
     if answer.get("isError") is True:
         return failed_result(
             "McpToolError", _join(items) or _dump(answer.get("structuredContent")) or "it said no more"
         )
-    value: Any
-    if any(item["type"] == "image" for item in items):
-        value = items if len(items) > 1 else items[0]
-    elif answer.get("structuredContent") is not None:
-        value = _unwrap(answer["structuredContent"])
-    else:
-        value = _join(items)
+    structured = answer.get("structuredContent")
+    value = _value(items) if structured is None or _has_pictures(items) else _unwrap(structured)
     return Result(reason=ExitReason.OK, result=json.dumps(storable(value), ensure_ascii=False))
+
+
+def asked_instead(answer: dict[str, Any]) -> str:
+    """Returns what is said of an answer that asks for input; "" for a result."""
+    if answer.get("resultType", "complete") == "complete":
+        return ""
+    return unanswerable(_questions(answer.get("inputRequests")))
+
+
+def unanswerable(questions: str) -> str:
+    """Returns what is said of an elicitation, to the server and so to the model."""
+    asked = f" ({questions[:_MOST_QUESTION]})" if questions else ""
+    sentence = f"Elicitation not supported: the server asks the user{asked}, and nobody is asked while a tool runs"
+    return f"{sentence}. Ask the user, and call again with the answer among the arguments, if the tool takes it"
+
+
+def _questions(requests: Any) -> str:
+    """Returns the messages of the requests that a server answered instead of a result."""
+    listed = requests.values() if isinstance(requests, dict) else ()
+    params = (request["params"] for request in listed if isinstance(request, dict) and "params" in request)
+    return "; ".join(str(one["message"]) for one in params if isinstance(one, dict) and "message" in one)
+
+
+def value_of_contents(contents: Sequence[Any]) -> Any:
+    """Returns the value of a resource that was read: its text, or a list with its pictures."""
+    return _value([_item({"type": "resource", "resource": content}) for content in contents[:_MOST_ITEMS]])
+
+
+def _value(items: Sequence[dict[str, Any]]) -> Any:
+    if _has_pictures(items):
+        return items if len(items) > 1 else items[0]
+    return _join(items)
+
+
+def _has_pictures(items: Sequence[dict[str, Any]]) -> bool:
+    return any(item["type"] == "image" for item in items)
 
 
 def _unwrap(value: Any) -> Any:

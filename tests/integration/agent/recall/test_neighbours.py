@@ -57,6 +57,28 @@ async def test_another_day_is_another_occasion(service: AdminWorld) -> None:
     assert texts(await search(service, agent.id, "parrot")) == [SAID[0]]
 
 
+async def test_what_was_said_at_the_time_that_a_question_names_comes_first(service: AdminWorld) -> None:
+    agent = await service.create()
+    for number in range(6):
+        await service.say(agent.id, f"I cooked dish{number}.")
+    await service.pool.execute(
+        "UPDATE agent.messages SET created_at = '2023-01-12'::timestamptz + (seq / 2) * interval '1 month'"
+    )
+    hits = await search(service, agent.id, "What did I cook in May 2023?")
+    assert hits[0].message.date.ToDatetime().month == 5
+    assert len(hits) == 6
+
+
+async def test_what_was_said_after_the_event_that_a_question_names_comes_first(service: AdminWorld) -> None:
+    agent = await service.create()
+    for said in (*(f"I cooked dish{number}." for number in range(3)), "The trip to Rome was lovely!", "I cooked rice."):
+        await service.say(agent.id, said)
+    await service.pool.execute(
+        "UPDATE agent.messages SET created_at = '2023-01-12'::timestamptz + (seq / 2) * interval '1 month'"
+    )
+    assert texts(await search(service, agent.id, "What did I cook after the trip to Rome?"))[0] == "I cooked rice."
+
+
 async def test_a_hit_brings_its_neighbours_along(service: AdminWorld) -> None:
     agent = await service.create()
     for said in SAID:

@@ -14,15 +14,13 @@ from loci.agent.v1 import checkpoint_service_pb2 as wire
 from loci.agent.v1.conversation_pb2 import Conversation
 from loci.common.v1.page_pb2 import PageRequest
 from services.agent.resources.checkpoints.model import CheckpointKind, CheckpointRef
-from services.agent.resources.checkpoints.ports import NewRewind
 from services.agent.resources.checkpoints.store import PostgresCheckpoints
 from services.common.database import open_pool
-from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound, Unavailable
+from services.common.errors import Aborted, AlreadyExists, InvalidArgument, LociError, NotFound
 from services.common.ids import from_public, to_public, uuid7
 from services.common.statement_counter import StatementCounter
 from tests.integration.agent.admin_world import ORGANIZATION, OTHER_ORGANIZATION, block
 from tests.integration.agent.travel_world import TravelWorld, travel_world
-from tests.integration.agent.world import until_locked_out
 
 NOTHING = "Nothing yet."
 
@@ -317,55 +315,6 @@ async def test_the_same_rewind_again(world: TravelWorld) -> None:
     assert await world.said(agent_id) == ["note tea", "note pie"]
     error = await refused(world.rewind(agent_id, cake, rewind_id=rewind_id))
     assert (type(error), error.reason) == (AlreadyExists, "REWIND_ID_TAKEN")
-
-
-async def test_a_turn_that_waits_for_a_rewind_sees_what_it_left(world: TravelWorld) -> None:
-    agent_id = await create(world)
-    for said in ("one", "two", "three"):
-        await world.say(agent_id, said)
-    checkpoints = PostgresCheckpoints(world.world.pool)
-    run_id = from_public("run", await world.run_of(agent_id, "one"))
-    turn: list[asyncio.Task[str]] = []
-
-    async def slowly(_: Any) -> list[Any]:
-        turn.append(asyncio.create_task(world.say(agent_id, "What now?")))
-        await until_locked_out(world.world.pool)
-        return []
-
-    new = NewRewind(
-        organization_id=ORGANIZATION,
-        user_id=ORGANIZATION,
-        conversation_id=from_public("agent", agent_id),
-        id=uuid7(),
-        to=CheckpointRef(CheckpointKind.RUN, run_id),
-    )
-    world.peers.heard.clear()
-    await checkpoints.rewind(new, slowly)
-    await turn[0]
-    assert world.peers.heard[0] == ["one", "What now?"]
-
-
-async def test_memory_that_is_away_changes_nothing(world: TravelWorld) -> None:
-    agent_id = await create(world)
-    for said in ("one", "two"):
-        await world.say(agent_id, said)
-    before = await world.checkpoints(agent_id)
-
-    async def fails(_: Any) -> list[Any]:
-        raise Unavailable("memory is away", reason="PEER_UNAVAILABLE")
-
-    new = NewRewind(
-        organization_id=ORGANIZATION,
-        user_id=ORGANIZATION,
-        conversation_id=from_public("agent", agent_id),
-        id=uuid7(),
-        to=CheckpointRef(CheckpointKind.RUN, from_public("run", await world.run_of(agent_id, "one"))),
-    )
-    error = await refused(PostgresCheckpoints(world.world.pool).rewind(new, fails))
-    assert error.reason == "PEER_UNAVAILABLE"
-    assert await world.checkpoints(agent_id) == before
-    assert await world.world.rows("conversation_rewinds") == 0
-    assert await world.say(agent_id, "three") == f"I know: {NOTHING}"
 
 
 async def test_turns_and_rewinds_at_once(world: TravelWorld) -> None:

@@ -20,36 +20,36 @@ from services.common.context import current
 from services.common.core.ceiling import Ceiling, ceiling
 from services.common.engine import make_engine
 from services.common.ids import uuid7
-from tests.integration.agent.world import ORGANIZATION, SECONDS, World, answered, calls, end, text
+from tests.integration.agent.world import ORGANIZATION, SECONDS, Replica, World, answered, calls, end, text
 
 LIMITS = [None, Ceiling("agent-only"), ceiling("client", {"agent-a": frozenset({"write_messages"})})]
 LIMIT = LIMITS[2]
 
 
-@pytest.mark.parametrize("limit", LIMITS)
-async def test_a_tool_is_called_below_it(world: World, limit: Ceiling | None) -> None:
+def ceilings_of_calls(replica: Replica) -> list[Ceiling | None]:
+    """Scripts a turn that calls the tool `look`; returns below which ceilings it is called."""
     seen: list[Ceiling | None] = []
 
     async def look(call: Call) -> str:
         seen.append(current().ceiling)
         return "seen"
 
+    replica.tools.actions, replica.models.replies = {"look": look}, [calls("look"), text("Done.")]
+    return seen
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+async def test_a_tool_is_called_below_it(world: World, limit: Ceiling | None) -> None:
     async with world.replica() as replica:
-        replica.tools.actions, replica.models.replies = {"look": look}, [calls("look"), text("Done.")]
+        seen = ceilings_of_calls(replica)
         end(await replica.send(replace(world.request("Look."), ceiling=limit)))
     assert seen == [limit]
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 async def test_in_the_background_and_in_line(world: World, limit: Ceiling | None) -> None:
-    seen: list[Ceiling | None] = []
-
-    async def look(call: Call) -> str:
-        seen.append(current().ceiling)
-        return "seen"
-
     async with world.replica() as replica:
-        replica.tools.actions, replica.models.replies = {"look": look}, [calls("look"), text("Done.")]
+        seen = ceilings_of_calls(replica)
         request = replace(world.request("Look."), ceiling=limit, background=True)
         await replica.worker.accept(request, stream=False)
         await answered(lambda: world.pool.fetchval("SELECT completed_at FROM agent.runs WHERE id = $1", request.run_id))
@@ -98,17 +98,11 @@ async def test_a_schedule_keeps_it(world: World, agent_url: str) -> None:
 
 
 async def test_a_rule_that_answers_for_the_client_keeps_it(world: World) -> None:
-    rule = {"type": "requires_approval", "tool_name": "delete", "timeout_seconds": 60, "on_timeout": "approve"}
+    rule = {"type": "requires_approval", "tool_name": "look", "timeout_seconds": 60, "on_timeout": "approve"}
     await world.add_agent(tool_rules=[rule])
-    seen: list[Ceiling | None] = []
-
-    async def delete(call: Call) -> str:
-        seen.append(current().ceiling)
-        return "deleted"
-
     async with world.replica() as replica:
-        replica.tools.actions, replica.models.replies = {"delete": delete}, [calls("delete"), text("Done.")]
-        asked = end(await replica.send(replace(world.request("Delete it."), ceiling=LIMIT))).run.id
+        seen = ceilings_of_calls(replica)
+        asked = end(await replica.send(replace(world.request("Look."), ceiling=LIMIT))).run.id
         for statement in (
             "UPDATE agent.messages SET created_at = created_at - interval '2 minutes' WHERE agent_id = $1",
             "UPDATE agent.conversation_heads SET approval_due = approval_due - interval '2 minutes'"

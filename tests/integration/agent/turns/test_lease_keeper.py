@@ -72,7 +72,7 @@ async def test_a_run_that_cannot_be_loaded_harms_no_other_and_ends(world: World)
         sound = world.request()
         await lost.worker.accept(sound, stream=False)
         await lost.die()
-    await world.pool.execute("UPDATE agent.facts SET schema_version = 99 WHERE run_id = $1", poisoned.run_id)
+    await world.pool.execute("UPDATE agent.facts SET body = '{}' WHERE run_id = $1", poisoned.run_id)
     await world.pool.execute("UPDATE agent.runs SET fence = $2 WHERE id = $1", poisoned.run_id, MOST_OWNERS - 1)
     async with world.replica() as replica:
         async with asyncio.timeout(SECONDS):

@@ -1,7 +1,7 @@
 """What the next owner of a run is told is what the owner before was told."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from itertools import count
 from uuid import UUID
@@ -22,8 +22,17 @@ async def quick(call: Call) -> str:
     return "It is done."
 
 
-async def resumed(world: World, replica: Replica, *replies: object) -> tuple[OwnedRun, OwnedRun]:
-    """A run that is driven until its script is over, as its first owner had it and as the next one has it."""
+async def nothing() -> None:
+    """What happens by default."""
+
+
+async def resumed(
+    world: World, replica: Replica, *replies: object, begun: Callable[[], Awaitable[object]] = nothing
+) -> tuple[OwnedRun, OwnedRun]:
+    """A run that is driven until its script is over, as its first owner had it and as the next one has it.
+
+    `begun` happens in between.
+    """
     hangs = asyncio.Event()
 
     async def hang(request: ModelRequest) -> AsyncGenerator[PartDelta | Reply]:
@@ -38,6 +47,7 @@ async def resumed(world: World, replica: Replica, *replies: object) -> tuple[Own
     async with asyncio.timeout(SECONDS):
         await hangs.wait()
     await replica.die()
+    await begun()
     leases = PostgresLeases(world.pool, uuid7())
     await leases.register()
     await world.pool.execute("UPDATE agent.runs SET worker_id = $2 WHERE id = $1", request.run_id, leases.worker_id)
@@ -90,3 +100,23 @@ async def test_the_prompt_of_before_a_compaction_is_not_used_again(world: World)
         _, next_one = await resumed(world, replica, FULL)
     assert replica.models.requests[-1].history[0].role == "summary"
     assert next_one.prompt is None
+
+
+async def test_it_has_the_system_prompt_that_it_began_with(world: World) -> None:
+    await world.add_agent(system="You are Loci, as you were.")
+    async with world.replica() as replica:
+        await replica.send(world.request())
+        change = "UPDATE agent.agents SET system = 'You are another.' WHERE id = $1"
+        first, next_owner = await resumed(world, replica, begun=lambda: world.pool.execute(change, world.agent_id))
+    assert first.turn.settings.system == "You are Loci, as you were."
+    assert next_owner.turn.settings == first.turn.settings
+
+
+async def test_a_first_fact_of_the_release_before_is_read(world: World) -> None:
+    """It repeats the system prompt."""
+    before = """UPDATE agent.facts SET schema_version = 2,
+            body = jsonb_set(body - 'system_hash', '{settings,system}', '"You are of before."')
+        WHERE number = 1 AND run_id IN (SELECT id FROM agent.runs WHERE agent_id = $1)"""
+    async with world.replica() as replica:
+        _, next_owner = await resumed(world, replica, begun=lambda: world.pool.execute(before, world.agent_id))
+    assert next_owner.turn.settings.system == "You are of before."

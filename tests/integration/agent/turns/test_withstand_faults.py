@@ -7,11 +7,11 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from services.agent.core.fact_log import NewerRelease
 from services.agent.core.facts import ClientTool, Failure, RunStatus, StopReason, Usage
 from services.agent.core.messages import Call, Decision, Return, Text
 from services.agent.core.policy import POLICIES
 from services.agent.core.ports import ModelRequest, PartDelta, PeerLost, Reply, ToolInfo
+from services.agent.core.releases import NewerRelease
 from services.agent.core.turn import CANCELLED, OVERDUE
 from services.agent.core.window.context import UNANSWERED
 from services.agent.driving.faults import is_transient

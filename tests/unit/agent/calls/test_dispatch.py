@@ -29,6 +29,7 @@ class Runners:
     memory: Any = None
     recall: Any = None
     states: Any = None
+    agents: Any = None
 
 
 async def returned(outcome: Any, *, name: str = "roll") -> Return:

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.common.core.fusion import FusedScore, VectorScores, fuse_ranks, fuse_scores, reciprocal_ranks
+from services.common.core.fusion import (
+    FusedScore,
+    VectorScores,
+    fuse_ranks,
+    fuse_scores,
+    prefer,
+    reciprocal_ranks,
+    rerank,
+)
 
 SCORES = st.dictionaries(st.integers(0, 30), st.integers(0, 2_000).map(lambda number: number / 100), max_size=20)
 
@@ -93,3 +101,22 @@ def test_ranks_where_scores_cannot_be_compared() -> None:
         "a": pytest.approx(1 / 61),
         "b": pytest.approx(1 / 62 + 1 / 61),
     }
+
+
+def test_everything_has_the_prefer_its_scores_and_the_timely_half_as_much_again() -> None:
+    everywhere = [FusedScore("a", 0.5), FusedScore("b", 0.4, 0.9)]
+    then = [FusedScore("b", 0.5, 0.9), FusedScore("c", 0.2)]
+    assert [(one.key, one.score) for one in prefer(everywhere, then)] == [
+        ("b", 0.75),
+        ("a", 0.5),
+        ("c", pytest.approx(0.3)),
+    ]
+
+
+def test_what_a_reranker_judged_stands_above_all_else_in_its_order() -> None:
+    fused = [FusedScore("a", 0.9), FusedScore("b", 0.8, 0.5), FusedScore("c", 0.3, None, 2.0), FusedScore("d", 0.1)]
+    order = rerank(fused, {"a": 0.1, "b": 0.7})
+    assert [one.key for one in order] == ["b", "a", "c", "d"]
+    assert [one.score for one in order] == sorted((one.score for one in order), reverse=True)
+    assert order[0].vector == 0.5
+    assert rerank(fused, {}) == fused

@@ -18,9 +18,16 @@ def test_a_step_gives_the_share_and_two_steps_half_of_it() -> None:
 
 
 def test_what_two_hits_enclose_has_something_of_both() -> None:
-    beside = [Neighbour("a", "b", 1), Neighbour("c", "b", -1), Neighbour("a", "c", 2), Neighbour("c", "a", -2)]
-    found = {one.key: one.score for one in add_neighbours(order(a=0.6, c=0.4), beside, 0.5)}
-    assert found == {"a": pytest.approx(0.7), "b": pytest.approx(0.5), "c": pytest.approx(0.55)}
+    beside = [Neighbour("a", "b", 1), Neighbour("c", "b", -1)]
+    found = {one.key: one.score for one in add_neighbours(order(a=0.6, c=0.4), beside, 0.4)}
+    assert found == {"a": 0.6, "b": pytest.approx(0.4), "c": 0.4}
+
+
+def test_a_hit_beside_a_better_one_is_lifted_no_further_than_a_part_of_that() -> None:
+    beside = [Neighbour("a", "b", 1), Neighbour("b", "a", -1), Neighbour("a", "c", -1), Neighbour("a", "d", 2)]
+    found = {one.key: one.score for one in add_neighbours(order(a=1.0, b=0.8, c=0.3, d=0.1), beside, 0.5)}
+    # One that has more itself keeps that.
+    assert found == {"a": 1.0, "b": 0.8, "c": pytest.approx(0.7), "d": pytest.approx(0.35)}
 
 
 def test_a_neighbour_that_no_search_found_passes_a_poor_hit() -> None:
@@ -40,8 +47,8 @@ def test_what_words_cannot_tell_apart_stays_in_the_order_of_vectors() -> None:
     assert [one.key for one in add_neighbours(fused, [], 0.4)] == ["a", "b"]
 
 
-def test_the_first_fifty_give() -> None:
-    assert givers([FusedScore(number, 1 / (1 + number)) for number in range(60)]) == list(range(50))
+def test_the_first_twenty_give() -> None:
+    assert givers([FusedScore(number, 1 / (1 + number)) for number in range(60)]) == list(range(20))
 
 
 def test_context_is_in_order() -> None:

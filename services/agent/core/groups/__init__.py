@@ -1,0 +1,1 @@
+"""Groups of agents in the loop: who speaks next, and what they are told."""
