@@ -76,6 +76,7 @@ export interface Template {
   name: string;
   latest_version: string;
   description: string | null;
+  updated_at?: string;
 }
 
 export function useTemplates() {

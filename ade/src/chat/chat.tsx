@@ -58,15 +58,18 @@ export function Chat({ place, label = "Chat", head }: Props) {
   );
 }
 
-/** What a turn may have changed, as other panes show it. */
+/** What a turn may have changed of its agent, as other panes show it. */
 const CHANGED = ["approvals", "context", "checkpoints", "blocks", "passages", "agent-runs", "agent-files"];
 
-/** Has the panes beside the chat ask anew when a turn has ended. */
+/** Has the panes beside the chat and the list of agents ask anew when a turn has ended. */
 function useEndOfTurn(turns: number, agentId: string): void {
   const queries = useQueryClient();
   const before = useRef(turns);
   useEffect(() => {
-    if (turns < before.current) for (const key of CHANGED) void queries.invalidateQueries({ queryKey: [key, agentId] });
+    if (turns < before.current) {
+      for (const key of CHANGED) void queries.invalidateQueries({ queryKey: [key, agentId] });
+      void queries.invalidateQueries({ queryKey: ["agents"] });
+    }
     before.current = turns;
   }, [turns, agentId, queries]);
 }

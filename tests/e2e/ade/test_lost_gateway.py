@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import BrowserContext, expect
 
 from tests.e2e.ade.screen import Screen
-from tests.e2e.stack import Stack
+from tests.e2e.stack import Stack, all_gone
 from tests.fakes.script import Reply
 
 WORDS = [f"word{n}" for n in range(60)]
@@ -39,7 +39,10 @@ def test_an_upload_that_is_cut_off_is_sent_again(context: BrowserContext, own_st
     expect(progress).to_be_visible()
     expect(progress).not_to_have_attribute("value", "0")
     # A browser sends again by itself over a connection that it had used before: nobody may be there.
+    family = own_stack.supervisor.children(recursive=True)
     own_stack.kill_supervisor()
+    # Until its processes are gone the kernel takes what is sent for them: all of it, once nothing slows the browser.
+    assert all_gone(family)
     # A slow browser would hear of the end as slowly as it sends.
     screen.throttle(None)
     failed = screen.page.locator(".file[data-state=failed]")
