@@ -74,7 +74,7 @@ export function Conversations({ place, onChoose }: { place: Place; onChoose: () 
           onClick={() => void create()}
         />
       </div>
-      {mayRead === null && <MessageSearch agentId={agentId} onChoose={onChoose} />}
+      {mayRead === null && <MessageSearch place={place} onChoose={onChoose} />}
       <ul className="conversations">
         <Row
           title="Main"

@@ -7,13 +7,14 @@ from playwright.sync_api import BrowserContext, expect
 
 from tests.e2e.ade.screen import Screen
 from tests.e2e.stack import Stack, all_gone
-from tests.fakes.script import Reply
+from tests.fakes.script import Reply, Rule
 
 WORDS = [f"word{n}" for n in range(60)]
 
 
 def test_an_answer_survives_its_gateway(context: BrowserContext, own_stack: Stack, openai_fake: Any) -> None:
-    openai_fake.reply(Reply(text=" ".join(WORDS), delta_delay=0.1))
+    # A rule: whoever takes the turn over after a standstill asks for the answer once more.
+    openai_fake.rules(Rule(Reply(text=" ".join(WORDS), delta_delay=0.1)))
     agent = own_stack.client().agents.create(name="Slow", model="openai/gpt-4o-mini", memory_blocks=[])
     screen = Screen(context.new_page(), own_stack).open(f"/agents/{agent.id}")
     screen.send("count")
