@@ -53,7 +53,8 @@ export function GroupDetail({ group }: { group: Group }) {
         <details>
           <summary>Change it</summary>
           <GroupForm
-            key={JSON.stringify(group)}
+            // Anew with what it begins with, whatever was counted meanwhile.
+            key={JSON.stringify({ ...group, turns_counter: null })}
             group={group}
             members={group.agent_ids.map(named)}
             manager={group.manager_agent_id ? named(group.manager_agent_id) : null}
