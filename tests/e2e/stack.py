@@ -49,6 +49,12 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def all_gone(processes: list[psutil.Process], within: float = 30.0) -> bool:
+    """Waits until processes have ended. Returns whether they did in time."""
+    _, alive = psutil.wait_procs(processes, timeout=within)
+    return all(process.status() == psutil.STATUS_ZOMBIE for process in alive)
+
+
 class Stack:
     """One LOCI_HOME with its ports and environment; may be started and stopped again and again."""
 

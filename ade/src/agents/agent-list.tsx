@@ -1,10 +1,10 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { Hand } from "lucide-react";
+import { Hand, OctagonAlert } from "lucide-react";
 import { type KeyboardEvent, useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { ago } from "../ui/time";
 import { AgentMenu } from "./agent-menu";
-import type { Agent } from "./queries";
+import { type Agent, hasFailed } from "./queries";
 
 const ROW = 44;
 
@@ -53,9 +53,7 @@ function AgentRow({ agent, top }: { agent: Agent; top: number }) {
     <li className="agent-row" style={{ transform: `translateY(${top}px)` }}>
       <Link href={`/agents/${agent.id}`} className="agent-link">
         <span className="agent-name">{agent.name}</span>
-        {agent.pending_approval && (
-          <span className="waiting-mark"><Hand aria-hidden size={14} /> Needs you</span>
-        )}
+        <State agent={agent} />
       </Link>
       <span className="muted cut">{agent.model}</span>
       <span className="tags">{agent.tags?.map((tag) => <span className="tag" key={tag}>{tag}</span>)}</span>
@@ -63,6 +61,13 @@ function AgentRow({ agent, top }: { agent: Agent; top: number }) {
       <AgentMenu agent={agent} />
     </li>
   );
+}
+
+/** What a person should know at once; nothing where all is well. */
+function State({ agent }: { agent: Agent }) {
+  if (agent.pending_approval) return <span className="waiting-mark"><Hand aria-hidden size={14} /> Needs you</span>;
+  if (hasFailed(agent)) return <span className="waiting-mark failed-mark"><OctagonAlert aria-hidden size={14} /> Failed</span>;
+  return null;
 }
 
 const STEPS: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, Home: -1e9, End: 1e9 };

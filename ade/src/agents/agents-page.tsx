@@ -1,9 +1,11 @@
-import { Plus, Search } from "lucide-react";
+import { Search } from "lucide-react";
 import { useDeferredValue, useEffect, useState } from "react";
 import { Link, useSearch } from "wouter";
 import { problemOf } from "../api/errors";
 import { navigate } from "../router";
 import { useCaller, useRefusal } from "../shell/access-gate";
+import { PANE } from "../shell/panes";
+import { NewButton } from "../ui/new-button";
 import { ProblemBox } from "../ui/problem-box";
 import { useDoomed } from "./actions";
 import { AgentList } from "./agent-list";
@@ -22,7 +24,7 @@ export function AgentsPage() {
   const rows = (agents.data?.pages.flat() ?? []).filter((agent) => !doomed.has(agent.id));
 
   return (
-    <main className="page agents">
+    <main className="page agents" {...PANE}>
       <title>Agents · Loci</title>
       <header className="bar">
         <h1>Agents</h1>
@@ -38,11 +40,7 @@ export function AgentsPage() {
         </label>
         <TagSelect tag={tag} choose={(chosen) => remember(text.trim(), chosen)} />
         <span className="spacer" />
-        {refusal ? (
-          <button type="button" className="primary" disabled title={refusal}><Plus aria-hidden size={16} /> New agent</button>
-        ) : (
-          <Link className="button primary" href="/agents/new"><Plus aria-hidden size={16} /> New agent</Link>
-        )}
+        <NewButton to="/agents/new" label="New agent" refusal={refusal} />
       </header>
       {agents.isError && (
         <ProblemBox title="Could not load the agents" problem={problemOf(agents.error)} retry={() => void agents.refetch()} />

@@ -10,6 +10,8 @@ export interface Agent {
   created_at?: string | null;
   last_run_completion?: string | null;
   pending_approval?: object | null;
+  /** Why its last turn ended. */
+  last_stop_reason?: string | null;
 }
 
 const PAGE = 100;
@@ -42,6 +44,13 @@ async function namedAgents(ids: string[], text: string, tag: string): Promise<Ag
   return agents.filter((agent) => agent.name.toLowerCase().includes(part) && (!tag || agent.tags?.includes(tag)));
 }
 
+const FAILURES = ["error", "llm_api_error", "invalid_llm_response", "invalid_tool_call", "no_tool_call", "insufficient_credits"];
+
+/** Returns whether an agent's last turn failed. */
+export function hasFailed({ last_stop_reason: reason }: Agent): boolean {
+  return FAILURES.includes(reason ?? "");
+}
+
 export function useTags(caller: Caller) {
   return useQuery({
     queryKey: ["tags"],
@@ -67,6 +76,7 @@ export interface Template {
   name: string;
   latest_version: string;
   description: string | null;
+  updated_at?: string;
 }
 
 export function useTemplates() {

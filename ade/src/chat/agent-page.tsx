@@ -16,7 +16,7 @@ import { chatPath, type Place, placeBeside, routeId } from "./place";
 import { SideTabs, type Tab, TABS } from "./side-tabs";
 
 /** One agent: its conversations or its memory, and beside them the conversation that is open. */
-export function AgentPage({ agentId, conversationId, beside = null, tab }: Place & { tab: Tab }) {
+export function AgentPage({ agentId, conversationId, beside = null, messageId = null, tab }: Place & { tab: Tab }) {
   const agent = useAgent(agentId);
   const [isListOpen, setListOpen] = useState(tab !== "conversations");
   const search = useSearch();
@@ -31,7 +31,7 @@ export function AgentPage({ agentId, conversationId, beside = null, tab }: Place
       </main>
     );
   }
-  const place = { agentId, conversationId, beside };
+  const place = { agentId, conversationId, beside, messageId };
   const other = placeBeside(place);
   const { Pane } = TABS[tab];
   const agentName = agent.data?.name ?? "";

@@ -7,7 +7,7 @@ import { type Attachment, attach, contentWith, TYPES } from "./pictures";
 import type { Session } from "./session";
 
 /** Where a message is written. Enter sends, Shift+Enter begins a line, Ctrl+. stops the answer. */
-export function Composer({ session, isBusy }: { session: Session; isBusy: boolean }) {
+export function Composer({ session, isBusy, takesFocus }: { session: Session; isBusy: boolean; takesFocus: boolean }) {
   const text = useSyncExternalStore(subscribeDrafts, () => draftOf(session.key));
   const [pictures, setPictures] = useState<Attachment[]>([]);
   const [problem, setProblem] = useState("");
@@ -16,7 +16,9 @@ export function Composer({ session, isBusy }: { session: Session; isBusy: boolea
   const refusal = useRefusal("write_messages", session.place.agentId);
   const isEmpty = !text.trim() && !pictures.length;
 
-  useEffect(() => editor.current?.focus(), [session]);
+  useEffect(() => {
+    if (takesFocus) editor.current?.focus();
+  }, [session, takesFocus]);
   useEffect(() => {
     const stop = (event: globalThis.KeyboardEvent): void => {
       if (event.key !== "." || !(event.ctrlKey || event.metaKey)) return;

@@ -13,6 +13,7 @@ import { ProblemBox } from "../ui/problem-box";
 import { ago } from "../ui/time";
 import { useOpenApprovals } from "./approvals";
 import { useConversations } from "./conversation-list";
+import { MessageSearch } from "./message-search";
 import { chatPath, type Place } from "./place";
 
 /** The conversations of an agent, side by side: each has its own history, all share the memory. */
@@ -21,6 +22,7 @@ export function Conversations({ place, onChoose }: { place: Place; onChoose: () 
   const queries = useQueryClient();
   const list = useConversations(agentId);
   const waiting = useOpenApprovals(agentId);
+  const mayRead = useRefusal("read_messages", agentId);
   const mayTalk = useRefusal("write_messages", agentId);
   const mayWrite = useRefusal("write_agent", agentId);
   const [isBusy, setBusy] = useState(false);
@@ -72,6 +74,7 @@ export function Conversations({ place, onChoose }: { place: Place; onChoose: () 
           onClick={() => void create()}
         />
       </div>
+      {mayRead === null && <MessageSearch place={place} onChoose={onChoose} />}
       <ul className="conversations">
         <Row
           title="Main"

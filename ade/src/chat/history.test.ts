@@ -69,3 +69,16 @@ it("knows what a run was sent", () => {
   expect(history.sentTo("run")?.content).toBe("text 0");
   expect(history.sentTo("other")).toBeUndefined();
 });
+
+it("joins an earlier passage that has grown as far as the newest", () => {
+  const history = new History(4);
+  history.merge(range(20, 24));
+  const passage = new History(4);
+  passage.merge(range(8, 12));
+  passage.append(range(12, 16));
+  expect([passage.hasOlder, passage.hasNewer, history.join(passage)]).toEqual([true, true, false]);
+  passage.append(range(16, 22));
+  expect(history.join(passage)).toBe(true);
+  expect(texts(history)).toEqual(range(8, 24).map((each) => each.content));
+  expect(history.hasOlder).toBe(true);
+});

@@ -15,11 +15,17 @@ export interface Followed {
 export class History {
   private messages: WireMessage[] = [];
   hasOlder = false;
+  /** Of a passage that does not reach the newest. */
+  hasNewer = false;
 
   constructor(private readonly pageSize: number) {}
 
   get oldest(): string | undefined {
     return this.messages[0]?.id;
+  }
+
+  get newest(): string | undefined {
+    return this.messages.at(-1)?.id;
   }
 
   /** Puts the newest page in the place of what is known of it. */
@@ -41,6 +47,22 @@ export class History {
     const known = new Set(this.messages.map(entryKey));
     this.messages = [...older.filter((message) => !known.has(entryKey(message))), ...this.messages];
     this.hasOlder = older.length >= this.pageSize;
+  }
+
+  append(newer: WireMessage[]): void {
+    const known = new Set(this.messages.map(entryKey));
+    this.messages = [...this.messages, ...newer.filter((message) => !known.has(entryKey(message)))];
+    this.hasNewer = newer.length >= this.pageSize;
+  }
+
+  /** Takes in an earlier passage. Returns whether it reaches this. */
+  join(earlier: History): boolean {
+    const first = this.messages[0] && entryKey(this.messages[0]);
+    const at = earlier.messages.findIndex((message) => entryKey(message) === first);
+    if (at < 0) return false;
+    this.messages = [...earlier.messages.slice(0, at), ...this.messages];
+    this.hasOlder = earlier.hasOlder;
+    return true;
   }
 
   /** Keeps what a turn said that was cut short, stored or not. */

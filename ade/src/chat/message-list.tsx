@@ -1,29 +1,34 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
-import type { Part } from "./parts";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { type Part, placeOf } from "./parts";
 import { PartMenu } from "./part-menu";
 import { PartView } from "./part-view";
 import type { Place } from "./place";
 import { RunEnd } from "./run-end";
-import type { Snapshot } from "./session";
+import type { Session, Snapshot } from "./session";
 
 const HEIGHTS: Record<Part["kind"], number> = { user: 60, assistant: 90, thought: 40, tool: 48, note: 40 };
-// From so few parts before the oldest on, older ones are asked for.
+// So few parts before the end of what is loaded more is asked for.
 const EARLY = 8;
+const FOUND = { tabIndex: -1, role: "group", "aria-label": "The message that was found" } as const;
 
 interface Props {
   chat: Snapshot;
-  place: Place;
-  older: () => Promise<void>;
-  /** Sends the message of a run again. */
-  again: (runId: string) => void;
+  /** Null: of a group, whose parts have no menus. */
+  place: Place | null;
+  session: Session;
 }
 
-/** What was said, of which only what is in view is drawn. It follows the newest while that is in view. */
-export function MessageList({ chat, place, older, again }: Props) {
+/**
+ * What was said, of which only what is in view is drawn. It begins at the message that is visited, else at the newest,
+ * which it follows while that is in view.
+ */
+export function MessageList({ chat, place, session }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
-  const { parts } = chat;
+  const { parts, visited, isApart } = chat;
+  // The newest are not what is appended to older ones, nor what these are joined with.
+  const wasApart = useRef(isApart);
   const list = useVirtualizer({
     count: parts.length,
     getScrollElement: () => scroller.current,
@@ -33,17 +38,20 @@ export function MessageList({ chat, place, older, again }: Props) {
     paddingStart: 16,
     paddingEnd: 16,
     anchorTo: "end",
-    followOnAppend: true,
+    followOnAppend: !isApart && !wasApart.current,
     scrollEndThreshold: 40,
   });
   const items = list.getVirtualItems();
   const first = items[0]?.index ?? 0;
+  const last = items.at(-1)?.index ?? 0;
+  const found = useMemo(() => (visited === null ? -1 : placeOf(visited, parts)), [visited, parts]);
   const isReady = chat.status === "ready";
   const hasParts = parts.length > 0;
   const [isPlaced, setPlaced] = useState(false);
   useEffect(() => {
     if (!isReady || !hasParts) return;
-    list.scrollToEnd();
+    if (found < 0) list.scrollToEnd();
+    else list.scrollToIndex(found, { align: "center" });
     // Before, the oldest part that is loaded is the first in view.
     const timer = setTimeout(setPlaced, 100, true);
     return () => clearTimeout(timer);
@@ -51,21 +59,40 @@ export function MessageList({ chat, place, older, again }: Props) {
     // oxlint-disable-next-line react/exhaustive-deps
   }, [isReady, hasParts]);
   useEffect(() => {
-    if (isPlaced && first < EARLY) void older();
-  }, [first, isPlaced, older, parts]);
+    if (isPlaced && first < EARLY) void session.loadOlder();
+    if (isPlaced && isApart && last >= parts.length - EARLY) void session.loadNewer();
+  }, [first, last, isPlaced, isApart, session, parts]);
+  useEffect(() => {
+    wasApart.current = isApart;
+  }, [isApart]);
+  const toNewest = useCallback((): void => {
+    if (isApart) session.leave();
+    else list.scrollToEnd();
+  }, [isApart, session, list]);
   useEffect(() => {
     const end = (event: KeyboardEvent): void => {
       const isTyping = event.target instanceof HTMLTextAreaElement || event.target instanceof HTMLInputElement;
-      if (event.key === "End" && !isTyping) list.scrollToEnd();
+      if (event.key === "End" && !isTyping) toNewest();
     };
     addEventListener("keydown", end);
     return () => removeEventListener("keydown", end);
-  }, [list]);
+  }, [toNewest]);
+  // Once: who scrolls back to it later goes on with what is being done.
+  const isMet = useRef(false);
+  const meet = useCallback(
+    (row: HTMLDivElement | null): void => {
+      list.measureElement(row);
+      if (!row || isMet.current) return;
+      isMet.current = true;
+      row.focus({ preventScroll: true });
+    },
+    [list],
+  );
   const live = new Set(chat.turns.map((turn) => turn.runId));
   // An answer to a call that waited begins another run.
   const isLive = (part: Part): boolean =>
     live.has(part.runId) || (part.kind === "tool" && part.decision !== null && live.size > 0);
-  const isAway = hasParts && list.scrollElement !== null && !list.isAtEnd(120);
+  const isAway = isApart || (hasParts && list.scrollElement !== null && !list.isAtEnd(120));
 
   return (
     <div className="messages-box">
@@ -82,20 +109,21 @@ export function MessageList({ chat, place, older, again }: Props) {
                 key={item.key}
                 data-index={item.index}
                 ref={list.measureElement}
+                {...(item.index === found && { ...FOUND, ref: meet })}
                 className="message-row"
                 style={{ transform: `translateY(${item.start}px)` }}
               >
                 <PartView part={part} isLive={isLive(part)} />
-                {!isLive(part) && <PartMenu part={part} place={place} />}
-                {ending && <RunEnd ending={ending} again={() => again(part.runId)} />}
+                {place && !isLive(part) && <PartMenu part={part} place={place} />}
+                {ending && <RunEnd ending={ending} again={() => session.sendAgain(part.runId)} />}
               </div>
             );
           })}
         </div>
       </div>
-      <Announcer parts={parts} isLive={chat.turns.length > 0} />
+      <Announcer parts={parts} isLive={chat.turns.length > 0 && !isApart} />
       {isAway && (
-        <button type="button" className="newest" onClick={() => list.scrollToEnd()}>
+        <button type="button" className="newest" onClick={toNewest}>
           <ArrowDown aria-hidden size={14} /> Newest
         </button>
       )}

@@ -28,7 +28,12 @@ export const PartView = memo(function PartView({ part, isLive }: Props) {
         </div>
       );
     case "assistant":
-      return <div className="answer" data-kind="assistant"><Answer text={part.text} isLive={isLive} /></div>;
+      return (
+        <div className="answer" data-kind="assistant">
+          {part.speaker && <strong className="small">{part.speaker}</strong>}
+          <Answer text={part.text} isLive={isLive} />
+        </div>
+      );
     case "thought":
       return <Thought part={part} isLive={isLive} />;
     case "tool":

@@ -9,6 +9,8 @@ interface Common {
   stepId: string;
   messageId: string;
   date: string;
+  /** Who says it, where there are several. */
+  speaker: string;
 }
 
 export interface UserPart extends Common {
@@ -56,6 +58,8 @@ export interface ToolResult {
   text: string;
   stdout: string[];
   stderr: string[];
+  /** Of the message that brought it. */
+  messageId: string;
 }
 
 /** `url`: a blob of ours, or null for a picture that lies elsewhere (`link`). */
@@ -68,4 +72,12 @@ export interface Image {
 /** Returns whether a call waits for a person. */
 export function isWaiting(part: Part): part is ToolPart {
   return part.kind === "tool" && part.asks && part.decision === null && part.result === null;
+}
+
+/** Returns the place of the part that shows a message, a call by what it returned, too; -1: none does. */
+export function placeOf(messageId: string, parts: readonly Part[]): number {
+  const isOf = (part: Part): boolean =>
+    part.messageId === messageId || (part.kind === "tool" && part.result?.messageId === messageId);
+  const said = parts.findIndex((part) => isOf(part) && part.kind !== "thought");
+  return said < 0 ? parts.findIndex(isOf) : said;
 }

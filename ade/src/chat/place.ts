@@ -4,6 +4,8 @@ export interface Place {
   conversationId: string | null;
   /** The conversation that stands beside it, "main" for the default one. */
   beside?: string | null;
+  /** The message at which it is opened; none: at the newest. */
+  messageId?: string | null;
 }
 
 /** Returns the id by which routes of conversations know it: the agent's for its default one. */
@@ -11,8 +13,9 @@ export function routeId(place: Place): string {
   return place.conversationId ?? place.agentId;
 }
 
-export function chatPath({ agentId, conversationId, beside }: Place): string {
-  return `/agents/${agentId}${conversationId ? `/c/${conversationId}` : ""}${beside ? `/beside/${beside}` : ""}`;
+export function chatPath({ agentId, conversationId, beside, messageId }: Place): string {
+  const parts = [conversationId && `/c/${conversationId}`, beside && `/beside/${beside}`, messageId && `/m/${messageId}`];
+  return `/agents/${agentId}${parts.filter(Boolean).join("")}`;
 }
 
 /** Returns the place beside one; null where there is none, or where it is the same. */

@@ -1,10 +1,12 @@
 import { isStatus, problemOf, type Problem } from "../api/errors";
 import { uuid } from "../api/ids";
 import { lock } from "../shell/lock";
-import * as backend from "./backend";
+import { toast } from "../shell/toasts";
+import { attach, type Backend, type RunInfo } from "./backend";
 import { accepted, giveBack, takeDraft } from "./drafts";
-import { History } from "./history";
-import { isWaiting, type Part, type ToolPart } from "./parts";
+import type { History } from "./history";
+import { Pages } from "./pages";
+import { isWaiting, type Part, placeOf, type ToolPart } from "./parts";
 import { type Place, routeId } from "./place";
 import { EMPTY, extend, type Thread } from "./thread";
 import { type Ending, Turn } from "./turn";
@@ -22,6 +24,12 @@ export interface Snapshot {
   refusal: Problem | null;
   /** Changes whenever the approval wants the focus. */
   attention: number;
+  /** The message at which it was opened last; null: at the newest. */
+  visited: string | null;
+  /** How often the view was led to another place. */
+  visits: number;
+  /** Whether what is shown does not reach the newest. */
+  isApart: boolean;
 }
 
 const POLL_MILLISECONDS = 10_000;
@@ -29,8 +37,15 @@ const PENDING = /waiting for approval|PENDING_APPROVAL/;
 
 /** One conversation, which goes on while nobody looks at it. */
 export class Session {
-  private history = new History(backend.PAGE);
+  private pages: Pages;
   private thread: Thread = EMPTY;
+  /** The thread whose calls that wait are known. */
+  private seen: Thread = EMPTY;
+  /** Of the passage, where one is shown. */
+  private passage: Thread | null = null;
+  /** The message that is about to be shown. */
+  private wanted = "";
+  private loading: Promise<void> | null = null;
   private pieces: WireMessage[] = [];
   private frame = 0;
   private listeners = new Set<() => void>();
@@ -43,12 +58,18 @@ export class Session {
     endings: new Map(),
     refusal: null,
     attention: 0,
+    visited: null,
+    visits: 0,
+    isApart: false,
   };
   private poll = 0;
-  private isLoadingOlder = false;
   private channel = new BroadcastChannel("loci.turns");
 
-  constructor(readonly place: Place) {
+  constructor(
+    readonly place: Place,
+    private readonly backend: Backend,
+  ) {
+    this.pages = new Pages(backend);
     this.channel.addEventListener("message", (event: MessageEvent<string>) => {
       if (event.data === this.key) void this.join(true);
     });
@@ -73,7 +94,7 @@ export class Session {
   /** Loads what is stored, and joins the run that goes on, if any. */
   load = async (): Promise<void> => {
     try {
-      this.history.merge(await backend.page(this.place));
+      await this.pages.refresh();
       this.refold();
       this.show({ status: "ready", problem: null });
       await this.join();
@@ -85,25 +106,35 @@ export class Session {
 
   /** Reads the conversation anew, after it went to another place. */
   startOver = async (): Promise<void> => {
-    this.history = new History(backend.PAGE);
+    this.pages = new Pages(this.backend);
     this.show({ endings: new Map(), refusal: null });
     await this.load();
     this.channel.postMessage(this.key);
   };
 
-  loadOlder = async (): Promise<void> => {
-    const first = this.history.oldest;
-    if (this.isLoadingOlder || !first || !this.history.hasOlder) return;
-    this.isLoadingOlder = true;
+  loadOlder = async (): Promise<void> => this.showMore(await this.pages.loadOlder());
+
+  loadNewer = async (): Promise<void> => this.showMore(await this.pages.loadNewer());
+
+  /** Shows a message and what was said around it. */
+  visit = async (messageId: string): Promise<void> => {
+    this.wanted = messageId;
+    await this.loading;
+    if (this.snapshot.status !== "ready") return;
     try {
-      this.history.prepend(await backend.page(this.place, first));
-      this.refold();
-      this.show({});
-    } catch {
-      // Scrolling asks again.
-    } finally {
-      this.isLoadingOlder = false;
+      const isShown = placeOf(messageId, this.snapshot.parts) >= 0;
+      const passage = isShown ? this.pages.passage : await this.pages.around(messageId);
+      // Who asked may have gone elsewhere in the meantime.
+      if (this.wanted === messageId) this.goTo(passage, messageId);
+    } catch (error) {
+      toast(`Could not open the message: ${problemOf(error).sentence}`);
     }
+  };
+
+  /** Shows the newest again. */
+  leave = (): void => {
+    this.wanted = "";
+    if (this.pages.passage) this.goTo(null, null);
   };
 
   /** Sends what the editor holds. */
@@ -114,7 +145,7 @@ export class Session {
 
   /** Sends the message of a run that failed as a new one. */
   sendAgain = (runId: string): void => {
-    const failed = this.history.sentTo(runId);
+    const failed = this.pages.newest.sentTo(runId);
     if (failed?.content) this.begin(failed.content, typeof failed.content === "string" ? failed.content : "");
   };
 
@@ -135,7 +166,7 @@ export class Session {
     turn.isStopping = true;
     this.show({});
     try {
-      await backend.cancel(this.place, turn.runId);
+      await this.backend.cancel(turn.runId);
     } catch (error) {
       turn.isStopping = false;
       this.show({ refusal: problemOf(error) });
@@ -163,6 +194,18 @@ export class Session {
 
   dismissRefusal = (): void => this.show({ refusal: null });
 
+  private goTo(passage: History | null, visited: string | null): void {
+    this.pages.passage = passage;
+    this.refold();
+    this.show({ visited, visits: this.snapshot.visits + 1 });
+  }
+
+  private showMore(isMore: boolean): void {
+    if (!isMore) return;
+    this.refold();
+    this.show({});
+  }
+
   private begin(content: string | WireContent[], text: string): void {
     const otid = uuid();
     const shown: WireMessage = { message_type: "user_message", otid, content, date: new Date().toISOString() };
@@ -170,18 +213,19 @@ export class Session {
   }
 
   private wakeUp(): void {
-    void this.load();
+    this.loading = this.load();
     this.poll = window.setInterval(() => {
       if (!document.hidden) void this.join();
     }, POLL_MILLISECONDS);
   }
 
   private start(input: WireMessage, messages: object[], text: string): void {
+    this.leave();
     let isAccepted = false;
     const turn: Turn = new Turn(
       input,
       (after, runId, signal) =>
-        runId ? backend.attach(runId, after, signal) : backend.send(this.place, messages, signal),
+        runId ? attach(runId, after, signal) : this.backend.send(messages, signal),
       {
         piece: this.hear,
         change: (refold) => {
@@ -203,9 +247,9 @@ export class Session {
 
   /** Follows runs that others began. */
   private join = async (isNews = false): Promise<void> => {
-    let runs: backend.RunInfo[];
+    let runs: RunInfo[];
     try {
-      runs = await backend.activeRuns(this.place);
+      runs = await this.backend.activeRuns();
     } catch {
       return; // The next poll asks again.
     }
@@ -219,7 +263,7 @@ export class Session {
     turns.forEach((turn) => void turn.follow());
   };
 
-  private unfollowed(runs: backend.RunInfo[]): backend.RunInfo[] {
+  private unfollowed(runs: RunInfo[]): RunInfo[] {
     const { turns, endings } = this.snapshot;
     // One that is being sent has no id yet, and may be among them.
     if (turns.some((turn) => !turn.runId)) return [];
@@ -229,7 +273,7 @@ export class Session {
   private joined(runId: string): Turn {
     const turn: Turn = new Turn(
       null,
-      (after, id, signal) => backend.attach(id, after, signal),
+      (after, id, signal) => attach(id, after, signal),
       {
         piece: this.hear,
         change: (refold) => {
@@ -260,7 +304,7 @@ export class Session {
     const endings = new Map(this.snapshot.endings);
     if (ending && turn.runId) endings.set(turn.runId, ending);
     // What a turn that was cut short said is shown until the page is loaded again.
-    if (!isStored || ending?.reason === "cancelled" || problem) this.history.keep(turn);
+    if (!isStored || ending?.reason === "cancelled" || problem) this.pages.newest.keep(turn);
     this.show({ endings });
     this.drop(turn);
     this.channel.postMessage(this.key);
@@ -280,7 +324,7 @@ export class Session {
   /** Returns whether the newest page could be had. */
   private async refresh(): Promise<boolean> {
     try {
-      this.history.merge(await backend.page(this.place));
+      await this.pages.refresh();
       this.refold();
       this.show({});
       return true;
@@ -305,14 +349,15 @@ export class Session {
 
   private refold(): void {
     this.pieces = [];
-    this.thread = this.history.fold(this.snapshot.turns);
+    this.thread = this.pages.newest.fold(this.snapshot.turns);
+    this.passage = this.pages.passage?.fold([]) ?? null;
   }
 
   private show(change: Partial<Snapshot>): void {
-    const parts = this.thread.parts;
-    const isSame = parts === this.snapshot.parts;
-    this.snapshot = { ...this.snapshot, ...change, parts };
-    if (!isSame || change.turns) this.snapshot.waiting = this.waiting();
+    const { parts } = this.passage ?? this.thread;
+    this.snapshot = { ...this.snapshot, ...change, parts, isApart: this.passage !== null };
+    if (this.thread !== this.seen || change.turns) this.snapshot.waiting = this.waiting();
+    this.seen = this.thread;
     this.listeners.forEach((listener) => listener());
   }
 

@@ -1,13 +1,14 @@
+import { agentBackend, type Backend } from "./backend";
 import { type Place, routeId } from "./place";
 import { Session } from "./session";
 
 const HIDDEN_MILLISECONDS = 30_000;
 const sessions = new Map<string, Session>();
 
-export function sessionOf(place: Place): Session {
+export function sessionOf(place: Place, backendOf: (place: Place) => Backend = agentBackend): Session {
   const key = routeId(place);
   let session = sessions.get(key);
-  if (!session) sessions.set(key, (session = new Session(place)));
+  if (!session) sessions.set(key, (session = new Session(place, backendOf(place))));
   return session;
 }
 

@@ -61,7 +61,7 @@ function reduce(draft: Draft, message: WireMessage): void {
     case "approval_request_message":
       return callsOf(message).forEach((call) => joinCall(draft, message, call));
     case "tool_return_message":
-      return returnsOf(message).forEach((each) => settle(draft, message.step_id ?? "", each));
+      return returnsOf(message).forEach((each) => settle(draft, message, each));
     case "approval_response_message":
       return decide(draft, message.approvals ?? []);
     case "system_message":
@@ -81,13 +81,14 @@ export function entryKey(message: WireMessage): string {
   return `${message.message_type}:${message.otid ?? message.id ?? ""}`;
 }
 
-function common(message: WireMessage): Pick<Part, "key" | "runId" | "stepId" | "messageId" | "date"> {
+function common(message: WireMessage): Pick<Part, "key" | "runId" | "stepId" | "messageId" | "date" | "speaker"> {
   return {
     key: entryKey(message),
     runId: message.run_id ?? "",
     stepId: message.step_id ?? "",
     messageId: message.id ?? "",
     date: message.date ?? "",
+    speaker: message.name ?? "",
   };
 }
 
@@ -178,19 +179,20 @@ function returnsOf(message: WireMessage): WireReturn[] {
 }
 
 /** Puts a result beside its call: the newest of that id, which is unique within a step alone. */
-function settle(draft: Draft, stepId: string, each: WireReturn): void {
+function settle(draft: Draft, message: WireMessage, each: WireReturn): void {
   const isCall = (call: ToolPart): boolean => call.callId === each.tool_call_id;
-  let at = draft.findCall((call) => isCall(call) && call.stepId === stepId);
+  let at = draft.findCall((call) => isCall(call) && call.stepId === (message.step_id ?? ""));
   if (at < 0) at = draft.findCall((call) => isCall(call) && call.result === null);
-  draft.changeCall(at, (call) => ({ ...call, result: resultOf(each) }));
+  draft.changeCall(at, (call) => ({ ...call, result: resultOf(each, message.id) }));
 }
 
-function resultOf(each: WireReturn): ToolResult {
+function resultOf(each: WireReturn, messageId = ""): ToolResult {
   return {
     ok: each.status !== "error",
     text: textOf(each.tool_return),
     stdout: each.stdout ?? [],
     stderr: each.stderr ?? [],
+    messageId,
   };
 }
 

@@ -1,7 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { FolderPlus } from "lucide-react";
-import type { ReactNode } from "react";
-import { Link } from "wouter";
 import { api } from "../api/client";
 import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
@@ -9,10 +7,8 @@ import { toast } from "../shell/toasts";
 import { AskButton } from "../ui/ask-button";
 import { DraftForm } from "../ui/draft-form";
 import { Field, textOf } from "../ui/field";
-import { Loaded } from "../ui/loaded";
+import { ListScreen } from "../ui/list-screen";
 import { ProblemBox } from "../ui/problem-box";
-import { RowLink } from "../ui/row-link";
-import { Split } from "../ui/split";
 import { ago } from "../ui/time";
 import { useAction } from "../ui/use-action";
 import { FolderFiles } from "./folder-files";
@@ -20,53 +16,22 @@ import { type Folder, useFolderAgents, useFolders } from "./folders";
 
 /** All folders: their files, their settings, and which agents have them. */
 export default function FoldersPage({ folderId }: { folderId: string | null }) {
-  const folders = useFolders();
-  const refusal = useRefusal("write");
-  const open = folders.data?.find((each) => each.id === folderId);
-  const detail = (): ReactNode => {
-    if (folderId === "new") return <NewFolder />;
-    if (!folderId || folders.isPending) return null;
-    return open ? <FolderDetail key={open.id} folder={open} /> : <p className="empty">There is no such folder.</p>;
-  };
   return (
-    <Split
+    <ListScreen
       title="Folders"
+      noun="folder"
+      icon={FolderPlus}
       to="/folders"
+      open={folderId}
+      query={useFolders()}
+      refusal={useRefusal("write")}
+      row={(folder) => ({ title: folder.name, note: folder.description || `made ${ago(folder.created_at)}` })}
+      renderDetail={(folder) => <FolderDetail key={folder.id} folder={folder} />}
+      pages={{ new: <NewFolder /> }}
       hint="Choose a folder, or make one. Agents that have a folder search its files."
-      head={
-        <>
-          <title>Folders · Loci</title>
-          <span className="spacer" />
-          <NewLink refusal={refusal} />
-        </>
-      }
-      list={
-        <Loaded query={folders} what="the folders">
-          {(all) => (
-            <ul className="rows">
-              {all.map((each) => (
-                <RowLink
-                  key={each.id}
-                  to={`/folders/${each.id}`}
-                  isOpen={each.id === folderId}
-                  title={each.name}
-                  note={each.description || `made ${ago(each.created_at)}`}
-                />
-              ))}
-              {all.length === 0 && <li className="empty">There are no folders yet.</li>}
-            </ul>
-          )}
-        </Loaded>
-      }
-      detail={detail()}
+      empty="There are no folders yet."
     />
   );
-}
-
-function NewLink({ refusal }: { refusal: string | null }) {
-  const inside = <><FolderPlus aria-hidden size={16} /> New folder</>;
-  if (refusal) return <button type="button" className="primary" disabled title={refusal}>{inside}</button>;
-  return <Link className="button primary" href="/folders/new">{inside}</Link>;
 }
 
 function NewFolder() {

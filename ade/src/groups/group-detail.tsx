@@ -7,14 +7,13 @@ import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
 import { toast } from "../shell/toasts";
 import { AskButton } from "../ui/ask-button";
-import { DraftForm } from "../ui/draft-form";
-import { Field, textOf } from "../ui/field";
 import { IconButton } from "../ui/icon-button";
 import { Loaded } from "../ui/loaded";
 import { ProblemBox } from "../ui/problem-box";
 import { type Action, useAction } from "../ui/use-action";
+import { GroupChat } from "./group-chat";
 import { GroupForm } from "./group-form";
-import { type Group, KINDS, kindWords, saidIn, say, useBlocksCalled, useGroupMessages, useMembers, useSharedBlocks } from "./groups";
+import { type Group, KINDS, kindWords, useBlocksCalled, useMembers, useSharedBlocks } from "./groups";
 
 /** A group: its agents, what they share, and what was said in it. */
 export function GroupDetail({ group }: { group: Group }) {
@@ -47,13 +46,15 @@ export function GroupDetail({ group }: { group: Group }) {
       <h3>Agents</h3>
       <Members agents={group.agent_ids.map(named)} />
       <Shared group={group} refusal={refusal} action={action} done={renew} />
-      <Messages group={group} />
+      <h3>Conversation</h3>
+      <GroupChat groupId={group.id} />
       {/* What it begins with must be there. */}
       {refusal === null && agents.size === new Set(ids).size && (
         <details>
           <summary>Change it</summary>
           <GroupForm
-            key={JSON.stringify(group)}
+            // Anew with what it begins with, whatever was counted meanwhile.
+            key={JSON.stringify({ ...group, turns_counter: null })}
             group={group}
             members={group.agent_ids.map(named)}
             manager={group.manager_agent_id ? named(group.manager_agent_id) : null}
@@ -105,7 +106,7 @@ function Shared({ group, refusal, action, done }: { group: Group; refusal: strin
                 )}
               </li>
             ))}
-                      </ul>
+          </ul>
         )}
       </Loaded>
       {refusal === null && (
@@ -121,49 +122,6 @@ function Shared({ group, refusal, action, done }: { group: Group; refusal: strin
           ))}
           {found.isSuccess && others.length === 0 && <li className="muted small">No other block has this label.</li>}
         </ul>
-      )}
-    </section>
-  );
-}
-
-/** The conversation of the group, and what is said to all of it. */
-function Messages({ group }: { group: Group }) {
-  const refusal = useRefusal("write_messages");
-  const messages = useGroupMessages(group.id);
-  const action = useAction();
-  return (
-    <section aria-label="Conversation">
-      <h3>Conversation</h3>
-      <Loaded query={messages} what="the messages">
-        {(said) => (
-          <ol className="run-messages">
-            {said.map((message) => (
-              <li key={message.id}>
-                <strong className="small">{message.message_type === "user_message" ? "You" : (message.name ?? "Agent")}</strong>
-                <p className="plain">{saidIn(message)}</p>
-              </li>
-            ))}
-            {said.length === 0 && <li className="muted small">Nothing was said yet.</li>}
-          </ol>
-        )}
-      </Loaded>
-      {refusal === null && (
-        <DraftForm
-          name={`say-${group.id}`}
-          className="form plain-form"
-          action={action}
-          failure="The round did not end well"
-          send={async (fields, form) => {
-            await say(group.id, textOf(fields, "text")).finally(() => messages.refetch());
-            form.reset();
-          }}
-        >
-          <Field label="Say to the group"><textarea name="text" required rows={2} /></Field>
-          <div className="form-end">
-            <span className="muted small" role="status">{action.isBusy && "They are answering…"}</span>
-            <button type="submit" className="primary" aria-disabled={action.isBusy}>Send</button>
-          </div>
-        </DraftForm>
       )}
     </section>
   );

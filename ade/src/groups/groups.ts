@@ -18,16 +18,6 @@ export interface Group {
   turns_counter: number | null;
 }
 
-export interface GroupMessage {
-  id: string;
-  message_type: string;
-  name?: string | null;
-  content?: string | { text?: string }[];
-}
-
-/** In milliseconds: as long as a round of many agents may take. */
-const ROUND_TIMEOUT = 30 * 60 * 1_000;
-
 type Setting = "max_turns" | "termination_token" | "sleeptime_agent_frequency";
 
 interface Kind {
@@ -90,24 +80,6 @@ export function useBlocksCalled(text: string) {
   });
 }
 
-/** What was said in a group last, by people and by its agents; oldest first, as the API gives it. */
-export function useGroupMessages(groupId: string) {
-  return useQuery({
-    queryKey: ["group-messages", groupId],
-    queryFn: async (): Promise<GroupMessage[]> => {
-      const last = await api().get<GroupMessage[]>(`/v1/groups/${groupId}/messages`, { query: { limit: 100, order: "desc" } });
-      const said = (message: GroupMessage): boolean => ["user_message", "assistant_message"].includes(message.message_type) && saidIn(message) !== "";
-      return last.filter(said);
-    },
-  });
-}
-
-/** Says something to a group; resolves when its round has ended. */
-export async function say(groupId: string, text: string): Promise<void> {
-  const body = { messages: [{ role: "user", content: text }] };
-  await api().post(`/v1/groups/${groupId}/messages`, { body, maxRetries: 0, timeout: ROUND_TIMEOUT });
-}
-
 /** Returns the body that makes or changes a group of what a form says. Throws what is missing. */
 export function bodyOf(fields: FormData): object {
   const type = textOf(fields, "kind");
@@ -126,9 +98,4 @@ export function bodyOf(fields: FormData): object {
     agent_ids: members,
     manager_config: { manager_type: type, ...(kind?.hasManager && { manager_agent_id: manager }), ...Object.fromEntries(settings) },
   };
-}
-
-/** Returns what a message says, without its envelope. */
-export function saidIn({ content }: GroupMessage): string {
-  return typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join("\n");
 }

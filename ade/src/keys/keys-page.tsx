@@ -1,19 +1,17 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Plus } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
 import { api } from "../api/client";
 import { currentKey } from "../api/key";
+import { useMembers } from "../groups/groups";
 import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
 import { AgentPicker, type Chosen } from "../ui/agent-picker";
 import { AskButton } from "../ui/ask-button";
 import { DraftForm } from "../ui/draft-form";
 import { Field } from "../ui/field";
-import { Loaded } from "../ui/loaded";
+import { ListScreen } from "../ui/list-screen";
 import { ProblemBox } from "../ui/problem-box";
-import { RowLink } from "../ui/row-link";
-import { Split } from "../ui/split";
 import { ago } from "../ui/time";
 import { useAction } from "../ui/use-action";
 import { type ApiKey, bodyOf, isOwn, ROLES, useKeys } from "./keys";
@@ -26,45 +24,23 @@ export default function KeysPage({ keyId }: { keyId: string | null }) {
 }
 
 function Keys({ keyId }: { keyId: string | null }) {
-  const keys = useKeys();
-  const open = keys.data?.find((each) => each.id === keyId);
-  const detail = (): ReactNode => {
-    if (keyId === "new") return <NewKey />;
-    if (!keyId || keys.isPending) return null;
-    return open ? <Detail key={open.id} apiKey={open} /> : <p className="empty">There is no such key.</p>;
-  };
   return (
-    <Split
+    <ListScreen
       title="Keys"
+      noun="key"
       to="/keys"
+      open={keyId}
+      query={useKeys()}
+      refusal={null}
+      row={(key) => ({
+        title: key.name,
+        note: `${key.role} · ${key.last_used_at ? `used ${ago(key.last_used_at)}` : "never used"}`,
+        end: isOver(key) && <span className="status failed">Expired</span>,
+      })}
+      renderDetail={(key) => <Detail key={key.id} apiKey={key} />}
+      pages={{ new: <NewKey /> }}
       hint="Choose a key, or make one for a program or a person."
-      head={
-        <>
-          <title>Keys · Loci</title>
-          <span className="spacer" />
-          <Link className="button primary" href="/keys/new"><Plus aria-hidden size={16} /> New key</Link>
-        </>
-      }
-      list={
-        <Loaded query={keys} what="the keys">
-          {(all) => (
-            <ul className="rows">
-              {all.map((each) => (
-                <RowLink
-                  key={each.id}
-                  to={`/keys/${each.id}`}
-                  isOpen={each.id === keyId}
-                  title={each.name}
-                  note={`${each.role} · ${each.last_used_at ? `used ${ago(each.last_used_at)}` : "never used"}`}
-                  end={isOver(each) && <span className="status failed">Expired</span>}
-                />
-              ))}
-              {all.length === 0 && <li className="empty">There are no keys yet.</li>}
-            </ul>
-          )}
-        </Loaded>
-      }
-      detail={detail()}
+      empty="There are no keys yet."
     />
   );
 }
@@ -132,6 +108,7 @@ function Detail({ apiKey }: { apiKey: ApiKey }) {
   const action = useAction();
   const queries = useQueryClient();
   const isMine = isOwn(apiKey, currentKey());
+  const agents = useMembers(apiKey.agent_ids);
   return (
     <article className="detail" aria-label="Key">
       <header className="detail-head">
@@ -161,7 +138,9 @@ function Detail({ apiKey }: { apiKey: ApiKey }) {
       {apiKey.agent_ids.length > 0 && (
         <>
           <h3>Only these agents</h3>
-          <ul className="rows">{apiKey.agent_ids.map((id) => <li key={id}><Link href={`/agents/${id}`}><code>{id}</code></Link></li>)}</ul>
+          <ul className="chosen">
+            {apiKey.agent_ids.map((id) => <li key={id}><Link href={`/agents/${id}`} className="cut">{agents.get(id)?.name ?? id}</Link></li>)}
+          </ul>
         </>
       )}
     </article>

@@ -5,7 +5,7 @@ import { useRefusal } from "../shell/access-gate";
 import { IconButton } from "../ui/icon-button";
 import { ProblemBox } from "../ui/problem-box";
 import { BlockHistory } from "./block-history";
-import { type Block, newest, save, travel } from "./blocks";
+import { type Block, newest, save, travel, VERSIONS } from "./blocks";
 import { begin, type Edit, next, type Version } from "./edit";
 
 const STATUS: Record<Edit["status"], string> = {
@@ -21,6 +21,7 @@ export function BlockEditor({ block, agentId }: { block: Block; agentId: string 
   const [edit, happen] = useReducer(next, begin({ value: block.value, version: 0 }));
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isHistoryOpen, setHistoryOpen] = useState(false);
+  const [shown, show] = useState<number | null>(null);
   const role = useRefusal("write_agent", agentId);
   const refusal = role ?? (block.read_only ? "This block is read-only for the agent; people may change it." : null);
 
@@ -58,6 +59,19 @@ export function BlockEditor({ block, agentId }: { block: Block; agentId: string 
       return now;
     });
   };
+  /** Shows an older version (1) or a newer one (-1); from none, the newest. */
+  const step = (by: number): void => {
+    const now = edit.base.version;
+    const wanted = isHistoryOpen && shown !== null ? shown - by : now;
+    setHistoryOpen(true);
+    show(Math.min(now, Math.max(wanted, now - VERSIONS + 1, 1)));
+  };
+  const walk = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!event.altKey || by === undefined || edit.base.version < 1) return;
+    event.preventDefault();
+    step(by);
+  };
   const press = (event: KeyboardEvent): void => {
     if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
@@ -66,7 +80,8 @@ export function BlockEditor({ block, agentId }: { block: Block; agentId: string 
   const isOver = edit.text.length > block.limit;
   const noteId = `note-${block.id}`;
   return (
-    <section className="block-editor" aria-label={`Block ${block.label}`}>
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- keys of what is within
+    <section className="block-editor" aria-label={`Block ${block.label}`} onKeyDown={walk}>
       <header>
         <h3><code>{block.label}</code> <span className="muted small">v{edit.base.version}</span></h3>
         <span className={`small ${isOver ? "error-text" : "muted"}`}>
@@ -80,6 +95,7 @@ export function BlockEditor({ block, agentId }: { block: Block; agentId: string 
         />
         <IconButton
           label={`History of ${block.label}`}
+          title="History (Alt+Down, Alt+Up)"
           icon={History}
           aria-expanded={isHistoryOpen}
           onClick={() => setHistoryOpen(!isHistoryOpen)}
@@ -111,7 +127,7 @@ export function BlockEditor({ block, agentId }: { block: Block; agentId: string 
       {edit.theirs && <Conflict theirs={edit.theirs} take={() => happen({ type: "take theirs" })} keep={() => happen({ type: "keep mine" })} />}
       {problem && <ProblemBox title={`Could not save ${block.label}`} problem={problem} />}
       {isHistoryOpen && edit.base.version > 0 && (
-        <BlockHistory blockId={block.id} now={edit.base.version} {...(role === null && { restore: (version: number) => jump("restore", version) })} />
+        <BlockHistory blockId={block.id} now={edit.base.version} shown={shown} show={show} {...(role === null && { restore: (version: number) => jump("restore", version) })} />
       )}
     </section>
   );

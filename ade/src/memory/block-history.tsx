@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { problemOf } from "../api/errors";
 import { ProblemBox } from "../ui/problem-box";
@@ -9,29 +9,37 @@ interface Props {
   blockId: string;
   /** The newest version. */
   now: number;
+  /** The version that is shown; null: none. */
+  shown: number | null;
+  show: (version: number | null) => void;
   restore?: (version: number) => void;
 }
 
 /** The versions of a block: who made each, what it changed, and the way back. */
-export function BlockHistory({ blockId, now, restore }: Props) {
+export function BlockHistory({ blockId, now, shown, show, restore }: Props) {
   const versions = useVersions(blockId, now);
-  const [open, setOpen] = useState<number | null>(null);
+  const list = useRef<HTMLOListElement>(null);
+  const isThere = versions.data !== undefined;
+  useEffect(() => {
+    // Whoever goes over them by keys hears which one it is.
+    list.current?.querySelector<HTMLElement>("[aria-expanded=true]")?.focus();
+  }, [shown, isThere]);
   if (versions.isError) return <ProblemBox title="Could not load the history" problem={problemOf(versions.error)} />;
   return (
-    <ol className="versions" aria-label="Versions, the newest first">
+    <ol className="versions" ref={list} aria-label="Versions, the newest first">
       {versions.data?.map((version) => (
         <li key={version.version}>
           <button
             type="button"
             className="version"
-            aria-expanded={open === version.version}
-            onClick={() => setOpen(open === version.version ? null : version.version)}
+            aria-expanded={shown === version.version}
+            onClick={() => show(shown === version.version ? null : version.version)}
           >
             <span>v{version.version}</span>
             <span className="cut">{words(version)}</span>
             <span className="muted small">{ago(version.created_at)}</span>
           </button>
-          {open === version.version && (
+          {shown === version.version && (
             <div className="version-body">
               <DiffView blockId={blockId} version={version} />
               <Link href={`/blocks/${blockId}/v/${version.version}`} className="small">Link to this change</Link>
@@ -50,8 +58,18 @@ export function BlockHistory({ blockId, now, restore }: Props) {
 function words(version: BlockVersion): string {
   const who = version.agent_id && version.run_id ? "the agent" : "a person";
   if (version.restored_version) return `${version.operation} of v${version.restored_version} by ${who}`;
-  return `${version.operation} by ${who}`;
+  return `${VERBS[version.operation] ?? version.operation} by ${who}`;
 }
+
+const VERBS: Record<string, string> = {
+  create: "made",
+  set: "changed",
+  append: "added to",
+  insert: "added to",
+  replace: "changed",
+  rewrite: "rewritten",
+  patch: "changed",
+};
 
 function DiffView({ blockId, version }: { blockId: string; version: BlockVersion }) {
   const diff = useDiff(blockId, version.version - 1, version.version);

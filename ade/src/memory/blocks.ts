@@ -23,6 +23,8 @@ export interface BlockVersion extends Version {
 }
 
 const POLL_MILLISECONDS = 3_000;
+/** So many versions of a block are listed. */
+export const VERSIONS = 100;
 
 /** The blocks of an agent, asked for again and again while they are shown: the agent changes them itself. */
 export function useBlocks(agentId: string) {
@@ -62,7 +64,7 @@ export function travel(blockId: string, journey: Journey, expected: number, vers
 export function useVersions(blockId: string, newestVersion: number) {
   return useQuery({
     queryKey: ["versions", blockId, newestVersion],
-    queryFn: () => api().get<BlockVersion[]>(`/v1/blocks/${blockId}/versions`, { query: { limit: 100 } }),
+    queryFn: () => api().get<BlockVersion[]>(`/v1/blocks/${blockId}/versions`, { query: { limit: VERSIONS } }),
     placeholderData: (before) => before,
   });
 }

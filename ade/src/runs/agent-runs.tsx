@@ -1,4 +1,6 @@
 import { Link } from "wouter";
+import type { Place } from "../chat/place";
+import { useCheckpoints } from "../time/checkpoints";
 import { Loaded } from "../ui/loaded";
 import { RowLink } from "../ui/row-link";
 import { duration } from "../ui/numbers";
@@ -8,9 +10,12 @@ import { useAgentRuns } from "./queries";
 import { reasonOf } from "./run-words";
 import { StatusMark } from "./status-mark";
 
-/** The newest runs of an agent. */
-export function AgentRuns({ agentId }: { agentId: string }) {
+/** The newest runs of an agent; those of the conversation that is open by what was asked. */
+export function AgentRuns({ place }: { place: Place }) {
+  const { agentId } = place;
   const runs = useAgentRuns(agentId);
+  const checkpoints = useCheckpoints(place).data?.pages.flat() ?? [];
+  const asked = new Map(checkpoints.flatMap(({ kind, run_id, label }) => (kind !== "step" && run_id && label ? [[run_id, label]] : [])));
   return (
     <div className="pane">
       <KeepRequests />
@@ -21,9 +26,9 @@ export function AgentRuns({ agentId }: { agentId: string }) {
               <RowLink
                 key={run.id}
                 to={`/runs/${run.id}?agent=${agentId}`}
-                title={ago(run.created_at)}
+                title={asked.get(run.id) ?? "Run"}
                 end={<StatusMark run={run} />}
-                note={[duration(run.total_duration_ns), run.background && "background", reasonOf(run)].filter(Boolean).join(" · ")}
+                note={[ago(run.created_at), duration(run.total_duration_ns), run.background && "background", reasonOf(run)].filter(Boolean).join(" · ")}
               />
             ))}
             {all.length === 0 && <li className="empty">It has not run yet. Write to it.</li>}

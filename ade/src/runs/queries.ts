@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { api, type Caller } from "../api/client";
+import { allPages } from "../api/pages";
 import type { TraceSpan } from "./waterfall";
 
 /** A run: a turn from a message to its end. */
@@ -129,7 +130,7 @@ export function useSteps(runId: string, isLive: boolean) {
     queryKey: ["steps", runId, isLive],
     refetchInterval: isLive ? RUN_MILLISECONDS : false,
     placeholderData: (before: Step[] | undefined) => before,
-    queryFn: async () => (await api().runs.steps.list(runId, { limit: 100, order: "asc" })).items as unknown as Step[],
+    queryFn: () => allPages(async (query) => (await api().runs.steps.list(runId, query)).items as unknown as Step[]),
   });
 }
 

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api } from "../api/client";
+import { allPages } from "../api/pages";
 import { attach } from "../chat/backend";
 import type { Part } from "../chat/parts";
 import { PartView } from "../chat/part-view";
@@ -12,7 +13,7 @@ import { Loaded } from "../ui/loaded";
 export function RunMessages({ runId, isLive }: { runId: string; isLive: boolean }) {
   const stored = useQuery({
     queryKey: ["run-messages", runId, isLive],
-    queryFn: async () => (await api().runs.messages.list(runId, { limit: 200, order: "asc" })).items as unknown as WireMessage[],
+    queryFn: () => allPages(async (query) => (await api().runs.messages.list(runId, query)).items as unknown as WireMessage[]),
     placeholderData: (before) => before,
   });
   const live = useLive(runId, isLive);

@@ -39,7 +39,6 @@ export default function RunsPage({ runId }: { runId: string | null }) {
       hint="Choose a run: its steps, times, tokens and costs, and what the provider was asked."
       head={
         <>
-          <title>Runs · Loci</title>
           <select aria-label="Only runs with the status" value={filter.status} onChange={(event) => choose("status", event.target.value)}>
             <option value="">All statuses</option>
             {["created", "running", "completed", "failed", "cancelled"].map((each) => <option key={each}>{each}</option>)}

@@ -35,7 +35,7 @@ export function Screens() {
             <Route path="/agents/new" component={NewAgentPage} />
             <Route path="/agents/:id/*?">
               {({ id, "*": rest }) => (
-                <AgentPage key={id} agentId={id} conversationId={conversationOf(rest)} beside={besideOf(rest)} tab={tabOf(rest)} />
+                <AgentPage key={id} agentId={id} conversationId={conversationOf(rest)} beside={besideOf(rest)} messageId={messageOf(rest)} tab={tabOf(rest)} />
               )}
             </Route>
             <Route path="/blocks/:id/v/:versions">
@@ -77,4 +77,9 @@ function conversationOf(rest: string | undefined): string | null {
 /** Returns the conversation that stands beside it; null where none does. */
 function besideOf(rest: string | undefined): string | null {
   return /(?:^|\/)beside\/(main|conv-[^/]+)/.exec(rest ?? "")?.[1] ?? null;
+}
+
+/** Returns the message at which it is opened; null where none is named. */
+function messageOf(rest: string | undefined): string | null {
+  return /(?:^|\/)m\/(message-[^/]+)/.exec(rest ?? "")?.[1] ?? null;
 }

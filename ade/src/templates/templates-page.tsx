@@ -1,7 +1,4 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { Plus } from "lucide-react";
-import type { ReactNode } from "react";
-import { Link } from "wouter";
 import { type Template, useAgents, useTemplates } from "../agents/queries";
 import { api } from "../api/client";
 import { navigate } from "../router";
@@ -10,56 +7,31 @@ import { toast } from "../shell/toasts";
 import { AskButton } from "../ui/ask-button";
 import { DraftForm } from "../ui/draft-form";
 import { Field, partsOf, textOf } from "../ui/field";
-import { Loaded } from "../ui/loaded";
+import { ListScreen } from "../ui/list-screen";
 import { ProblemBox } from "../ui/problem-box";
-import { RowLink } from "../ui/row-link";
-import { Split } from "../ui/split";
 import { ago } from "../ui/time";
 import { variablesOf } from "../tools/tools";
 import { useAction } from "../ui/use-action";
 
-type Listed = Template & { updated_at?: string };
-
 /** Templates: agent files with versions, out of which agents are made. */
 export default function TemplatesPage({ name }: { name: string | null }) {
-  const templates = useTemplates();
-  const refusal = useRefusal("write");
-  const open = (templates.data as Listed[] | undefined)?.find((each) => each.name === name);
-  const detail = (): ReactNode => {
-    if (name === "new") return <NewTemplate />;
-    if (!name || templates.isPending) return null;
-    return open ? <Detail key={open.id} template={open} /> : <p className="empty">There is no such template.</p>;
-  };
-  const inside = <><Plus aria-hidden size={16} /> New template</>;
   return (
-    <Split
+    <ListScreen
       title="Templates"
+      noun="template"
       to="/templates"
+      open={name}
+      keyOf={(template) => template.name}
+      query={useTemplates()}
+      refusal={useRefusal("write")}
+      row={({ name: title, latest_version: version, description }) => ({
+        title,
+        note: `version ${version}${description ? ` · ${description}` : ""}`,
+      })}
+      renderDetail={(template) => <Detail key={template.id} template={template} />}
+      pages={{ new: <NewTemplate /> }}
       hint="Choose a template, or make one of an agent."
-      head={
-        <>
-          <title>Templates · Loci</title>
-          <span className="spacer" />
-          {refusal ? (
-            <button type="button" className="primary" disabled title={refusal}>{inside}</button>
-          ) : (
-            <Link className="button primary" href="/templates/new">{inside}</Link>
-          )}
-        </>
-      }
-      list={
-        <Loaded query={templates} what="the templates">
-          {(all) => (
-            <ul className="rows">
-              {all.map((each) => (
-                <RowLink key={each.id} to={`/templates/${each.name}`} isOpen={each.name === name} title={each.name} note={`version ${each.latest_version}${each.description ? ` · ${each.description}` : ""}`} />
-              ))}
-              {all.length === 0 && <li className="empty">There are no templates yet.</li>}
-            </ul>
-          )}
-        </Loaded>
-      }
-      detail={detail()}
+      empty="There are no templates yet."
     />
   );
 }
@@ -92,7 +64,7 @@ function NewTemplate() {
   );
 }
 
-function Detail({ template }: { template: Listed }) {
+function Detail({ template }: { template: Template }) {
   const refusal = useRefusal("write");
   const action = useAction();
   const queries = useQueryClient();
@@ -137,7 +109,7 @@ function Detail({ template }: { template: Listed }) {
   );
 }
 
-function RollBack({ template, refusal, done }: { template: Listed; refusal: string | null; done: () => Promise<void> }) {
+function RollBack({ template, refusal, done }: { template: Template; refusal: string | null; done: () => Promise<void> }) {
   const action = useAction();
   const versions = Array.from({ length: Number(template.latest_version) || 0 }, (_, at) => String(at + 1)).reverse();
   return (
@@ -163,7 +135,7 @@ function RollBack({ template, refusal, done }: { template: Listed; refusal: stri
   );
 }
 
-function MakeAgent({ template, refusal }: { template: Listed; refusal: string | null }) {
+function MakeAgent({ template, refusal }: { template: Template; refusal: string | null }) {
   const action = useAction();
   const queries = useQueryClient();
   return (

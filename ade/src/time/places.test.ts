@@ -23,7 +23,7 @@ const CHECKPOINTS = [
   place("message-1", "input", "run-1", "message-1"),
 ];
 
-const common = { key: "k", runId: "run-2", stepId: "step-2a", messageId: "message-2", date: "" };
+const common = { key: "k", runId: "run-2", stepId: "step-2a", messageId: "message-2", date: "", speaker: "" };
 
 test("before a message lies the end of the turn before it", () => {
   expect(checkpointOf({ before: "message-2" }, CHECKPOINTS)?.id).toBe("run-1");

@@ -1,9 +1,9 @@
-import { Plus } from "lucide-react";
 import { lazy, Suspense, useDeferredValue, useState } from "react";
-import { Link, useSearch } from "wouter";
+import { useSearch } from "wouter";
 import { navigate } from "../router";
 import { useRefusal } from "../shell/access-gate";
 import { Loaded } from "../ui/loaded";
+import { NewButton } from "../ui/new-button";
 import { RowLink } from "../ui/row-link";
 import { Split } from "../ui/split";
 import { type Kind, KINDS, useTool, useTools } from "./tools";
@@ -25,17 +25,12 @@ export default function ToolsPage({ toolId }: { toolId: string | null }) {
       hint="Choose a tool to read, change or try it."
       head={
         <>
-          <title>Tools · Loci</title>
           <input type="search" className="narrow-search" aria-label="Search tools" placeholder="Search" value={search} onChange={(event) => setSearch(event.target.value)} />
           <select aria-label="Only tools of the kind" value={kind} onChange={(event) => navigate(`/tools?kind=${event.target.value}`, { replace: true })}>
             {Object.entries(KINDS).map(([name, { label }]) => <option key={name} value={name}>{label}</option>)}
           </select>
           <span className="spacer" />
-          {refusal ? (
-            <button type="button" className="primary" disabled title={refusal}><Plus aria-hidden size={16} /> New tool</button>
-          ) : (
-            <Link className="button primary" href="/tools/new"><Plus aria-hidden size={16} /> New tool</Link>
-          )}
+          <NewButton to="/tools/new" label="New tool" refusal={refusal} />
         </>
       }
       list={

@@ -1,13 +1,17 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 
-interface Props {
-  to: string;
-  isOpen?: boolean;
+/** What stands in a row. */
+export interface Row {
   title: ReactNode;
   note?: ReactNode;
   /** At the end of the first line. */
   end?: ReactNode;
+}
+
+interface Props extends Row {
+  to: string;
+  isOpen?: boolean;
 }
 
 /** An entry of a list that opens. */

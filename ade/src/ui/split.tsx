@@ -23,6 +23,7 @@ export function Split({ title, head, list, detail, to, hint }: Props) {
   const isOpen = detail !== null;
   return (
     <main className={`split ${isOpen ? "is-open" : ""}`}>
+      <title>{`${title} · Loci`}</title>
       <header className="bar split-bar">
         {isOpen && (
           <Link href={to} className="icon-button narrow-only" aria-label={`Back to ${title}`} title={`Back to ${title}`}>

@@ -2,6 +2,7 @@ import { useSearch } from "wouter";
 import { useAgents } from "../agents/queries";
 import { navigate } from "../router";
 import { useCaller } from "../shell/access-gate";
+import { PANE } from "../shell/panes";
 import { DataTable } from "../ui/data-table";
 import { Loaded } from "../ui/loaded";
 import { dollars, percent, whole } from "../ui/numbers";
@@ -24,7 +25,7 @@ export default function UsagePage() {
     navigate(`/usage?${query.toString()}`, { replace: true });
   };
   return (
-    <main className="page usage-page">
+    <main className="page usage-page" {...PANE}>
       <title>Usage · Loci</title>
       <header className="bar">
         <h1>Usage</h1>

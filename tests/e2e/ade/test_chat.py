@@ -119,8 +119,16 @@ def test_a_turn_that_fails_can_be_repeated(screen: Screen, slow_agent: Any, open
     screen.send("count")
     expect(screen.page.locator(".run-failed")).to_contain_text("Failed.")
     screen.shoot("failed")
+    # The list says so, too, until it is repeated.
+    row = screen.page.locator("li.agent-row", has_text="Slow")
+    screen.page.get_by_role("link", name="Agents").click()
+    expect(row).to_contain_text("Failed")
+    row.get_by_role("link").click()
     screen.page.get_by_role("button", name="Send again").click()
     expect(screen.parts("assistant")).to_have_count(1)
+    screen.wait_for_end()
+    screen.page.get_by_role("link", name="Agents").click()
+    expect(row).not_to_contain_text("Failed")
 
 
 def test_scrolled_up_the_view_stays(screen: Screen, slow_agent: Any, openai_fake: Any) -> None:
@@ -216,6 +224,76 @@ def test_conversations(screen: Screen, agent: Any, client: Any) -> None:
     screen.page.get_by_role("button", name="Delete", exact=True).click()
     wait_until(lambda: not client.conversations.list(agent_id=agent.id))
     assert made.agent_id == agent.id
+
+
+def test_what_was_said_is_found(screen: Screen, agent: Any, client: Any) -> None:
+    other = client.conversations.create(agent_id=agent.id, summary="The other")
+    client.conversations.messages.create(other.id, input="I like marzipan", streaming=False)
+    client.agents.messages.create(agent.id, input="my name is Ada")
+    screen.open(f"/agents/{agent.id}")
+    field = screen.page.get_by_label("Search what was said")
+    field.fill("marzipan")
+    field.press("Enter")
+    found = screen.page.get_by_role("list", name="What was found")
+    hit = found.get_by_role("link").filter(has_text="You").filter(has_text="I like marzipan")
+    expect(hit).to_be_visible()
+    screen.shoot("found")
+    hit.click()
+    expect(screen.parts("user")).to_contain_text("I like marzipan")
+    assert other.id in screen.page.url
+    field.fill("")
+    expect(found).to_have_count(0)
+
+
+LINES = 130
+# Scrolls down until the newest line is there. Returns the lines that were drawn on the way.
+_DOWN = """
+(box, last) => new Promise((done) => {
+  const seen = new Set();
+  const look = () => {
+    box.querySelectorAll("[data-kind=user]").forEach((each) => seen.add(each.textContent));
+    if (seen.has(last)) done([...seen]);
+    else {
+      box.scrollTop += 100;
+      requestAnimationFrame(look);
+    }
+  };
+  look();
+})
+"""
+
+
+def test_a_hit_opens_at_its_message(screen: Screen, agent: Any, client: Any) -> None:
+    said = ["I like marzipan", *(f"Line {n}." for n in range(LINES))]
+    client.agents.messages.create(agent.id, messages=[{"role": "user", "content": text} for text in said])
+    screen.open(f"/agents/{agent.id}")
+    newest = screen.page.get_by_text(said[-1], exact=True)
+    expect(newest).to_be_in_viewport()
+    field = screen.page.get_by_label("Search what was said")
+    field.fill("marzipan")
+    field.press("Enter")
+    hit = screen.page.get_by_role("list", name="What was found").get_by_role("link", name="I like marzipan").first
+    message = screen.page.get_by_role("group", name="The message that was found")
+    # The second time its address is there already.
+    for _ in range(2):
+        hit.click()
+        expect(message).to_contain_text("I like marzipan")
+        expect(message).to_be_focused()
+        expect(message).to_be_in_viewport()
+        screen.page.get_by_role("button", name="Newest").click()
+        expect(newest).to_be_in_viewport()
+    hit.click()
+    expect(message).to_be_focused()
+    screen.shoot("found-message")
+    # What follows is there without a gap, as far as the newest.
+    drawn = screen.page.get_by_role("log").evaluate(_DOWN, f"You: {said[-1]}")
+    assert set(drawn) == {f"You: {text}" for text in said}
+    # The address names it, for those who come by it. What is written there leads to the newest.
+    screen.page.reload()
+    expect(message).to_be_in_viewport()
+    screen.send("my name is Ada")
+    expect(screen.parts("assistant").last).to_contain_text("Nice to meet you, Ada")
+    expect(screen.page.get_by_text("my name is Ada", exact=True)).to_be_in_viewport()
 
 
 def test_two_conversations_side_by_side(screen: Screen, slow_agent: Any, openai_fake: Any, client: Any) -> None:

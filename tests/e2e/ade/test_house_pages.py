@@ -121,6 +121,7 @@ def test_keys(screen: Screen, browser: Browser, agent: Any) -> None:
     page.get_by_role("link", name="Done").click()
     detail = page.get_by_role("article", name="Key")
     expect(detail).to_contain_text("agent-only")
+    expect(detail.get_by_role("link", name="Ada of the page")).to_be_visible()
     assert secret not in page.content()
     limited = browser.new_page()
     limited.add_init_script(f"sessionStorage.setItem('loci.key', {secret!r})")

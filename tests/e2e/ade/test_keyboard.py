@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.ade.screen import Screen
+from tests.e2e.ade.screen import SHOTS, Screen
 
 _FOCUS = "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent.trim()"
 _MOST_TABS = 40
@@ -91,3 +91,20 @@ def test_from_pane_to_pane(screen: Screen, agent: Any) -> None:
     page.keyboard.press("F6")
     page.keyboard.press("F6")
     expect(page.get_by_role("region", name="Chat")).to_be_focused()
+
+
+def test_all_places_of_a_narrow_screen(screen: Screen) -> None:
+    page = screen.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    screen.open()
+    main = page.get_by_role("navigation", name="Main")
+    expect(main.get_by_role("link", name="Keys")).to_have_count(0)
+    main.get_by_role("button", name="More").click()
+    expect(page.get_by_role("menuitem", name="Folders")).to_be_focused()
+    assert screen.faults() == []
+    SHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SHOTS / "more-390-light.png")
+    page.get_by_role("menuitem", name="Keys").click()
+    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    # Where one is stands in the bar.
+    expect(main.get_by_role("link", name="Keys")).to_have_attribute("aria-current", "page")

@@ -6,14 +6,15 @@ from typing import Any
 from playwright.sync_api import BrowserContext, expect
 
 from tests.e2e.ade.screen import Screen
-from tests.e2e.stack import Stack
-from tests.fakes.script import Reply
+from tests.e2e.stack import Stack, all_gone
+from tests.fakes.script import Reply, Rule
 
 WORDS = [f"word{n}" for n in range(60)]
 
 
 def test_an_answer_survives_its_gateway(context: BrowserContext, own_stack: Stack, openai_fake: Any) -> None:
-    openai_fake.reply(Reply(text=" ".join(WORDS), delta_delay=0.1))
+    # A rule: whoever takes the turn over after a standstill asks for the answer once more.
+    openai_fake.rules(Rule(Reply(text=" ".join(WORDS), delta_delay=0.1)))
     agent = own_stack.client().agents.create(name="Slow", model="openai/gpt-4o-mini", memory_blocks=[])
     screen = Screen(context.new_page(), own_stack).open(f"/agents/{agent.id}")
     screen.send("count")
@@ -39,7 +40,10 @@ def test_an_upload_that_is_cut_off_is_sent_again(context: BrowserContext, own_st
     expect(progress).to_be_visible()
     expect(progress).not_to_have_attribute("value", "0")
     # A browser sends again by itself over a connection that it had used before: nobody may be there.
+    family = own_stack.supervisor.children(recursive=True)
     own_stack.kill_supervisor()
+    # Until its processes are gone the kernel takes what is sent for them: all of it, once nothing slows the browser.
+    assert all_gone(family)
     # A slow browser would hear of the end as slowly as it sends.
     screen.throttle(None)
     failed = screen.page.locator(".file[data-state=failed]")

@@ -88,6 +88,20 @@ def test_undo_and_restore(screen: Screen, agent: Any, block: Any, client: Any) -
     expect(human.get_by_role("heading")).to_contain_text("v5")
 
 
+def test_versions_by_keys(screen: Screen, agent: Any, block: Any, client: Any) -> None:
+    client.blocks.update(block.id, value="Name: Eve")
+    human = editor(screen.open(f"/agents/{agent.id}/memory"))
+    expect(human.get_by_role("heading")).to_contain_text("v3")
+    human.get_by_role("textbox").focus()
+    # Down and up in the list, whose first is the newest; at its ends nothing happens.
+    for key, version in (("Down", 3), ("Down", 2), ("Down", 1), ("Down", 1), ("Up", 2), ("Up", 3), ("Up", 3)):
+        screen.page.keyboard.press(f"Alt+Arrow{key}")
+        shown = human.get_by_role("button", name=f"v{version}", expanded=True)
+        expect(shown).to_be_focused()
+    expect(human.locator(".removed")).to_have_text("-Name: Ada")
+    expect(human.locator(".added")).to_have_text("+Name: Eve")
+
+
 def test_a_difference_has_an_address(screen: Screen, block: Any, client: Any) -> None:
     client.blocks.update(block.id, value="Name: Eve\nAge: 7")
     screen.open(f"/blocks/{block.id}/v/2..3")

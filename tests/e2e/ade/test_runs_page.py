@@ -33,7 +33,8 @@ def test_what_the_provider_was_asked(screen: Screen, slow_agent: Any, openai_fak
     screen.send("2 + 2?")
     expect(screen.parts("assistant")).to_have_text("Four.")
     screen.wait_for_end()
-    screen.page.get_by_role("tabpanel").get_by_role("link", name="Done").click()
+    # A run is known by what was asked.
+    screen.page.get_by_role("tabpanel").get_by_role("link", name="2 + 2?").click()
     run = screen.page.get_by_role("article", name="Run")
     run.get_by_role("button", name="Step 1").click()
     expect(run.locator("figure", has_text="Request to the provider")).to_contain_text('"model": "gpt-4o-mini"')

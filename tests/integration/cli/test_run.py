@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from cli.names import SERVICES
-from tests.e2e.stack import Stack, running
+from tests.e2e.stack import Stack, all_gone, running
 from tests.postgres import Postgres
 
 ALL = {"postgres", "gateway", *SERVICES}
@@ -46,11 +46,6 @@ def children(loci: Stack) -> dict[str, psutil.Process]:
             last = child.cmdline()[-1:] or ["ending"]
             found["postgres" if child.name() == "postgres" else last[0].removeprefix("services.")] = child
     return found
-
-
-def all_gone(processes: list[psutil.Process], within: float = 30.0) -> bool:
-    _, alive = psutil.wait_procs(processes, timeout=within)
-    return all(process.status() == psutil.STATUS_ZOMBIE for process in alive)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
