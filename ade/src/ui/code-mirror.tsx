@@ -2,11 +2,12 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { javascript } from "@codemirror/lang-javascript";
 import { python } from "@codemirror/lang-python";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, type Extension } from "@codemirror/state";
+import { Annotation, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import type { CodeProps } from "./code-editor";
+import { Echoes } from "./echoes";
 
 const COLOURS = HighlightStyle.define([
   { tag: [tags.keyword, tags.operatorKeyword, tags.modifier], color: "var(--accent)" },
@@ -46,10 +47,14 @@ const REPLACING = EditorView.domEventHandlers({
   },
 });
 
+/** Marks a text that was handed in. */
+const HANDED_IN = Annotation.define<true>();
+
 /** An editor with colours. It lives in a shadow tree, where its styles need no `style` element: the page's policy has none. */
 export default function CodeMirror({ label, value, onChange, language, isReadOnly = false, run }: CodeProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
+  const echoes = useRef(new Echoes());
   const latest = useRef({ onChange, run, value });
   useEffect(() => {
     latest.current = { onChange, run, value };
@@ -90,17 +95,23 @@ export default function CodeMirror({ label, value, onChange, language, isReadOnl
           EditorView.contentAttributes.of({ "aria-label": label, "aria-multiline": "true" }),
           EditorView.lineWrapping,
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) latest.current.onChange(update.state.doc.toString());
+            if (!update.docChanged || update.transactions.some((each) => each.annotation(HANDED_IN))) return;
+            const text = update.state.doc.toString();
+            echoes.current.tell(text);
+            latest.current.onChange(text);
           }),
         ],
       }),
     });
     view.current = made;
+    echoes.current = new Echoes();
     return () => made.destroy();
   }, [label, language, isReadOnly]);
   useEffect(() => {
+    if (echoes.current.isOwn(value)) return;
     const now = view.current?.state.doc.toString();
-    if (view.current && now !== value) view.current.dispatch({ changes: { from: 0, to: now?.length ?? 0, insert: value } });
+    if (!view.current || now === value) return;
+    view.current.dispatch({ changes: { from: 0, to: now?.length ?? 0, insert: value }, annotations: HANDED_IN.of(true) });
   }, [value]);
   return <div className="code-mirror" ref={host} />;
 }
