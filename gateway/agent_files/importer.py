@@ -26,7 +26,14 @@ from loci.agent.v1 import transfer_service_pb2 as wire
 from loci.llm.v1 import model_service_pb2
 from loci.memory.v1 import block_service_pb2, folder_service_pb2
 from loci.tool.v1 import mcp_service_pb2, tool_pb2, tool_service_pb2
-from services.common.errors import AlreadyExists, FailedPrecondition, InvalidArgument, LociError, NotFound
+from services.common.errors import (
+    AlreadyExists,
+    DeadlineExceeded,
+    FailedPrecondition,
+    InvalidArgument,
+    LociError,
+    NotFound,
+)
 from services.common.ids import to_public, uuid7
 
 logger = logging.getLogger(__name__)
@@ -250,15 +257,29 @@ class _Import:
         agent_ids = [self._mint("agent", agent.id) for agent in self._file.agents]
         group_ids = [self._mint("group", group.id) for group in self._file.groups]
         requests = list(self._requests())
+        # A refusal that comes while its request is still being sent may be lost. All or nothing, so it may be repeated.
+        if not await self._are_imported(requests, agent_ids, last=False):
+            await self._are_imported(requests, agent_ids, last=True)
+        self.done.agent_ids, self.done.group_ids = agent_ids, group_ids
+
+    async def _are_imported(
+        self, requests: Sequence[wire.ImportAgentsRequest], agent_ids: Sequence[str], *, last: bool
+    ) -> bool:
+        """Returns whether they are there now, whatever the answer was. Raises LociError; what may be lost at the last try."""
         call = self._peers.transfers.ImportAgents(timeout=_SECONDS, wait_for_ready=True)
         try:
             await call_with_stream(call, requests, _nothing())
         except LociError as error:
-            if isinstance(error, InvalidArgument | NotFound | AlreadyExists | FailedPrecondition):
+            if isinstance(error, InvalidArgument | NotFound | FailedPrecondition):
                 raise invalid_file(error.message) from None
-            if not await self._are_there(agent_ids):
+            if await self._are_there(agent_ids):
+                return True
+            if isinstance(error, AlreadyExists):
+                raise invalid_file(error.message) from None
+            if last or isinstance(error, DeadlineExceeded):
                 raise
-        self.done.agent_ids, self.done.group_ids = agent_ids, group_ids
+            return False
+        return True
 
     async def _are_there(self, agent_ids: Sequence[str]) -> bool:
         """Returns whether an import whose answer was lost was made after all."""
