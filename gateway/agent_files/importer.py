@@ -265,7 +265,7 @@ class _Import:
     async def _are_imported(
         self, requests: Sequence[wire.ImportAgentsRequest], agent_ids: Sequence[str], *, last: bool
     ) -> bool:
-        """Returns whether they are there now, whatever the answer was. Raises LociError; what may be lost at the last try."""
+        """Returns whether they are there now, whatever the answer was; in doubt, raises LociError at the last try."""
         call = self._peers.transfers.ImportAgents(timeout=_SECONDS, wait_for_ready=True)
         try:
             await call_with_stream(call, requests, _nothing())
