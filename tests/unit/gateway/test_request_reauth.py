@@ -23,6 +23,11 @@ async def never(_: Any = None) -> Message:
     raise AssertionError
 
 
+async def nothing(message: Message) -> None:
+    """Sends nothing."""
+    raise AssertionError(message)
+
+
 async def served(answers: list[LociError | None], *, lasts: float = 1e6) -> tuple[float, Scope, int]:
     """How long a stream went on with a key that was looked at with these results, and then held; its scope."""
     asked: list[None] = []
@@ -67,7 +72,7 @@ def test_what_has_not_begun_to_answer_is_refused() -> None:
 
     async def serve() -> float:
         with pytest.raises(Unauthenticated, match="revoked"):
-            await RequestReauth(revoked, 5, {"type": "http"}, never).serve(silent, never)
+            await RequestReauth(revoked, 5, {"type": "http"}, nothing).serve(silent, never)
         return asyncio.get_running_loop().time()
 
     assert virtual_time.run(serve()) == 5
@@ -81,11 +86,8 @@ def test_failures_of_the_application_are_its_own() -> None:
     async def failing(scope: Scope, receive: Receive, send: Send) -> None:
         raise TimeoutError("its own")
 
-    async def send(message: Message) -> None:
-        raise AssertionError
-
     async def serve() -> None:
-        await RequestReauth(never, 5, {"type": "http"}, send).serve(failing, never)
+        await RequestReauth(never, 5, {"type": "http"}, nothing).serve(failing, never)
 
     with pytest.raises(TimeoutError, match="its own"):
         virtual_time.run(serve())
