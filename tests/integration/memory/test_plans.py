@@ -118,9 +118,9 @@ async def test_what_an_edit_writes(memory: Memory, memory_url: str, agent: UUID)
     [statement] = [text for text in memory.counter.texts if "WITH wanted AS" in text]
     # The tenant is named after the arrays of blocks.
     values = ", ".join(
-        (*("'{}'" for _ in range(5)), f"'{memory.caller.organization_id}'", *("'{}'" for _ in range(12)))
+        (*("'{}'" for _ in range(5)), f"'{memory.caller.organization_id}'", *("'{}'" for _ in range(14)))
     )
-    types = ", ".join((*("text[]" for _ in range(5)), "uuid", *("text[]" for _ in range(12))))
+    types = ", ".join((*("text[]" for _ in range(5)), "uuid", *("text[]" for _ in range(14))))
     found = await plan(memory_url, statement, types, values, mode="force_generic_plan")
     assert read_whole(found) == set(), found
 
