@@ -160,7 +160,7 @@ class RequestAcceptor:
             raise _conversation_busy(busy_with)
         if request.ancestors and not request.background:
             await refuse_closed(connection, request.organization_id, request.ancestors, active)
-        if waiting >= LONGEST_LINE and not stuck:
+        if not stuck and await self._is_full(connection, request, waiting):
             raise ResourceExhausted(
                 f"{LONGEST_LINE} requests wait for this conversation already; try again later.",
                 reason="CONVERSATION_LINE_FULL",
@@ -171,6 +171,13 @@ class RequestAcceptor:
         ids = (request.organization_id, request.conversation_id)
         successor = await promote(connection, *ids) if stuck else None
         return Acceptance(request.run_id, started=True, successor=successor, interrupts=active if interrupts else None)
+
+    async def _is_full(self, connection: Any, request: TurnRequest, length: int) -> bool:
+        """Returns whether a line of this length takes nobody more: of those who were cancelled it takes as many."""
+        if length < LONGEST_LINE or length >= 2 * LONGEST_LINE:
+            return length >= LONGEST_LINE
+        ids = (request.organization_id, request.conversation_id)
+        return bool(await connection.fetchval(line_sql.COUNT_WAITING, *ids) >= LONGEST_LINE)
 
     async def _rejecting_run(self, connection: Any, request: TurnRequest, active: UUID) -> UUID | None:
         """Returns the run because of which a request is not let into the line."""

@@ -34,10 +34,10 @@ class PostgresJournal:
         self._pool = pool
         self.worker_id = worker_id
         acceptor = RequestAcceptor(pool, worker_id, on_busy)
-        committer = FactCommitter(pool, TendingTurns(acceptor.accept_within, tending or TendingLimits()))
+        self._committer = FactCommitter(pool, TendingTurns(acceptor.accept_within, tending or TendingLimits()))
         self.accept = acceptor.accept
         self.accept_within = acceptor.accept_within
-        self.commit = committer.commit
+        self.commit = self._committer.commit
 
     # Readers -------------------------------------------------------------------------------------------
 

@@ -27,6 +27,13 @@ INSERT INTO agent.conversation_line (organization_id, conversation_id, run_id, s
 VALUES (:organization_id, :conversation_id, :run_id, :schema_version, :input::jsonb, :front)
 """)
 
+# Those who wait; what was cancelled is in the line until its text is said. $1 organization, $2 conversation
+COUNT_WAITING = """
+SELECT count(*) FROM agent.conversation_line l
+JOIN agent.runs r ON r.organization_id = $1 AND r.id = l.run_id AND r.status = 'created'
+WHERE l.organization_id = $1 AND l.conversation_id = $2
+"""
+
 # $1 organization, $2 conversation, $3 run
 TAKE_INPUT = """
 DELETE FROM agent.conversation_line WHERE organization_id = $1 AND conversation_id = $2 AND run_id = $3

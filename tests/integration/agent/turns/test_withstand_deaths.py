@@ -54,8 +54,9 @@ class Checkpoints:
 
     def guard(self, monkeypatch: pytest.MonkeyPatch, replica: Replica) -> None:
         """Makes the replica mortal."""
-        for name in ("accept", "commit", "_next"):
+        for name in ("accept", "commit"):
             self._guard(monkeypatch, replica.journal, name)
+        self._guard(monkeypatch, replica.journal._committer, "_next")
         # Not what it claims: how often it looks for that is up to the clock.
         self._guard(monkeypatch, replica.lease_keeper._leases, "load")
 
