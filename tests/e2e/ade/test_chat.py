@@ -265,7 +265,9 @@ _DOWN = """
 
 def test_a_hit_opens_at_its_message(screen: Screen, agent: Any, client: Any) -> None:
     said = ["I like marzipan", *(f"Line {n}." for n in range(LINES))]
-    client.agents.messages.create(agent.id, messages=[{"role": "user", "content": text} for text in said])
+    # A request has a hundred messages at most.
+    for some in (said[:80], said[80:]):
+        client.agents.messages.create(agent.id, messages=[{"role": "user", "content": text} for text in some])
     screen.open(f"/agents/{agent.id}")
     newest = screen.page.get_by_text(said[-1], exact=True)
     expect(newest).to_be_in_viewport()
