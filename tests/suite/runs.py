@@ -74,10 +74,10 @@ class Suite:
         workers = ["-n", os.environ.get("LOCI_TEST_WORKERS", "2")]
         dealt = [part for part in parts if part != AGAIN.name]
         if not parts:
-            self._pytest("named", [*workers, *self._arguments], {})
-        for names in rounds(dealt) if dealt else ():
+            self._pytest("first", [*workers, *self._arguments], {})
+        for name, names in zip(("first", "browsers"), rounds(dealt) if dealt else (), strict=False):
             select = f"--parts={' '.join(names)}"
-            self._pytest(names[0], [*workers, select, *self._arguments], _tools_in_bubblewrap())
+            self._pytest(name, [*workers, select, *self._arguments], _tools_in_bubblewrap())
         if AGAIN.name in parts:
             print("== once more, with tools in containers", flush=True)
             again = [*workers, "-m", "sandbox", *AGAIN.tests, *self._arguments]
